@@ -1,0 +1,3 @@
+"""Differentially private Bayesian data analysis."""
+
+__version__ = "0.1.0.dev0"

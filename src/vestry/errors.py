@@ -1,0 +1,103 @@
+"""Every exception of Vestry, with its facts as attributes.
+
+A message is one or two sentences: what was asked, what is allowed, what to write instead. Messages may depend on
+declarations and parameters, never on a private value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class VestryError(Exception):
+    """The root: everything Vestry raises on purpose."""
+
+    exit_code = 2
+
+
+class InvalidParameter(VestryError, ValueError):  # noqa: N818 - the name is the fact
+    """A parameter is outside what is allowed."""
+
+    def __init__(self, name: str, given: Any, allowed: str, instead: str) -> None:
+        super().__init__(f"{name} must be {allowed}, not {_shown(given)}; write {instead}.")
+        self.name, self.given, self.allowed, self.instead = name, given, allowed, instead
+
+
+class NoConversion(VestryError, ValueError):  # noqa: N818
+    """No theorem leads from one currency to the other."""
+
+    def __init__(self, source: str, target: str, reason: str) -> None:
+        super().__init__(f"{source} cannot be turned into {target}: {reason}.")
+        self.source, self.target, self.reason = source, target, reason
+
+
+class Unreachable(VestryError, ValueError):  # noqa: N818
+    """No value of the parameter meets the guarantee."""
+
+    def __init__(self, asked: str, nearest: str) -> None:
+        super().__init__(f"{asked} cannot be reached; {nearest}.")
+        self.asked, self.nearest = asked, nearest
+
+
+class Mismatch(VestryError, ValueError):  # noqa: N818
+    """Two things that must agree do not: neighbours, unit, dataset."""
+
+    def __init__(self, what: str, asked: str, owned: str, instead: str) -> None:
+        super().__init__(f"the {what} asked for is {asked}, but it is {owned} here; {instead}.")
+        self.what, self.asked, self.owned, self.instead = what, asked, owned, instead
+
+
+class BudgetExceeded(VestryError):  # noqa: N818
+    """The ledger refuses a charge: no alternative of its filter would still hold."""
+
+    exit_code = 3
+
+    def __init__(self, asked: str, budget: str, remaining: dict[str, str], hint: str = "") -> None:
+        left = ", or ".join(remaining.values()) if remaining else "nothing"
+        more = f" {hint}" if hint else ""
+        super().__init__(
+            f"the charge {asked} does not fit: of the budget {budget} there is left {left};"
+            f" charge less, or raise the budget with `vestry ledger amend`.{more}"
+        )
+        self.asked, self.budget, self.remaining, self.hint = asked, budget, remaining, hint
+
+
+class LedgerMissing(VestryError, FileNotFoundError):  # noqa: N818
+    """There is no ledger at this address."""
+
+
+class LedgerExists(VestryError, FileExistsError):  # noqa: N818
+    """A ledger is there already, and `create` never overwrites."""
+
+
+class LedgerUnavailable(VestryError, OSError):  # noqa: N818
+    """The ledger's file or server cannot be reached, read or written now."""
+
+
+class LedgerCorrupt(VestryError, ValueError):  # noqa: N818
+    """The journal does not hold together; `sequence` is the first bad entry, if known."""
+
+    def __init__(self, reason: str, sequence: int | None = None) -> None:
+        where = "" if sequence is None else f" at entry {sequence}"
+        super().__init__(
+            f"the ledger does not verify{where}: {reason}; restore it from a copy, and spend nothing from it."
+        )
+        self.reason, self.sequence = reason, sequence
+
+
+class EntryState(VestryError, RuntimeError):  # noqa: N818
+    """An entry is not in the state that this step needs."""
+
+
+class MissingExtra(VestryError, ImportError):  # noqa: N818
+    """An optional dependency is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an extra; install it with: pip install 'vestry[{extra}]'")
+        self.what, self.extra = what, extra
+
+
+def _shown(value: Any, limit: int = 80) -> str:
+    """Show a parameter on one line: text in quotes, numbers as they print."""
+    text = repr(value).replace("\n", " ")
+    return text if len(text) <= limit else text[: limit - 3] + "..."

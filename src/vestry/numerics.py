@@ -1,0 +1,169 @@
+"""Numbers that round against us: exact fractions, outward rounding, cancellation-free functions, monotone search.
+
+Prices are `Fraction` where they are rational and `float` elsewhere. A law that returns a float rounds it outward by
+`SLACK`, far more than its arithmetic loses; tests hold every law to that with 50-digit arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+
+Number = Fraction | float
+
+SLACK = 1e-12
+
+
+def exact(value: float) -> Fraction:
+    """Read a float as the decimal that it prints as: 0.1 is one tenth."""
+    return Fraction(repr(float(value)))
+
+
+def ratio(numerator: float, denominator: float) -> Fraction:
+    """Divide two floats, read as decimals, without rounding."""
+    return exact(numerator) / exact(denominator)
+
+
+def outward(value: float) -> float:
+    """Enlarge a computed value by what its arithmetic may have lost."""
+    return value + abs(value) * SLACK
+
+
+def up(value: Number) -> float:
+    """Return a float that is not below the value."""
+    if not isinstance(value, Fraction):
+        return value
+    try:
+        rounded = float(value)
+    except OverflowError:
+        return math.inf
+    return rounded if exact(rounded) >= value else math.nextafter(rounded, math.inf)
+
+
+def root(value: Number) -> Number:
+    """Return the square root, rounded up; exact for the square of a fraction."""
+    if isinstance(value, Fraction):
+        parts = math.isqrt(value.numerator), math.isqrt(value.denominator)
+        if parts[0] ** 2 == value.numerator and parts[1] ** 2 == value.denominator:
+            return Fraction(*parts)
+    return outward(math.sqrt(up(value)))
+
+
+def ceil_units(value: Number, *, per_one: int) -> int | None:
+    """Count the units that cover the value, rounded up; None for an infinite value."""
+    return None if value == math.inf else math.ceil(Fraction(value) * per_one)
+
+
+def floor_units(value: Number, *, per_one: int) -> int:
+    """Count the units that fit into the value, rounded down."""
+    return math.floor(Fraction(value) * per_one)
+
+
+def total(terms: Iterable[tuple[Number, int]]) -> Number:
+    """Sum value x count; exact while every value is a fraction."""
+    result: Number = Fraction(0)
+    for value, count in terms:
+        result = result + value * count
+    return result
+
+
+def exp_remainder(x: float) -> float:
+    """Return e^x - 1 - x without cancellation."""
+    if abs(x) > 1.0:
+        return math.expm1(x) - x
+    return _series(x * x / 2, lambda n: x / (n + 2))
+
+
+def sinh_remainder(x: float) -> float:
+    """Return sinh(x) - x without cancellation."""
+    if abs(x) > 1.0:
+        return math.sinh(x) - x
+    return _series(x * x * x / 6, lambda n: x * x / ((2 * n + 2) * (2 * n + 3)))
+
+
+def log_sinhc(x: float) -> float:
+    """Return log(sinh(x) / x) without cancellation or overflow."""
+    x = abs(x)
+    if x > 1.0:
+        return x + math.log1p(-math.exp(-2 * x)) - math.log(2 * x)
+    return math.log1p(sinh_remainder(x) / x) if x > 0 else 0.0
+
+
+def log_cosh(x: float) -> float:
+    """Return log(cosh(x)) without overflow."""
+    x = abs(x)
+    return x + math.log1p(math.exp(-2 * x)) - math.log(2)
+
+
+def _series(first: float, factor: Callable[[int], float]) -> float:
+    """Sum a fast series whose n-th term is the one before it times factor(n)."""
+    term, result, n = first, first, 1
+    while abs(term) > 1e-18 * abs(result):
+        term *= factor(n)
+        result += term
+        n += 1
+    return result
+
+
+def smallest(holds: Callable[[float], bool], *, low: float, high: float) -> float:
+    """Find the smallest x in [low, high] at which a monotone condition holds; the result always satisfies it.
+
+    The condition must hold at `high` and stay true once it is true. The search halves the ratio while the ends are
+    far apart and the difference afterwards, down to neighbouring floats.
+    """
+    if holds(low):
+        return low
+    while True:
+        middle = math.sqrt(low) * math.sqrt(high) if 0 < 2 * low < high else low + (high - low) / 2
+        if not low < middle < high:
+            return high
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+
+
+def largest(holds: Callable[[float], bool], *, low: float, high: float) -> float:
+    """Find the largest x in [low, high] at which a monotone condition holds; the result always satisfies it."""
+    if holds(high):
+        return high
+    while True:
+        middle = math.sqrt(low) * math.sqrt(high) if 0 < 2 * low < high else low + (high - low) / 2
+        if not low < middle < high:
+            return low
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+
+
+def minimum(function: Callable[[float], float], *, low: float, high: float, grid: int = 48) -> float:
+    """Return the least value found of a function of one valley on [low, high] (both positive).
+
+    A logarithmic grid finds the valley, golden sections narrow it. Values of +inf are walls.
+    """
+    step = (high / low) ** (1 / grid)
+    points = [low * step**i for i in range(grid + 1)]
+    values = [function(x) for x in points]
+    best = min(range(grid + 1), key=values.__getitem__)
+    left, right = points[max(best - 1, 0)], points[min(best + 1, grid)]
+    return min(values[best], _golden(function, left, right))
+
+
+def _golden(function: Callable[[float], float], left: float, right: float) -> float:
+    shrink = (math.sqrt(5) - 1) / 2
+    inner, outer = right - shrink * (right - left), left + shrink * (right - left)
+    at_inner, at_outer = function(inner), function(outer)
+    best = min(at_inner, at_outer)
+    while right - left > 1e-9 * right:
+        if at_inner <= at_outer:
+            right, outer, at_outer = outer, inner, at_inner
+            inner = right - shrink * (right - left)
+            at_inner = function(inner)
+        else:
+            left, inner, at_inner = inner, outer, at_outer
+            outer = left + shrink * (right - left)
+            at_outer = function(outer)
+        best = min(best, at_inner, at_outer)
+    return best

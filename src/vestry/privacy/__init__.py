@@ -1,0 +1,1 @@
+"""What is promised: guarantees, events, their prices and the inverse. No data, no randomness."""

@@ -1,0 +1,173 @@
+"""Prices events: from what ran to what is promised, in every currency that a theorem allows.
+
+Composition here is adaptive: an event may have been chosen after seeing the ones before it. A batch whose mechanisms
+were all fixed beforehand can be priced more tightly by `vestry.privacy.batch`.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+
+from vestry.errors import InvalidParameter, NoConversion
+from vestry.numerics import Number, outward, root, total, up
+from vestry.privacy import profile as profiles
+from vestry.privacy.event import Event
+from vestry.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP
+from vestry.privacy.law import LAWS, Law, promised
+
+
+def _sum(event: Event, price: Callable[..., Number]) -> Number:
+    """Add a price over what ran: the one place where counts enter."""
+    return total((price(LAWS[leaf.kind], **dict(leaf.parameters)), count) for leaf, count in event.leaves())
+
+
+def pure(event: Event) -> Number:
+    """Return the pure epsilon apart from failures; epsilons add [DworkR14, Thm 3.14]."""
+    return _sum(event, lambda law, **p: law.pure(**p))
+
+
+def renyi(event: Event, order: float) -> Number:
+    """Return the Renyi divergence at a real order above 1, apart from failures; they add [Mironov17, Prop. 1]."""
+    if not 1 < order < math.inf:
+        raise InvalidParameter("order", order, "above 1 and finite", "for example order=10")
+    return _sum(event, lambda law, **p: law.renyi(order, **p))
+
+
+def rho(event: Event) -> Number:
+    """Return the zero-concentrated price, apart from failures; rhos add [BunS16, Lemma 2.3]."""
+    return _sum(event, Law.price_rho)
+
+
+def squared_mu(event: Event) -> Number:
+    """Return the square of the Gaussian price, apart from failures; squares add [DongRS22, Cor. 2]."""
+    return _sum(event, Law.price_squared_mu)
+
+
+def failure(event: Event) -> Number:
+    """Return the probability that some part has no bound at all; failures add [BunS16, Lemma 8.2]."""
+    return _sum(event, lambda law, **p: law.failure(**p))
+
+
+def delta(event: Event, epsilon: float) -> float:
+    """Return the least delta that some theorem gives at this epsilon >= 0: exact for a single event with a profile."""
+    if not 0 <= epsilon < math.inf:
+        raise InvalidParameter("epsilon", epsilon, "at least 0 and finite", "for example epsilon=1")
+    exactly = _exact_profile(event)
+    if exactly is not None:
+        return min(1.0, exactly(epsilon))
+    failed, mu = min(1.0, up(failure(event))), _mu(event)
+    sound = min(
+        profiles.randomised_response(epsilon, total=up(pure(event))),
+        profiles.gaussian(epsilon, mu=mu) if mu < math.inf else 1.0,
+        profiles.from_renyi(epsilon, curve=_curve(event), orders=_orders(event)),
+    )
+    return min(1.0, failed + outward((1 - failed) * sound))
+
+
+def epsilon(event: Event, delta: float) -> float:
+    """Return the least epsilon that some theorem gives at this delta; infinite if delta is below the failures."""
+    exactly = _exact_profile(event)
+    if exactly is not None:
+        return profiles.epsilon_from_profile(delta, profile=exactly)
+    failed, mu, everything = up(failure(event)), _mu(event), up(pure(event))
+    if failed >= delta:
+        return everything if failed == delta else math.inf
+    rest = (delta - failed) / outward(1 - failed)
+    return min(
+        profiles.epsilon_from_profile(rest, profile=lambda x: profiles.randomised_response(x, total=everything))
+        if everything < math.inf
+        else math.inf,
+        profiles.epsilon_from_profile(rest, profile=lambda x: profiles.gaussian(x, mu=mu))
+        if mu < math.inf
+        else math.inf,
+        profiles.epsilon_from_renyi(rest, curve=_curve(event), orders=_orders(event)),
+    )
+
+
+def amount(event: Event, like: Guarantee) -> Number:
+    """Return the cost in the currency of `like`, at its delta or order; infinite where no theorem bounds it."""
+    if isinstance(like, ApproxDP):
+        return epsilon(event, like.delta)
+    if failure(event) > 0:
+        return math.inf
+    match like:
+        case PureDP():
+            return pure(event)
+        case RenyiDP(order=order):
+            return renyi(event, order)
+        case ZCDP():
+            return rho(event)
+        case _:
+            return root(squared_mu(event))
+
+
+def meets(event: Event, guarantee: Guarantee) -> bool:
+    """Tell whether the event provably stays within the guarantee."""
+    return up(amount(event, guarantee)) <= guarantee.value
+
+
+def price(event: Event, like: Guarantee) -> Guarantee:
+    """Return the event's guarantee in the currency of `like`, at its delta or order; refused if there is none."""
+    return _price(event, like, f"an event of kind {event.kind}")
+
+
+def convert(guarantee: Guarantee, like: Guarantee) -> Guarantee:
+    """Turn one guarantee into another currency; refused with the reason where no theorem leads there."""
+    return _price(promised(guarantee), like, str(guarantee))
+
+
+def _price(event: Event, like: Guarantee, named: str) -> Guarantee:
+    value = up(amount(event, like))
+    if value == math.inf:
+        raise NoConversion(named, _wanted(like), _reason(event, like))
+    found = like.at(max(value, sys.float_info.min))
+    return found if event.neighbours is None else found.under(event.neighbours)
+
+
+def _exact_profile(event: Event) -> Callable[[float], float] | None:
+    leaves = list(event.leaves())
+    if all(LAWS[leaf.kind].gaussian for leaf, _ in leaves):
+        mu = _mu(event)
+        return lambda x: profiles.gaussian(x, mu=mu)
+    leaf, count = leaves[0]
+    exactly = LAWS[leaf.kind].profile
+    if len(leaves) > 1 or count > 1 or exactly is None:
+        return None
+    return lambda x: exactly(x, **dict(leaf.parameters))
+
+
+def _mu(event: Event) -> float:
+    return up(root(squared_mu(event)))
+
+
+def _curve(event: Event) -> Callable[[float], float]:
+    return lambda order: float(renyi(event, order))
+
+
+def _orders(event: Event) -> tuple[float, ...]:
+    return tuple(order for leaf, _ in event.leaves() for order in LAWS[leaf.kind].orders(**dict(leaf.parameters)))
+
+
+def _wanted(like: Guarantee) -> str:
+    fixed = [f"{key}={getattr(like, key):g}" for key in like.names() if key != like.amount]
+    return " at ".join([like.amount, *fixed])
+
+
+def _reason(event: Event, like: Guarantee) -> str:
+    failed = up(failure(event))
+    if isinstance(like, ApproxDP):
+        return f"its own delta is {failed:g}; ask for a larger one"
+    if failed > 0:
+        return f"with probability {failed:g} its privacy loss may be infinite, and only (epsilon, delta) allows that"
+    match like:
+        case PureDP():
+            return "its privacy loss has no bound; ask for (epsilon, delta) with --to delta=1e-6"
+        case RenyiDP():
+            known = max(_orders(event), default=math.inf)
+            return f"a Renyi bound at one order says nothing of higher ones; ask for an order up to {known:g}"
+        case ZCDP():
+            return "zero-concentrated privacy needs a bound at every order"
+        case _:
+            return "no theorem bounds it by a Gaussian trade-off curve (discrete Gaussian noise is zCDP and not mu-GDP)"

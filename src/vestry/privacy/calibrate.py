@@ -1,0 +1,53 @@
+"""The inverse of pricing: from a guarantee to the parameter of a mechanism, on the private side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from vestry.errors import Unreachable
+from vestry.numerics import largest, smallest
+from vestry.privacy.accountant import meets
+from vestry.privacy.event import Event
+from vestry.privacy.guarantee import Guarantee
+
+_FURTHEST = 1e100
+
+
+def least(mechanism: Callable[[float], Event], guarantee: Guarantee) -> float:
+    """Return the least parameter, such as a noise scale, whose event meets the guarantee.
+
+    The price must fall as the parameter grows. The result itself was priced and meets the guarantee.
+    """
+    high = 1.0
+    while not meets(mechanism(high), guarantee):
+        high *= 16
+        if high > _FURTHEST:
+            raise Unreachable(str(guarantee), _WITHOUT)
+    low = high
+    while meets(mechanism(low), guarantee):
+        low /= 16
+        if low < 1 / _FURTHEST:
+            return low * 16
+    return smallest(lambda x: meets(mechanism(x), guarantee), low=low, high=high)
+
+
+def greatest(mechanism: Callable[[float], Event], guarantee: Guarantee, *, at_most: float = math.inf) -> float:
+    """Return the greatest parameter, such as an epsilon, whose event meets the guarantee.
+
+    The price must grow with the parameter. The result itself was priced and meets the guarantee.
+    """
+    low = min(1.0, at_most)
+    while not meets(mechanism(low), guarantee):
+        low /= 16
+        if low < 1 / _FURTHEST:
+            raise Unreachable(str(guarantee), _WITHOUT)
+    high = low
+    while high < at_most and meets(mechanism(high), guarantee):
+        high = min(high * 16, at_most)
+        if high > _FURTHEST:
+            return high / 16
+    return largest(lambda x: meets(mechanism(x), guarantee), low=low, high=high)
+
+
+_WITHOUT = "no parameter of this mechanism meets it, in any amount; ask in another currency, or for a larger delta"

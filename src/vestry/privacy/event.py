@@ -1,0 +1,96 @@
+"""What ran: a frozen record of a kind and its numbers, from which every price follows.
+
+An event never changes meaning: the ledger keeps it for years. Its law is found by kind in `vestry.privacy.law`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vestry.errors import InvalidParameter, Mismatch
+from vestry.privacy.neighbours import Neighbours
+
+Profile = Callable[[float], float]
+Value = float | tuple[float, ...] | Profile
+
+COMPOSITION = "composition"
+
+
+@dataclass(frozen=True)
+class Event:
+    """A mechanism that ran `count` times, or a composition of such parts.
+
+    Make one with `vestry.privacy.law.event`, which checks the parameters, or with `compose`.
+    """
+
+    kind: str
+    parameters: tuple[tuple[str, Value], ...] = ()
+    parts: tuple[Event, ...] = ()
+    count: int = 1
+    neighbours: Neighbours | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
+            raise InvalidParameter("count", self.count, "a whole number of at least 1", "for example count=1")
+
+    def times(self, count: int) -> Event:
+        """Return the event run `count` times."""
+        return replace(self, count=self.count * count)
+
+    def under(self, neighbours: Neighbours | str) -> Event:
+        """Bind the neighbours relation; an event that already states another one is refused."""
+        relation = Neighbours.parse(neighbours)
+        if self.neighbours not in (None, relation):
+            raise Mismatch("neighbours relation", str(self.neighbours), str(relation), f"state it as {relation}")
+        return replace(self, neighbours=relation, parts=tuple(part.under(relation) for part in self.parts))
+
+    def leaves(self) -> Iterator[tuple[Event, int]]:
+        """Yield each single event with how often it ran in all: the one place where counts multiply."""
+        if self.kind != COMPOSITION:
+            yield replace(self, count=1), self.count
+        for part in self.parts:
+            for leaf, count in part.leaves():
+                yield leaf, count * self.count
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a record of plain numbers and text; an event that holds a callable has none."""
+        record: dict[str, Any] = {"kind": self.kind, "count": self.count}
+        if self.parts:
+            record["parts"] = [part.to_dict() for part in self.parts]
+        for name, value in self.parameters:
+            if callable(value):
+                raise InvalidParameter(
+                    "an event", self.kind, "numbers, to be written down", "the curve it is charged at"
+                )
+            record.setdefault("parameters", {})[name] = list(value) if isinstance(value, tuple) else value
+        if self.neighbours is not None:
+            record["neighbours"] = str(self.neighbours)
+        return record
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Event:
+        """Read a record back; no law is needed, so a ledger can be read by a version that lacks the kind."""
+        relation = record.get("neighbours")
+        return cls(
+            kind=record["kind"],
+            parameters=tuple(
+                (name, tuple(value) if isinstance(value, list) else value)
+                for name, value in record.get("parameters", {}).items()
+            ),
+            parts=tuple(cls.from_dict(part) for part in record.get("parts", ())),
+            count=record["count"],
+            neighbours=None if relation is None else Neighbours.parse(relation),
+        )
+
+
+def compose(*events: Event) -> Event:
+    """Compose events of one neighbours relation; each may have been chosen after seeing those before it."""
+    if not events:
+        raise InvalidParameter("a composition", events, "at least one event", "compose(event, ...)")
+    first = events[0].neighbours
+    for event in events:
+        if event.neighbours != first:
+            raise Mismatch("neighbours relation", str(event.neighbours), str(first), "compose events of one relation")
+    return Event(COMPOSITION, parts=events, neighbours=first)

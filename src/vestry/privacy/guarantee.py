@@ -1,0 +1,187 @@
+"""What is asked or promised: five currencies, each with its neighbours relation.
+
+A guarantee that is asked may leave its neighbours open (`None`): it takes the relation of the table or ledger it
+meets. A guarantee that is promised always states it. Two relations are never mixed.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal, InvalidOperation
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+from vestry.errors import InvalidParameter, Mismatch
+from vestry.privacy.neighbours import Neighbours
+
+
+@dataclass(frozen=True)
+class Guarantee(ABC):
+    """One of `PureDP`, `ApproxDP`, `RenyiDP`, `ZCDP`, `GaussianDP`; `amount` names the key that is spent."""
+
+    neighbours: Neighbours | None = field(default=None, kw_only=True)
+    amount: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for key in self.names():
+            object.__setattr__(self, key, number(key, getattr(self, key)))
+        if self.neighbours is not None:
+            object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the keys by which this currency is written, in order."""
+        return tuple(f.name for f in fields(cls) if f.name != "neighbours")
+
+    @staticmethod
+    def parse(given: object, *, neighbours: Neighbours | str | None = None) -> Guarantee:
+        """Read `epsilon=1`, `epsilon=1,delta=1e-6`, `order=10,epsilon=0.1`, `rho=0.5` or `mu=1`, as text or mapping.
+
+        Text is read as decimals of at most 15 significant digits, so that no digit is lost.
+        """
+        if isinstance(given, Guarantee):
+            return given if neighbours is None else given.under(neighbours)
+        values = dict(given) if isinstance(given, Mapping) else _pairs(given)
+        for currency in (PureDP, ApproxDP, RenyiDP, ZCDP, GaussianDP):
+            if set(values) == set(currency.names()):
+                relation = None if neighbours is None else Neighbours.parse(neighbours)
+                return currency(**values, neighbours=relation)
+        unknown = [key for key in values if key not in _RULES]
+        if unknown:
+            raise InvalidParameter("a guarantee's key", unknown[0], "one of epsilon, delta, order, rho, mu", _WAYS)
+        raise InvalidParameter("a guarantee", given, "a known combination of keys", _WAYS)
+
+    @property
+    def value(self) -> float:
+        """The amount that is spent: epsilon, rho or mu."""
+        return float(getattr(self, self.amount))
+
+    def at(self, value: float) -> Self:
+        """Return the same kind of guarantee, at the same delta or order, with another amount."""
+        changes: dict[str, Any] = {self.amount: value}
+        return replace(self, **changes)
+
+    def under(self, neighbours: Neighbours | str) -> Self:
+        """Bind the neighbours relation; a guarantee that already states another one is refused."""
+        relation = Neighbours.parse(neighbours)
+        if self.neighbours not in (None, relation):
+            raise Mismatch("neighbours relation", str(self.neighbours), str(relation), f"state it as {relation}")
+        return replace(self, neighbours=relation)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys and numbers, and the neighbours where they are stated."""
+        values: dict[str, Any] = {key: getattr(self, key) for key in self.names()}
+        if self.neighbours is not None:
+            values["neighbours"] = str(self.neighbours)
+        return values
+
+    def __str__(self) -> str:
+        return ",".join(f"{key}={decimal(getattr(self, key))}" for key in self.names())
+
+
+@dataclass(frozen=True)
+class PureDP(Guarantee):
+    """Every output's probability changes by at most a factor e^epsilon [DworkMNS06]."""
+
+    epsilon: float
+    amount: ClassVar[str] = "epsilon"
+
+
+@dataclass(frozen=True)
+class ApproxDP(Guarantee):
+    """Every event's probability changes by at most a factor e^epsilon, up to delta [DworkKMMN06]."""
+
+    epsilon: float
+    delta: float
+    amount: ClassVar[str] = "epsilon"
+
+
+@dataclass(frozen=True)
+class RenyiDP(Guarantee):
+    """The Renyi divergence of this order is at most epsilon [Mironov17]."""
+
+    order: float
+    epsilon: float
+    amount: ClassVar[str] = "epsilon"
+
+
+@dataclass(frozen=True)
+class ZCDP(Guarantee):
+    """The Renyi divergence of every order a > 1 is at most rho a [BunS16]."""
+
+    rho: float
+    amount: ClassVar[str] = "rho"
+
+
+@dataclass(frozen=True)
+class GaussianDP(Guarantee):
+    """Telling neighbours apart is at least as hard as N(0, 1) from N(mu, 1) [DongRS22]."""
+
+    mu: float
+    amount: ClassVar[str] = "mu"
+
+
+def number(key: str, given: object) -> float:
+    """Check one number of a guarantee against the rule of its key and return it as a float."""
+    above, below, allowed, instead = _RULES[key]
+    # numbers.Real knows int, float, Fraction and numpy's floats, and not Decimal; text is for `parse` alone.
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise InvalidParameter(key, given, f"a number ({allowed})", instead)
+    try:
+        value = float(given)
+    except OverflowError:
+        value = math.inf
+    if not (above < value < below):
+        raise InvalidParameter(key, given, allowed, instead)
+    return value
+
+
+def read_decimal(key: str, text: str) -> float:
+    """Read a decimal of at most 15 significant digits; a float then holds every one of them."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise InvalidParameter(key, text, f"a decimal number ({_RULES[key][2]})", _RULES[key][3]) from None
+    if value.is_finite() and len(value.normalize().as_tuple().digits) > 15:
+        raise InvalidParameter(key, text, "a decimal of at most 15 significant digits", _RULES[key][3])
+    return float(value)
+
+
+def decimal(value: float) -> str:
+    """Write a float in the shortest way that reads back the same: 1, 0.3, 1e-6."""
+    text = repr(float(value))
+    mantissa, _, exponent = text.partition("e")
+    mantissa = mantissa.removesuffix(".0")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+
+
+def _pairs(given: object) -> dict[str, float]:
+    if not isinstance(given, str):
+        raise InvalidParameter("a guarantee", given, "text or a guarantee", _WAYS)
+    values: dict[str, float] = {}
+    for part in given.split(","):
+        key, equals, text = (piece.strip() for piece in part.partition("="))
+        if not equals or key in values:
+            raise InvalidParameter("a guarantee", given, "key=number pairs, each key once", _WAYS)
+        if key not in _RULES:
+            raise InvalidParameter("a guarantee's key", key, "one of epsilon, delta, order, rho, mu", _WAYS)
+        values[key] = read_decimal(key, text)
+    return values
+
+
+_WAYS = "epsilon=1, or epsilon=1,delta=1e-6, or order=10,epsilon=0.1, or rho=0.5, or mu=1"
+_RULES: dict[str, tuple[float, float, str, str]] = {
+    "epsilon": (0.0, math.inf, "above 0 and finite", "for example epsilon=1"),
+    "delta": (
+        0.0,
+        1.0,
+        "between 0 and 1, both excluded",
+        "for example delta=1e-6, or leave delta out for pure privacy",
+    ),
+    "order": (1.0, math.inf, "above 1 and finite", "for example order=10"),
+    "rho": (0.0, math.inf, "above 0 and finite", "for example rho=0.5"),
+    "mu": (0.0, math.inf, "above 0 and finite", "for example mu=1"),
+}
