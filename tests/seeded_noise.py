@@ -56,4 +56,4 @@ class SeededNoise(Noise):
         reach = math.ceil(10 * scale) + 1
         support = np.arange(-reach, reach + 1)
         weight = np.exp(-0.5 * (support / float(scale)) ** 2)
-        return self._rng.choice(support, size=count, p=weight / weight.sum()).tolist()
+        return [int(k) for k in self._rng.choice(support, size=count, p=weight / weight.sum())]

@@ -49,7 +49,7 @@ class Event:
     def leaves(self) -> Iterator[tuple[Event, int]]:
         """Yield each single event with how often it ran in all: the one place where counts multiply."""
         if self.kind != COMPOSITION:
-            yield replace(self, count=1), self.count
+            yield self if self.count == 1 else replace(self, count=1), self.count
         for part in self.parts:
             for leaf, count in part.leaves():
                 yield leaf, count * self.count

@@ -38,7 +38,7 @@ def gaussian(epsilon: float, *, mu: float) -> float:
         fall = 2 / math.sqrt(math.pi) - 2 * nodes * erfcx(nodes)
         return outward(math.exp(-u * u) * (v - u) / 4 * float(_WEIGHTS @ fall))
     if u < 0:
-        return outward(float(ndtr(-math.sqrt(2) * u)) - math.exp(epsilon) * float(ndtr(-math.sqrt(2) * v)))
+        return outward(float(ndtr(-math.sqrt(2) * u)) - math.exp(-u * u) * float(erfcx(v)) / 2)
     return outward(math.exp(-u * u) * (float(erfcx(u)) - float(erfcx(v))) / 2)
 
 

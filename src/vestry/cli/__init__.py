@@ -1,0 +1,57 @@
+"""The command line: `vestry`. One file per command; everything heavy is imported where it is used."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from vestry import __version__
+from vestry.cli import convert, ledger
+from vestry.errors import VestryError
+
+app = typer.Typer(
+    help="Differentially private Bayesian data analysis.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
+app.add_typer(ledger.app, name="ledger")
+
+# What typer raises for a missing or unknown option; it exports the subclass only.
+_USAGE: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"vestry {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Differentially private Bayesian data analysis."""
+
+
+def main() -> None:
+    """Run the command line; errors are one sentence on standard error, with exit code 2, or 3 for a refused budget."""
+    try:
+        code = app(standalone_mode=False)
+    except VestryError as error:
+        typer.echo(f"vestry: {error}", err=True)
+        sys.exit(error.exit_code)
+    except _USAGE as error:
+        message = getattr(error, "format_message", lambda: "")() or "the command is not complete"
+        typer.echo(f"vestry: {message.rstrip('.')}; see --help.", err=True)
+        sys.exit(2)
+    except typer.Abort:
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,253 @@
+"""`vestry ledger`: make a ledger, charge it, look at it, check it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vestry.cli.output import Json, emit, examples
+from vestry.errors import InvalidParameter, LedgerUnavailable
+
+if TYPE_CHECKING:
+    from vestry.ledger import Ledger
+
+app = typer.Typer(
+    help="The budget of one dataset: what was spent, what is left, and the proof that nobody changed it.",
+    no_args_is_help=True,
+)
+
+Address = Annotated[str, typer.Argument(metavar="URL", help="A path, or postgresql://USER:${VARIABLE}@HOST/DATABASE.")]
+Who = Annotated[str | None, typer.Option(help="Who does it; your user name if left out.")]
+
+
+@app.command(
+    epilog=examples(
+        "vestry ledger create patients.ledger --dataset patients --unit row --neighbours add-remove"
+        " --budget epsilon=1,delta=1e-6",
+        "vestry ledger create visits.ledger --dataset visits --unit person=patient_id,rows=3 --neighbours replace"
+        " --budget rho=0.5",
+    )
+)
+def create(
+    url: Address,
+    dataset: Annotated[str, typer.Option(help="The dataset's name.")],
+    unit: Annotated[str, typer.Option(help="Whose privacy is protected: row, or person=COLUMN,rows=K.")],
+    neighbours: Annotated[str, typer.Option(help="Which change is hidden: replace or add-remove.")],
+    budget: Annotated[str, typer.Option(help="What may be spent in all, for example epsilon=1,delta=1e-6.")],
+    orders: Annotated[
+        str | None, typer.Option(help="Renyi orders to follow, for example 8,16,32; chosen if left out.")
+    ] = None,
+    accept_unproved: Annotated[
+        bool, typer.Option("--accept-unproved", help="Allow charges that rest on assumptions no theorem covers.")
+    ] = False,
+    who: Who = None,
+    json: Json = False,
+) -> None:
+    """Make a new ledger. Only this command does; nothing is ever overwritten."""
+    from vestry.ledger import Ledger
+
+    ledger = Ledger.create(
+        url,
+        dataset=dataset,
+        unit=unit,
+        neighbours=neighbours,
+        budget=budget,
+        orders=_orders(orders),
+        accepts_unproved=accept_unproved,
+        who=who,
+    )
+    record = {"ledger": ledger.address, "budget": budget, "head": ledger.head()}
+    emit(record, f"created {ledger.address} with the budget {budget}\nhead {record['head']}", as_json=json)
+
+
+@app.command(epilog=examples('vestry ledger charge patients.ledger epsilon=0.3 --purpose "readmissions by ward"'))
+def charge(
+    url: Address,
+    guarantee: Annotated[
+        str, typer.Argument(metavar="GUARANTEE", help="What to charge, for example epsilon=0.3 or rho=0.01.")
+    ],
+    purpose: Annotated[str, typer.Option(help="Why; it is written down.")],
+    unit: Annotated[str | None, typer.Option(help="Refuse unless the ledger protects this unit.")] = None,
+    neighbours: Annotated[str | None, typer.Option(help="Refuse unless the ledger hides this change.")] = None,
+    who: Who = None,
+    json: Json = False,
+) -> None:
+    """Charge the budget, or be refused with exit code 3. A charge cannot be taken back."""
+    ledger = _open(url)
+    ledger.require(unit=unit, neighbours=neighbours)
+    made = ledger.charge(guarantee, purpose=purpose, who=who)
+    state = ledger.state()
+    left = state.filter.remaining(state.spent)
+    record = {"entry": made.sequence, "charged": guarantee, "remaining": left, "head": made.entry.hash}
+    emit(record, f"charged {guarantee} as entry {made.sequence}\nleft: {_or(left)}", as_json=json)
+
+
+@app.command(
+    epilog=examples('vestry ledger amend patients.ledger --budget epsilon=2,delta=1e-6 --reason "second wave"')
+)
+def amend(
+    url: Address,
+    budget: Annotated[str, typer.Option(help="The new, larger budget, in the same currency.")],
+    reason: Annotated[str, typer.Option(help="Why; it is written down.")],
+    who: Who = None,
+    json: Json = False,
+) -> None:
+    """Raise the budget. The promise weakens for everything that was or will be released."""
+    ledger = _open(url)
+    entry = ledger.amend(budget, reason=reason, who=who)
+    record = {"entry": entry.sequence, "budget": budget, "head": entry.hash}
+    emit(record, f"raised the budget to {budget} as entry {entry.sequence}", as_json=json)
+
+
+@app.command(epilog=examples("vestry ledger show patients.ledger", "vestry ledger show patients.ledger --json"))
+def show(
+    url: Address,
+    last: Annotated[int, typer.Option(min=0, help="How many of the latest charges to list.")] = 10,
+    json: Json = False,
+) -> None:
+    """Print the dataset's terms, what is spent and left, and the latest charges."""
+    ledger = _open(url)
+    record = _summary(ledger)
+    shown = record["charges"][-last:] if last else []
+    if json:
+        emit(record, "", as_json=True)
+    else:
+        _print(record, shown)
+
+
+@app.command(
+    epilog=examples(
+        "vestry ledger verify patients.ledger",
+        "vestry ledger verify patients.ledger --head 9f2c... (a hash kept elsewhere)",
+    )
+)
+def verify(
+    url: Address,
+    head: Annotated[str | None, typer.Option(help="A head hash you kept: it must be in the chain.")] = None,
+    json: Json = False,
+) -> None:
+    """Check every hash and every total. Finds any changed byte; with --head also a cut tail or a swapped file."""
+    if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
+        raise InvalidParameter(
+            "--head", head, "a hash of 64 hexadecimal digits", "the head that create or verify printed"
+        )
+    ledger = _open(url)
+    with _waiting("checking the chain"):
+        verified = ledger.verify(head=head)
+    record = {"verified": True, "entries": verified.entries, "head": verified.head}
+    emit(record, f"{verified.entries} entries verified\nhead {verified.head}", as_json=json)
+
+
+@app.command(epilog=examples("vestry ledger export patients.ledger --output patients.jsonl"))
+def export(
+    url: Address,
+    output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+    json: Json = False,
+) -> None:
+    """Write every entry as a line of JSON. The row-choice key stays in the ledger."""
+    import json as codec
+
+    entries = [entry.to_dict() for entry in _open(url).entries()]
+    text = codec.dumps({"entries": entries}, indent=2) if json else "\n".join(map(codec.dumps, entries))
+    if output is None:
+        typer.echo(text)
+        return
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except OSError as error:
+        raise LedgerUnavailable(f"{output} cannot be written ({error.strerror}); name a new file.") from None
+
+
+def _open(url: str) -> Ledger:
+    from vestry.ledger import Ledger
+
+    return Ledger.open(url)
+
+
+def _orders(text: str | None) -> tuple[float, ...] | None:
+    from vestry.privacy.guarantee import read_decimal
+
+    return None if text is None else tuple(read_decimal("order", part) for part in text.split(","))
+
+
+def _summary(ledger: Ledger) -> dict[str, Any]:
+    state = ledger.state()
+    charges: dict[int, dict[str, Any]] = {}
+    lines = 0
+    head = ""
+    for entry in ledger.entries():
+        lines, head = lines + 1, entry.hash
+        if entry.action == "charge":
+            facts = {key: value for key, value in entry.facts.items() if key != "versions"}
+            charges[entry.sequence] = {"entry": entry.sequence, "state": "charged", **facts}
+        elif entry.target is not None:
+            charges[entry.target]["state"] = {"open": "opened", "release": "released"}[entry.action]
+    alternatives = [
+        {**row, "spent": spent}
+        for row, spent in zip(state.filter.to_dict()["alternatives"], state.spent.totals, strict=True)
+    ]
+    return {
+        "ledger": ledger.address,
+        **ledger.terms.to_dict(),
+        "budget": str(state.filter.budget),
+        "remaining": state.filter.remaining(state.spent),
+        "alternatives": alternatives,
+        "failure": {"limit": state.filter.failure_limit, "spent": state.spent.failure},
+        "entries": lines,
+        "head": head,
+        "charges": list(charges.values()),
+    }
+
+
+def _print(record: dict[str, Any], shown: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, value in (
+        ("ledger", record["ledger"]),
+        ("dataset", record["dataset"]),
+        ("unit", record["unit"]),
+        ("neighbours", record["neighbours"]),
+        ("unproved samplers", "accepted" if record["accepts_unproved"] else "refused"),
+        ("budget", record["budget"]),
+        ("left", _or(record["remaining"])),
+        ("entries", str(record["entries"])),
+        ("head", record["head"]),
+    ):
+        facts.add_row(Text(name, style="bold"), Text(value))
+    console.print(facts)
+    if not shown:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("entry", "state", "charged", "purpose", "who", "when"):
+        table.add_column(heading, overflow="fold")
+    for row in shown:
+        cells = (str(row["entry"]), row["state"], _event(row["event"]), row["purpose"], row["who"], row["when"][:19])
+        table.add_row(*map(Text, cells))
+    console.print()
+    console.print(table)
+
+
+def _event(event: dict[str, Any]) -> str:
+    if event.get("parts"):
+        return " + ".join(_event(part) for part in event["parts"])
+    numbers = ", ".join(f"{key}={value}" for key, value in event.get("parameters", {}).items())
+    times = f" x {event['count']}" if event["count"] > 1 else ""
+    return f"{event['kind']}({numbers}){times}"
+
+
+def _or(remaining: dict[str, str]) -> str:
+    return ", or ".join(remaining.values()) or "nothing"
+
+
+def _waiting(what: str) -> Any:
+    """Show that something runs, on a terminal's standard error."""
+    from rich.console import Console
+
+    return Console(stderr=True).status(f"{what} ...")

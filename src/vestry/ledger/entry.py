@@ -1,0 +1,68 @@
+"""One line of the journal, and the hash that chains it to the lines before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+ACTIONS = ("create", "charge", "open", "release", "amend")
+GENESIS = "0" * 64
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What happened, in order.
+
+    Attributes
+    ----------
+    sequence
+        0 for the creation, then 1, 2, ...
+    action
+        One of create, charge, open, release, amend.
+    target
+        The charge that an `open` or `release` belongs to.
+    body
+        Canonical JSON: what was charged, why, by whom, when, with which versions.
+    previous, hash
+        The hash of the line before and of this one.
+    """
+
+    sequence: int
+    action: str
+    target: int | None
+    body: str
+    previous: str
+    hash: str
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The body, read."""
+        facts: dict[str, Any] = json.loads(self.body)
+        return facts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the line as plain values, its body opened."""
+        return {
+            "sequence": self.sequence,
+            "action": self.action,
+            "target": self.target,
+            "body": self.facts,
+            "previous": self.previous,
+            "hash": self.hash,
+        }
+
+
+def seal(sequence: int, action: str, target: int | None, body: str, state: str, previous: str) -> Entry:
+    """Chain a new line: its hash covers every field, the line before, and the state that the line leads to."""
+    digest = hashlib.sha256()
+    for piece in ("vestry-ledger-1", str(sequence), action, str(target), body, state, previous):
+        encoded = piece.encode()
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return Entry(sequence, action, target, body, previous, digest.hexdigest())
+
+
+def canonical(value: Any) -> str:
+    """Write JSON in the one way that is hashed: sorted keys, no spaces, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)

@@ -1,0 +1,87 @@
+"""What a journal adds up to, and the walk that proves it line by line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from vestry.errors import LedgerCorrupt
+from vestry.ledger.entry import GENESIS, Entry, canonical, seal
+from vestry.ledger.filter import Filter, Spent
+
+
+class State(NamedTuple):
+    """The filter in force and what is spent; its text is covered by the hash of the line that led to it."""
+
+    filter: Filter
+    spent: Spent
+
+    def text(self) -> str:
+        """Return the one text that is hashed and kept in the head."""
+        return canonical({"filter": self.filter.to_dict(), "spent": self.spent.to_dict()})
+
+    @classmethod
+    def read(cls, text: str) -> State:
+        """Read `text` back."""
+        try:
+            record = json.loads(text)
+            return cls(Filter.from_dict(record["filter"]), Spent.from_dict(record["spent"]))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise LedgerCorrupt("its head cannot be read") from None
+
+
+class Walk:
+    """Walks a journal from its first line, recomputing every hash and total; stops at the first that does not hold."""
+
+    def __init__(self) -> None:
+        self.last: Entry | None = None
+        self.state: State | None = None
+        self.hashes: set[str] = set()
+        self._actions: dict[int, str] = {}
+
+    def over(self, entries: Iterable[Entry]) -> tuple[Entry, State]:
+        """Return the last line and the state it leads to."""
+        for sequence, entry in enumerate(entries):
+            try:
+                self.state = self._after(sequence, entry, entry.facts)
+                previous = self.last.hash if self.last else GENESIS
+                again = seal(sequence, entry.action, entry.target, entry.body, self.state.text(), previous)
+            except (KeyError, TypeError, ValueError, AttributeError) as fault:
+                reason = fault.reason if isinstance(fault, LedgerCorrupt) else "the line cannot be read"
+                raise LedgerCorrupt(reason, sequence) from None
+            if again != entry:
+                raise LedgerCorrupt("the line was changed, or one is missing before it", sequence)
+            self.last = entry
+            self.hashes.add(entry.hash)
+        if self.last is None or self.state is None:
+            raise LedgerCorrupt("it has no lines")
+        return self.last, self.state
+
+    def _after(self, sequence: int, entry: Entry, facts: dict[str, Any]) -> State:
+        """Return the state that a line leads to, or say which rule it breaks."""
+        if (entry.action == "create") != (self.state is None):
+            raise LedgerCorrupt("a journal begins with its creation, once")
+        if self.state is None:
+            fixed = Filter.from_dict(facts["filter"])
+            return State(fixed, fixed.nothing)
+        current, spent = self.state
+        if entry.action == "charge":
+            self._actions[sequence] = "charge"
+            spent = spent.plus(Spent.from_dict(facts["price"]))
+            if not current.holds(spent):
+                raise LedgerCorrupt("the charge exceeds the budget")
+        elif entry.action == "amend":
+            raised = Filter.from_dict(facts["filter"])
+            if not raised.covers(current):
+                raise LedgerCorrupt("the amendment lowers the budget")
+            current = raised
+        else:
+            if entry.target is None or self._actions.get(entry.target) != BEFORE[entry.action]:
+                raise LedgerCorrupt("the line follows no charge in the right state")
+            self._actions[entry.target] = entry.action
+        return State(current, spent)
+
+
+# What must have happened to a charge before it is opened and before it is released.
+BEFORE = {"open": "charge", "release": "open"}
