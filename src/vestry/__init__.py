@@ -1,3 +1,62 @@
-"""Differentially private Bayesian data analysis."""
+"""Differentially private Bayesian data analysis.
+
+The names below are the front door. Each is imported when it is first used, so `import vestry` is cheap.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from vestry.errors import VestryError
+    from vestry.ledger import Ledger
+    from vestry.privacy.accountant import convert, price
+    from vestry.privacy.batch import Batch
+    from vestry.privacy.event import Event, compose
+    from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
+    from vestry.privacy.law import event
+    from vestry.privacy.neighbours import Neighbours, Unit
+
+_HOMES = {
+    "vestry.errors": ("VestryError",),
+    "vestry.ledger": ("Ledger",),
+    "vestry.privacy.accountant": ("convert", "price"),
+    "vestry.privacy.batch": ("Batch",),
+    "vestry.privacy.event": ("Event", "compose"),
+    "vestry.privacy.guarantee": ("ApproxDP", "GaussianDP", "Guarantee", "PureDP", "RenyiDP", "ZCDP"),
+    "vestry.privacy.law": ("event",),
+    "vestry.privacy.neighbours": ("Neighbours", "Unit"),
+}
+
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "Batch",
+    "Event",
+    "GaussianDP",
+    "Guarantee",
+    "Ledger",
+    "Neighbours",
+    "PureDP",
+    "RenyiDP",
+    "Unit",
+    "VestryError",
+    "compose",
+    "convert",
+    "event",
+    "price",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(home), name)
+    raise AttributeError(f"module 'vestry' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

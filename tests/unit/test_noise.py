@@ -17,10 +17,9 @@ from randomgen import AESCounter
 from seeded_noise import SeededNoise
 
 import vestry.noise
-from vestry.errors import InvalidParameter, VestryError
+from vestry.errors import InvalidParameter, NoiseUnavailable, Unrepeatable, VestryError
 from vestry.noise import Noise, SystemNoise
 from vestry.noise.parameter import checked_scale
-from vestry.noise.refusal import NoiseUnavailable, Unrepeatable
 from vestry.noise.system import _draw
 
 SAMPLERS = {

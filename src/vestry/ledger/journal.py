@@ -26,6 +26,7 @@ from vestry.ledger.database import FORMAT, HEAD, JOURNAL, Address, Database
 from vestry.ledger.entry import GENESIS, Entry, canonical, seal
 from vestry.ledger.filter import FAILURE_UNITS, Filter, Spent
 from vestry.ledger.state import BEFORE, State, Walk
+from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
@@ -103,7 +104,7 @@ class Ledger:
         terms = Terms(_text("dataset", dataset), Unit.parse(unit), relation, bool(accepts_unproved))
         fixed = Filter.of(Guarantee.parse(budget, neighbours=relation), orders=orders)
         database = Database(Address.parse(address))
-        key = os.urandom(16).hex()
+        key = SystemNoise().random_bytes(16).hex()
         owned = {**terms.to_dict(), "filter": fixed.to_dict(), "row_key_sha256": _sha256(key.encode())}
         state = State(fixed, fixed.nothing).text()
         first = seal(0, "create", None, canonical({**owned, **_signature(who)}), state, GENESIS)

@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from vestry.noise.refusal import Unrepeatable
+from vestry.errors import Unrepeatable
 
 KEY_BYTES = 16
 

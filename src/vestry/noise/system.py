@@ -7,8 +7,8 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final
 
+from vestry.errors import NoiseUnavailable, Unrepeatable
 from vestry.noise.parameter import checked_count, checked_exponent, checked_scale
-from vestry.noise.refusal import NoiseUnavailable, Unrepeatable
 from vestry.noise.source import Noise
 from vestry.noise.value import doubles, finite, integers
 

@@ -1,0 +1,48 @@
+# Each target sets up the virtual environment it needs, once. Only Python 3.11+ and make are needed.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test test-all bench lint clean
+
+demo: $(VENV)/.core            ## the main job, end to end, on example data
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test            ## the tests a newcomer runs
+	$(BIN)/python -m pytest -n 2
+
+test-all: $(VENV)/.all         ## also what needs a server or more time
+	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+bench: $(VENV)/.all            ## speed, as ratios against peers measured in the same run
+	$(BIN)/python benchmarks/run.py
+
+lint: $(VENV)/.lint            ## style, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) demo-output bench-output
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Vestry needs Python 3.11 or newer; set PYTHON=python3.11")'
+	@echo "setting up $(VENV) (once, about a minute)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.core
+	@$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.all: $(VENV)/.test
+	@$(PIP) --editable '.[all,test,server]'
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.all
+	@$(PIP) --editable '.[all,test,server,lint]'
+	@touch $@
