@@ -52,14 +52,12 @@ class BudgetExceeded(VestryError):  # noqa: N818
 
     exit_code = 3
 
-    def __init__(self, asked: str, budget: str, remaining: dict[str, str], hint: str = "") -> None:
-        left = ", or ".join(remaining.values()) if remaining else "nothing"
-        more = f" {hint}" if hint else ""
+    def __init__(self, asked: str, budget: str, remaining: dict[str, str], left: str) -> None:
         super().__init__(
             f"the charge {asked} does not fit: of the budget {budget} there is left {left};"
-            f" charge less, or raise the budget with `vestry ledger amend`.{more}"
+            " charge less, or raise the budget with `vestry ledger amend`."
         )
-        self.asked, self.budget, self.remaining, self.hint = asked, budget, remaining, hint
+        self.asked, self.budget, self.remaining, self.left = asked, budget, remaining, left
 
 
 class Unrepeatable(VestryError, TypeError):  # noqa: N818

@@ -52,20 +52,21 @@ def root(value: Number) -> Number:
 
 def ceil_units(value: Number, *, per_one: int) -> int | None:
     """Count the units that cover the value, rounded up; None for an infinite value."""
-    return None if value == math.inf else math.ceil(Fraction(value) * per_one)
+    if value == math.inf:
+        return None
+    numerator, denominator = value.as_integer_ratio()
+    return -(-numerator * per_one // denominator)
 
 
 def floor_units(value: Number, *, per_one: int) -> int:
     """Count the units that fit into the value, rounded down."""
-    return math.floor(Fraction(value) * per_one)
+    numerator, denominator = value.as_integer_ratio()
+    return numerator * per_one // denominator
 
 
 def total(terms: Iterable[tuple[Number, int]]) -> Number:
     """Sum value x count; exact while every value is a fraction."""
-    result: Number = Fraction(0)
-    for value, count in terms:
-        result = result + value * count
-    return result
+    return sum((value if count == 1 else value * count for value, count in terms), start=0)
 
 
 def exp_remainder(x: float) -> float:

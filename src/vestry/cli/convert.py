@@ -62,7 +62,7 @@ def convert(
     relation = None if start.neighbours is None else str(start.neighbours)
     numbers = {key: value for key, value in found.items() if key != "neighbours"}
     record = {"given": given.to_dict(), "to": to, "guarantee": numbers, "neighbours": relation, **numbers}
-    emit(record, _text(numbers), as_json=json)
+    emit(record, _text(numbers, meet), as_json=json)
 
 
 def _converted(start: Guarantee, to: str) -> dict[str, Any]:
@@ -92,7 +92,12 @@ def _like(to: str, start: Guarantee) -> Guarantee:
     raise InvalidParameter("--to", to, "a currency", "delta=1e-5, epsilon=1, order=10, epsilon, rho or mu")
 
 
-def _text(numbers: dict[str, Any]) -> str:
+def _text(numbers: dict[str, Any], meet: bool) -> str:
+    """Write the result with ten digits, rounded to the side that is safe to rely on."""
+    from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
+
     from vestry.privacy.guarantee import decimal
 
-    return ",".join(f"{key}={decimal(value)}" for key, value in numbers.items())
+    context = Context(prec=10, rounding=ROUND_DOWN if meet else ROUND_UP)
+    rounded = {key: float(context.create_decimal(Decimal(repr(value)))) for key, value in numbers.items()}
+    return ",".join(f"{key}={decimal(numbers[key] if key == 'order' else rounded[key])}" for key in numbers)

@@ -79,9 +79,9 @@ def charge(
     ledger.require(unit=unit, neighbours=neighbours)
     made = ledger.charge(guarantee, purpose=purpose, who=who)
     state = ledger.state()
-    left = state.filter.remaining(state.spent)
-    record = {"entry": made.sequence, "charged": guarantee, "remaining": left, "head": made.entry.hash}
-    emit(record, f"charged {guarantee} as entry {made.sequence}\nleft: {_or(left)}", as_json=json)
+    remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
+    record = {"entry": made.sequence, "charged": guarantee, "remaining": remaining, "head": made.entry.hash}
+    emit(record, f"charged {guarantee} as entry {made.sequence}\nleft: {left}", as_json=json)
 
 
 @app.command(
@@ -194,6 +194,7 @@ def _summary(ledger: Ledger) -> dict[str, Any]:
         **ledger.terms.to_dict(),
         "budget": str(state.filter.budget),
         "remaining": state.filter.remaining(state.spent),
+        "left": state.filter.left(state.spent),
         "alternatives": alternatives,
         "failure": {"limit": state.filter.failure_limit, "spent": state.spent.failure},
         "entries": lines,
@@ -207,31 +208,21 @@ def _print(record: dict[str, Any], shown: list[dict[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
-    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, value in (
-        ("ledger", record["ledger"]),
-        ("dataset", record["dataset"]),
-        ("unit", record["unit"]),
-        ("neighbours", record["neighbours"]),
-        ("unproved samplers", "accepted" if record["accepts_unproved"] else "refused"),
-        ("budget", record["budget"]),
-        ("left", _or(record["remaining"])),
-        ("entries", str(record["entries"])),
-        ("head", record["head"]),
-    ):
-        facts.add_row(Text(name, style="bold"), Text(value))
-    console.print(facts)
+    unproved = "accepted" if record["accepts_unproved"] else "refused"
+    for name in ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "left", "entries", "head"):
+        typer.echo(f"{name:<18} {record.get(name, unproved)}")
     if not shown:
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("entry", "state", "charged", "purpose", "who", "when"):
-        table.add_column(heading, overflow="fold")
+    for heading in ("entry", "state", "charged", "purpose", "who", "when (UTC)"):
+        table.add_column(heading, overflow="fold", no_wrap=heading != "purpose")
     for row in shown:
-        cells = (str(row["entry"]), row["state"], _event(row["event"]), row["purpose"], row["who"], row["when"][:19])
-        table.add_row(*map(Text, cells))
-    console.print()
-    console.print(table)
+        when = row["when"][:16].replace("T", " ")
+        table.add_row(
+            *map(Text, (str(row["entry"]), row["state"], _event(row["event"]), row["purpose"], row["who"], when))
+        )
+    typer.echo()
+    Console().print(table)
 
 
 def _event(event: dict[str, Any]) -> str:
@@ -240,10 +231,6 @@ def _event(event: dict[str, Any]) -> str:
     numbers = ", ".join(f"{key}={value}" for key, value in event.get("parameters", {}).items())
     times = f" x {event['count']}" if event["count"] > 1 else ""
     return f"{event['kind']}({numbers}){times}"
-
-
-def _or(remaining: dict[str, str]) -> str:
-    return ", or ".join(remaining.values()) or "nothing"
 
 
 def _waiting(what: str) -> Any:

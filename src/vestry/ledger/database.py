@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sql
-from sqlalchemy.engine import URL, make_url
 
-from vestry.errors import (
-    InvalidParameter,
-    LedgerCorrupt,
-    LedgerExists,
-    LedgerMissing,
-    LedgerUnavailable,
-    MissingExtra,
-    VestryError,
-)
+from vestry.errors import LedgerCorrupt, LedgerExists, LedgerMissing, LedgerUnavailable, MissingExtra, VestryError
+from vestry.ledger.address import Address
 
 FORMAT = 1
 PATIENCE_S = 60.0
@@ -37,6 +28,7 @@ HEAD = sql.Table(
     sql.Column("format", sql.Integer, nullable=False),
     sql.Column("sequence", sql.BigInteger, nullable=False),
     sql.Column("hash", sql.Text, nullable=False),
+    sql.Column("content", sql.Text, nullable=False),
     sql.Column("state", sql.Text, nullable=False),
     sql.Column("row_key", sql.Text, nullable=False),
 )
@@ -50,73 +42,56 @@ JOURNAL = sql.Table(
     sql.Column("body", sql.Text, nullable=False),
     sql.Column("previous", sql.Text, nullable=False),
     sql.Column("hash", sql.Text, nullable=False),
-    sql.UniqueConstraint("target", "action"),
+)
+_NOT_NULL = JOURNAL.c.target.is_not(None)
+sql.Index(
+    "vestry_journal_once",
+    JOURNAL.c.target,
+    JOURNAL.c.action,
+    unique=True,
+    sqlite_where=_NOT_NULL,
+    postgresql_where=_NOT_NULL,
 )
 
 
-@dataclass(frozen=True)
-class Address:
-    """A ledger's place: a file path, or a server's URL whose password never shows."""
+class Head(NamedTuple):
+    """The one row that points at the last line, and keeps what the lines add up to."""
 
-    path: Path | None = None
-    url: URL | None = None
-
-    @classmethod
-    def parse(cls, given: object) -> Address:
-        """Read a path, `sqlite:///PATH` or `postgresql://USER:${VARIABLE}@HOST/DATABASE`."""
-        if isinstance(given, Address):
-            return given
-        text = os.fspath(given) if isinstance(given, (str, os.PathLike)) else None
-        if not isinstance(text, str) or not text or "\0" in text:
-            raise InvalidParameter("a ledger's address", given, "a path or a URL", _WAYS)
-        if "://" not in text:
-            return cls(path=Path(text).absolute())
-        scheme, _, rest = text.partition("://")
-        if scheme == "sqlite":
-            return cls(path=Path(rest.removeprefix("/")).absolute())
-        if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
-            return cls(url=_server(text, rest))
-        raise InvalidParameter("a ledger's address", scheme + "://...", "a path or a postgresql:// URL", _WAYS)
-
-    def __str__(self) -> str:
-        return str(self.path) if self.url is None else self.url.render_as_string(hide_password=True)
-
-    __repr__ = __str__
+    format: int
+    sequence: int
+    hash: str
+    content: str
+    state: str
+    row_key: str
 
 
-def _server(text: str, rest: str) -> URL:
-    try:
-        url = make_url("postgresql+psycopg://" + rest)
-    except (sql.exc.ArgumentError, ValueError):
-        raise InvalidParameter("a ledger's address", "postgresql://...", "a URL that can be read", _WAYS) from None
-    secrets = [url.password, *(url.query.get(key) for key in ("password", "sslpassword"))]
-    if any(secret is not None and not _VARIABLE.fullmatch(str(secret)) for secret in secrets):
-        raise InvalidParameter(
-            "a ledger's address",
-            "one with a password in it",
-            "free of secrets",
-            "postgresql://USER:${VARIABLE}@HOST/DATABASE and set VARIABLE in the environment",
-        )
-    return URL.create(
-        url.drivername,
-        username=_filled(url.username),
-        password=_filled(url.password),
-        host=_filled(url.host),
-        port=url.port,
-        database=_filled(url.database),
-        query={key: _filled(value) if isinstance(value, str) else value for key, value in url.query.items()},
-    )
+class Session:
+    """Runs statements inside one transaction, on the driver's own cursor.
+
+    They are compiled once for each dialect. Going through the toolkit for each would cost as much as the commit.
+    """
+
+    def __init__(self, connection: sql.Connection) -> None:
+        self._driver: Any = connection.connection.driver_connection
+        self._dialect = connection.dialect
+
+    def run(self, statement: sql.Executable, **values: Any) -> Any:
+        """Execute a statement and return the cursor."""
+        text, fixed = _compiled(statement, self._dialect)
+        cursor = self._driver.cursor()
+        cursor.execute(text, {**fixed, **values})
+        return cursor
+
+    def one(self, statement: sql.Executable, **values: Any) -> tuple[Any, ...] | None:
+        """Return the first row, if there is one."""
+        row: tuple[Any, ...] | None = self.run(statement, **values).fetchone()
+        return row
 
 
-def _filled(text: str | None) -> Any:
-    """Replace ${VARIABLE} by what the environment holds."""
-
-    def value(match: re.Match[str]) -> str:
-        if match[1] not in os.environ:
-            raise InvalidParameter("the environment variable", match[1], "set", f"export {match[1]}=... first")
-        return os.environ[match[1]]
-
-    return None if text is None else _VARIABLE.sub(value, text)
+@lru_cache(maxsize=64)
+def _compiled(statement: Any, dialect: sql.Dialect) -> tuple[str, dict[str, Any]]:
+    compiled = statement.compile(dialect=dialect)
+    return str(compiled), {key: value for key, value in compiled.params.items() if value is not None}
 
 
 class Database:
@@ -128,20 +103,22 @@ class Database:
         self._process = 0
 
     @contextmanager
-    def transaction(self) -> Iterator[tuple[sql.Connection, Any]]:
+    def transaction(self) -> Iterator[tuple[Session, Head]]:
         """Hold the ledger, read its head, commit at the end; database errors become sentences."""
         with self._sentences(), self._connected().begin() as connection:
-            yield connection, self._checked(connection.execute(_LOCKED_HEAD).one_or_none())
+            session = Session(connection)
+            yield session, self._checked(session.one(_LOCKED_HEAD))
 
     @contextmanager
-    def reading(self) -> Iterator[tuple[sql.Connection, Any]]:
+    def reading(self) -> Iterator[tuple[Session, Head]]:
         """See one moment of the ledger and its head, without holding up those who charge."""
         with self._sentences(), self._connected().connect() as connection:
             options: dict[str, Any] = {_READING: True}
             if self.address.url is not None:
                 options["isolation_level"] = "REPEATABLE READ"
             with connection.execution_options(**options).begin():
-                yield connection, self._checked(connection.execute(_HEAD).one_or_none())
+                session = Session(connection)
+                yield session, self._checked(session.one(_HEAD))
 
     def create(self, rows: dict[sql.Table, dict[str, Any]]) -> None:
         """Make the tables with their first rows, all or nothing, where no ledger was."""
@@ -154,15 +131,16 @@ class Database:
                     raise LedgerExists(f"there is a ledger at {self.address} already; nothing was changed.")
                 _fill(connection, rows)
 
-    def _checked(self, row: Any) -> Any:
+    def _checked(self, row: tuple[Any, ...] | None) -> Head:
         if row is None:
             raise LedgerCorrupt("it has no head")
-        if row.format != FORMAT:
+        head = Head(*row)
+        if head.format != FORMAT:
             raise LedgerUnavailable(
-                f"the ledger at {self.address} has format {row.format} and this version of vestry reads"
+                f"the ledger at {self.address} has format {head.format} and this version of vestry reads"
                 f" format {FORMAT}; open it with the version that wrote it."
             )
-        return row
+        return head
 
     def _connected(self) -> sql.Engine:
         if self._engine is None or self._process != os.getpid():
@@ -176,11 +154,11 @@ class Database:
                 import psycopg  # noqa: F401
             except ImportError:
                 raise MissingExtra("a ledger on PostgreSQL", "postgres") from None
+            asked = self.address.url.query.get("options", "")
             return sql.create_engine(
                 self.address.url,
                 isolation_level="READ COMMITTED",
-                hide_parameters=True,
-                connect_args={"connect_timeout": 10, "options": "-csynchronous_commit=on"},
+                connect_args={"connect_timeout": 10, "options": f"{asked} -csynchronous_commit=on"},
             )
         path = self.address.path
         assert path is not None  # noqa: S101 - an address is a path or a URL
@@ -197,17 +175,17 @@ class Database:
             raise
         except sql.exc.DBAPIError as error:
             raise _translated(error.orig or error, self.address) from None
-        except (sqlite3.Error, OSError) as error:
-            raise _translated(error, self.address) from None
+        except Exception as error:
+            if isinstance(error, (sqlite3.Error, OSError)) or type(error).__module__.startswith("psycopg"):
+                raise _translated(error, self.address) from None
+            raise
 
 
 def _translated(error: BaseException, address: Address) -> VestryError:
     text = " ".join(str(error).split())
     if isinstance(error, FileExistsError):
         return LedgerExists(f"there is something at {address} already; nothing was changed.")
-    if any(
-        sign in text for sign in ("not a database", "malformed", "no such table", "no such column", "UndefinedTable")
-    ):
+    if any(sign in text for sign in ("not a database", "malformed", "no such table", "no such column")):
         return LedgerCorrupt(f"{address} is damaged or is no ledger")
     if 'relation "vestry_head" does not exist' in text:
         return LedgerMissing(f"there is no ledger at {address}; make one with `vestry ledger create`.")
@@ -216,7 +194,7 @@ def _translated(error: BaseException, address: Address) -> VestryError:
             f"the ledger at {address} is in use and stayed locked for {PATIENCE_S:g} s; try again."
         )
     reason = getattr(error, "strerror", None) or text.partition("\n")[0] or type(error).__name__
-    return LedgerUnavailable(f"the ledger at {address} cannot be used ({reason}); nothing was charged.")
+    return LedgerUnavailable(f"the ledger at {address} cannot be used ({reason}); mend that and try again.")
 
 
 def _create_file(path: Path, rows: dict[sql.Table, dict[str, Any]]) -> None:
@@ -228,6 +206,8 @@ def _create_file(path: Path, rows: dict[sql.Table, dict[str, Any]]) -> None:
     temporary = Path(name)
     try:
         engine = _sqlite_engine(temporary)
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")  # kept in the file from here on
         with engine.begin() as connection:
             _fill(connection, rows)
         engine.dispose()
@@ -256,11 +236,10 @@ def _sqlite_engine(path: Path) -> sql.Engine:
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
         )
-        connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         return connection
 
-    engine = sql.create_engine("sqlite://", creator=connect, poolclass=sql.pool.QueuePool, hide_parameters=True)
+    engine = sql.create_engine("sqlite://", creator=connect, poolclass=sql.pool.QueuePool, paramstyle="named")
 
     @sql.event.listens_for(engine, "begin")
     def _begin(connection: sql.Connection) -> None:
@@ -270,8 +249,6 @@ def _sqlite_engine(path: Path) -> sql.Engine:
     return engine
 
 
-_HEAD = sql.select(HEAD).where(HEAD.c.id == 1)
+_HEAD = sql.select(*(HEAD.c[name] for name in Head._fields)).where(HEAD.c.id == 1)
 _LOCKED_HEAD = _HEAD.with_for_update()
 _READING = "vestry_reading"
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_WAYS = "patients.ledger, or postgresql://USER:${VARIABLE}@HOST/DATABASE"

@@ -54,13 +54,28 @@ class Entry:
         }
 
 
-def seal(sequence: int, action: str, target: int | None, body: str, state: str, previous: str) -> Entry:
-    """Chain a new line: its hash covers every field, the line before, and the state that the line leads to."""
+def seal(sequence: int, action: str, target: int | None, body: str, previous: str, *, state: str) -> tuple[Entry, str]:
+    """Chain a new line. Its hash covers its content and the state it leads to, which the head keeps with the content's.
+
+    Returns
+    -------
+    The line, and the hash of its content alone.
+    """
+    content = _digest("vestry-ledger-1", str(sequence), action, str(target), body, previous)
+    return Entry(sequence, action, target, body, previous, joined(content, state)), content
+
+
+def joined(content: str, state: str) -> str:
+    """Return the hash of a line from that of its content and the state it leads to."""
+    return _digest(content, state)
+
+
+def _digest(*pieces: str) -> str:
     digest = hashlib.sha256()
-    for piece in ("vestry-ledger-1", str(sequence), action, str(target), body, state, previous):
+    for piece in pieces:
         encoded = piece.encode()
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return Entry(sequence, action, target, body, previous, digest.hexdigest())
+    return digest.hexdigest()
 
 
 def canonical(value: Any) -> str:

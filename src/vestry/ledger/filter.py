@@ -8,7 +8,7 @@ Why each alternative gets delta/K
 Let the budget be (epsilon, delta) and let the transcript stop with alternative J still holding. Charges are chosen
 adaptively, so J is random. Write the hockey-stick divergence as an integral over transcripts and split it by J. On
 {J = j} the process equals one that stops before alternative j would break, and that one is (epsilon, delta_j)-DP by the
-filter theorem for a single alternative [FeldmanZ21, Thm 4.3; WhitehouseRRW23, Thm 1]; so the part of {J = j} is at most
+filter theorem for a single alternative [FeldmanZ21; WhitehouseRRW23]; so the part of {J = j} is at most
 delta_j, and the whole at most the sum. With K shares of delta/K the union is sound. Pure sums need no delta. One share
 is kept for charges that bring a failure probability of their own: those add up, whichever alternative holds
 [BunS16, Lemma 8.2].
@@ -156,6 +156,16 @@ class Filter:
                 name = f"renyi-{decimal(alternative.order)}" if alternative.order else alternative.currency
                 left[name] = alternative.shown(alternative.limit - total)
         return left
+
+    def left(self, spent: Spent) -> str:
+        """Write what is left in a few words; the orders only if nothing else is."""
+        remaining = self.remaining(spent)
+        plain = [text for name, text in remaining.items() if not name.startswith("renyi")]
+        words = ", or ".join(plain or remaining.values()) or "nothing"
+        if words == "nothing" or self.failure_limit == 0:
+            return words
+        free = decimal(_floor_digits(max(0, self.failure_limit - spent.failure) / FAILURE_UNITS))
+        return f"{words} (with delta up to {free} in charges that bring their own)"
 
     def covers(self, other: Filter) -> bool:
         """Tell whether every limit is at least the other's, alternative by alternative."""

@@ -22,9 +22,10 @@ from typing import Any
 import sqlalchemy as sql
 
 from vestry.errors import BudgetExceeded, EntryState, InvalidParameter, LedgerCorrupt, Mismatch
-from vestry.ledger.database import FORMAT, HEAD, JOURNAL, Address, Database
-from vestry.ledger.entry import GENESIS, Entry, canonical, seal
-from vestry.ledger.filter import FAILURE_UNITS, Filter, Spent
+from vestry.ledger.address import Address
+from vestry.ledger.database import FORMAT, HEAD, JOURNAL, Database, Head, Session
+from vestry.ledger.entry import GENESIS, Entry, canonical, joined, seal
+from vestry.ledger.filter import Filter
 from vestry.ledger.state import BEFORE, State, Walk
 from vestry.noise import SystemNoise
 from vestry.numerics import up
@@ -107,17 +108,17 @@ class Ledger:
         key = SystemNoise().random_bytes(16).hex()
         owned = {**terms.to_dict(), "filter": fixed.to_dict(), "row_key_sha256": _sha256(key.encode())}
         state = State(fixed, fixed.nothing).text()
-        first = seal(0, "create", None, canonical({**owned, **_signature(who)}), state, GENESIS)
-        head = {"id": 1, "format": FORMAT, "sequence": 0, "hash": first.hash, "state": state, "row_key": key}
-        database.create({JOURNAL: _row(first), HEAD: head})
+        first, content = seal(0, "create", None, canonical({**owned, **_signature(who)}), GENESIS, state=state)
+        head = {"id": 1, "format": FORMAT, "row_key": key, **_head(first, content, state)}
+        database.create({JOURNAL: vars(first), HEAD: head})
         return cls(database, terms, fixed)
 
     @classmethod
     def open(cls, address: object) -> Ledger:
         """Open a ledger that exists."""
         database = Database(Address.parse(address))
-        with database.reading() as (connection, head):
-            first = _entry(connection, 0)
+        with database.reading() as (session, head):
+            first = _entry(session, 0)
         return cls(database, _terms(first), State.read(head.state).filter)
 
     def __repr__(self) -> str:
@@ -179,12 +180,14 @@ class Ledger:
             **({"assumptions": list(assumptions)} if assumptions else {}),
             **_signature(who),
         }
-        with self._database.transaction() as (connection, head):
+        with self._database.transaction() as (session, head):
             state = State.read(head.state)
             spent = state.spent.plus(price)
             if not state.filter.holds(spent):
-                raise _refusal(_described(ran) if isinstance(what, Event) else str(what), price, state)
-            entry = _append(connection, head, "charge", None, record, State(state.filter, spent))
+                asked = _described(ran) if isinstance(what, Event) else str(what)
+                remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
+                raise BudgetExceeded(asked, str(state.filter.budget), remaining, left)
+            entry = _append(session, head, "charge", None, record, State(state.filter, spent))
         return Charge(self, entry)
 
     def amend(self, budget: Guarantee | str, *, reason: str, who: str | None = None) -> Entry:
@@ -194,7 +197,7 @@ class Ledger:
         """
         wanted = Guarantee.parse(budget, neighbours=self.terms.neighbours)
         signed = {"reason": _text("reason", reason), **_signature(who)}
-        with self._database.transaction() as (connection, head):
+        with self._database.transaction() as (session, head):
             state = State.read(head.state)
             old = state.filter.budget
             if wanted.names() != old.names():
@@ -203,21 +206,21 @@ class Ledger:
             if not raised.covers(state.filter) or str(wanted) == str(old):
                 raise InvalidParameter("an amended budget", str(wanted), f"at least {old}, and more", "a larger budget")
             return _append(
-                connection, head, "amend", None, {"filter": raised.to_dict(), **signed}, State(raised, state.spent)
+                session, head, "amend", None, {"filter": raised.to_dict(), **signed}, State(raised, state.spent)
             )
 
     def resume(self, sequence: int) -> Charge:
         """Return a charge that was made before, to be opened if it was not yet."""
-        with self._database.reading() as (connection, _):
-            entry = _entry(connection, sequence)
+        with self._database.reading() as (session, _):
+            entry = _entry(session, sequence)
         if entry.action != "charge":
             raise EntryState(f"entry {sequence} is of action {entry.action}; name a charge.")
         return Charge(self, entry)
 
     def entries(self) -> Iterator[Entry]:
         """Yield every line, the first one first."""
-        with self._database.reading() as (connection, _):
-            yield from _lines(connection)
+        with self._database.reading() as (session, _):
+            yield from _lines(session)
 
     def verify(self, *, head: str | None = None) -> Verified:
         """Check every line and every total from the first line on; raise at the first that does not hold.
@@ -228,10 +231,11 @@ class Ledger:
             A hash that was kept elsewhere: it must be one of the chain's.
         """
         walk = Walk()
-        with self._database.reading() as (connection, kept):
-            last, state = walk.over(_lines(connection))
-            key_hash = _entry(connection, 0).facts.get("row_key_sha256")
-        if (kept.sequence, kept.hash, kept.state) != (last.sequence, last.hash, state.text()):
+        with self._database.reading() as (session, kept):
+            last, state = walk.over(_lines(session))
+            key_hash = _entry(session, 0).facts.get("row_key_sha256")
+        expected = _head(last, walk.content, state.text())
+        if any(getattr(kept, column) != value for column, value in expected.items()):
             raise LedgerCorrupt("its head does not belong to its last line", last.sequence)
         if _sha256(str(kept.row_key).encode()) != key_hash:
             raise LedgerCorrupt("its row-choice key was changed", 0)
@@ -241,13 +245,13 @@ class Ledger:
 
     def _follow(self, action: str, target: int, record: Mapping[str, Any]) -> Entry:
         """Append the line that moves a charge on, in its own transaction."""
-        with self._database.transaction() as (connection, head):
-            done = {row.action for row in connection.execute(_OF_TARGET, {"target": target})} | {"charge"}
+        with self._database.transaction() as (session, head):
+            done = {action for (action,) in session.run(_OF_TARGET, charge=target)} | {"charge"}
             if action in done:
                 raise EntryState(f"charge {target} has its {action} already; charge again to draw again.")
             if BEFORE[action] not in done:
                 raise EntryState(f"charge {target} is not opened yet; open it before its release.")
-            return _append(connection, head, action, target, record, State.read(head.state))
+            return _append(session, head, action, target, record, State.read(head.state))
 
 
 @dataclass(frozen=True)
@@ -281,33 +285,32 @@ class Opened:
 
 
 def _append(
-    connection: sql.Connection, head: Any, action: str, target: int | None, record: Mapping[str, Any], after: State
+    session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
 ) -> Entry:
     """Add one line after the head's and move the head, inside the caller's transaction."""
-    last = _entry(connection, head.sequence)
-    if seal(last.sequence, last.action, last.target, last.body, head.state, last.previous).hash != head.hash:
-        raise LedgerCorrupt("its head does not belong to its last line", head.sequence)
+    if joined(head.content, head.state) != head.hash:
+        raise LedgerCorrupt("its head was changed", head.sequence)
     state = after.text()
-    entry = seal(head.sequence + 1, action, target, canonical(record), state, head.hash)
-    connection.execute(_INSERT, _row(entry))
-    connection.execute(_MOVE, {"sequence": entry.sequence, "hash": entry.hash, "state": state})
+    entry, content = seal(head.sequence + 1, action, target, canonical(record), head.hash, state=state)
+    session.run(_INSERT, **vars(entry))
+    session.run(_MOVE, **_head(entry, content, state))
     return entry
 
 
-def _lines(connection: sql.Connection) -> Iterator[Entry]:
-    for row in connection.execution_options(yield_per=1000).execute(_ALL):
+def _head(entry: Entry, content: str, state: str) -> dict[str, Any]:
+    return {"sequence": entry.sequence, "hash": entry.hash, "content": content, "state": state}
+
+
+def _lines(session: Session) -> Iterator[Entry]:
+    for row in session.run(_ALL):
         yield Entry(*row)
 
 
-def _entry(connection: sql.Connection, sequence: int) -> Entry:
-    row = connection.execute(_ONE, {"sequence": sequence}).one_or_none()
+def _entry(session: Session, sequence: int) -> Entry:
+    row = session.one(_ONE, number=sequence)
     if row is None:
         raise EntryState(f"the ledger has no entry {sequence}; see `vestry ledger show`.")
     return Entry(*row)
-
-
-def _row(entry: Entry) -> dict[str, Any]:
-    return {column.name: getattr(entry, column.name) for column in JOURNAL.columns}
 
 
 def _terms(first: Entry) -> Terms:
@@ -331,14 +334,6 @@ def _journalled(event: Event, fixed: Filter) -> Event:
         raise InvalidParameter("an event given by a profile", event.kind, allowed, "an event of a known kind")
     written = known_event("renyi", orders=tuple(known), epsilons=tuple(known.values()), count=event.count)
     return written if event.neighbours is None else written.under(event.neighbours)
-
-
-def _refusal(asked: str, price: Spent, state: State) -> BudgetExceeded:
-    hint = ""
-    free = state.filter.failure_limit - state.spent.failure
-    if price.failure > free:
-        hint = f"Of its delta, {free / FAILURE_UNITS:.3g} is left for charges that bring a delta of their own."
-    return BudgetExceeded(asked, str(state.filter.budget), state.filter.remaining(state.spent), hint)
 
 
 def _described(event: Event) -> str:
@@ -379,7 +374,8 @@ def _sha256(content: bytes) -> str:
 
 _COLUMNS = [JOURNAL.c[name] for name in ("sequence", "action", "target", "body", "previous", "hash")]
 _ALL = sql.select(*_COLUMNS).order_by(JOURNAL.c.sequence)
-_ONE = sql.select(*_COLUMNS).where(JOURNAL.c.sequence == sql.bindparam("sequence"))
-_OF_TARGET = sql.select(JOURNAL.c.action).where(JOURNAL.c.target == sql.bindparam("target"))
+_ONE = sql.select(*_COLUMNS).where(JOURNAL.c.sequence == sql.bindparam("number"))
+_OF_TARGET = sql.select(JOURNAL.c.action).where(JOURNAL.c.target == sql.bindparam("charge"))
 _INSERT = sql.insert(JOURNAL)
-_MOVE = sql.update(HEAD).where(HEAD.c.id == 1)
+_MOVED = ("sequence", "hash", "content", "state")
+_MOVE = sql.update(HEAD).where(HEAD.c.id == 1).values({name: sql.bindparam(name) for name in _MOVED})

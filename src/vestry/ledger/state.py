@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from vestry.errors import LedgerCorrupt
@@ -18,17 +19,27 @@ class State(NamedTuple):
     spent: Spent
 
     def text(self) -> str:
-        """Return the one text that is hashed and kept in the head."""
-        return canonical({"filter": self.filter.to_dict(), "spent": self.spent.to_dict()})
+        """Return the one text that is hashed and kept in the head: a line for the filter, a line for what is spent."""
+        return f"{_written(self.filter)}\n{canonical(self.spent.to_dict())}"
 
     @classmethod
     def read(cls, text: str) -> State:
         """Read `text` back."""
         try:
-            record = json.loads(text)
-            return cls(Filter.from_dict(record["filter"]), Spent.from_dict(record["spent"]))
+            fixed, spent = text.split("\n")
+            return cls(_filter(fixed), Spent.from_dict(json.loads(spent)))
         except (KeyError, TypeError, ValueError, AttributeError):
             raise LedgerCorrupt("its head cannot be read") from None
+
+
+@lru_cache(maxsize=16)
+def _written(fixed: Filter) -> str:
+    return canonical(fixed.to_dict())
+
+
+@lru_cache(maxsize=16)
+def _filter(text: str) -> Filter:
+    return Filter.from_dict(json.loads(text))
 
 
 class Walk:
@@ -37,6 +48,7 @@ class Walk:
     def __init__(self) -> None:
         self.last: Entry | None = None
         self.state: State | None = None
+        self.content = ""
         self.hashes: set[str] = set()
         self._actions: dict[int, str] = {}
 
@@ -46,7 +58,9 @@ class Walk:
             try:
                 self.state = self._after(sequence, entry, entry.facts)
                 previous = self.last.hash if self.last else GENESIS
-                again = seal(sequence, entry.action, entry.target, entry.body, self.state.text(), previous)
+                again, self.content = seal(
+                    sequence, entry.action, entry.target, entry.body, previous, state=self.state.text()
+                )
             except (KeyError, TypeError, ValueError, AttributeError) as fault:
                 reason = fault.reason if isinstance(fault, LedgerCorrupt) else "the line cannot be read"
                 raise LedgerCorrupt(reason, sequence) from None

@@ -41,7 +41,7 @@ def rho(event: Event) -> Number:
 
 
 def squared_mu(event: Event) -> Number:
-    """Return the square of the Gaussian price, apart from failures; squares add [DongRS22, Cor. 2]."""
+    """Return the square of the Gaussian price, apart from failures; squares add [DongRS22, Cor. 3.3]."""
     return _sum(event, Law.price_squared_mu)
 
 

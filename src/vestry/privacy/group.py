@@ -16,9 +16,9 @@ def group(guarantee: Guarantee, size: int) -> Guarantee:
     """Turn a guarantee for one unit into one for any `size` units together.
 
     Pure: size epsilon [DworkR14, Thm 2.2]. Approximate: (k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1))
-    [Vadhan17, Lemma 2.2]. Zero-concentrated: k^2 rho [BunS16, Prop. 1.9]. Gaussian: k mu [DongRS22, Thm 4]. Renyi: each
-    doubling of the group halves the order a and multiplies epsilon by (2a - 3)/(a - 2) [Mironov17, Prop. 2 with the
-    constant of its proof]; 3 units cost as much as 4.
+    [Vadhan17, Lemma 2.2]. Zero-concentrated: k^2 rho [BunS16, Prop. 1.9]. Gaussian: k mu [DongRS22, Thm 2.14]. Renyi:
+    each doubling of the group halves the order a and multiplies epsilon by (2a - 3)/(a - 2) [Mironov17, Prop. 2 with
+    the constant of its proof]; 3 units cost as much as 4.
     """
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InvalidParameter("a group's size", size, "a whole number of at least 1", "for example 2")

@@ -81,7 +81,7 @@ class Law:
 
 
 def _mu_of_odds(log_odds: float) -> float:
-    """Return 2 Phi^-1(1 / (1 + e^(-log_odds))) [DongRS22, Prop. 3; DongDR20, Lemma 4.5]."""
+    """Return 2 Phi^-1(1 / (1 + e^(-log_odds))) [LiuSJK22; DongDR20]."""
     if log_odds < 1:
         return outward(2 * math.sqrt(2) * float(erfinv(math.tanh(log_odds / 2))))
     return outward(-2 * float(ndtri(expit(-log_odds))))
@@ -154,7 +154,7 @@ LAWS: dict[str, Law] = {
     # times at scale 1), so it has no price in mu.
     "discrete-gaussian": Law({"sensitivity": _POSITIVE, "scale": _POSITIVE}, renyi=_gaussian_renyi, rho=_gaussian_rho),
     # A draw of density e^(score) whose privacy loss spans at most epsilon, over any base measure: zCDP epsilon^2/8
-    # [CesarR21, Lemma 3.4], mu = 2 Phi^-1(1/(1 + e^(-epsilon/2))) [DongDR20, Lemma 4.5].
+    # [CesarR21], mu = 2 Phi^-1(1/(1 + e^(-epsilon/2))) [DongDR20].
     "exponential": Law(
         {"epsilon": _POSITIVE},
         pure=lambda epsilon: exact(epsilon),
@@ -169,7 +169,7 @@ LAWS: dict[str, Law] = {
         renyi=renyi.randomised_response,
         profile=lambda epsilon_, epsilon: profile.randomised_response(epsilon_, total=epsilon),
     ),
-    # Pure but for a failure of probability delta [KairouzOV15, Thm 3.2].
+    # Pure but for a failure of probability delta [KairouzOV15].
     "approximate": Law(
         {"epsilon": _POSITIVE, "delta": _SHARE},
         pure=lambda epsilon, delta: exact(epsilon),

@@ -25,7 +25,7 @@ def reflected(profile: Profile, epsilon: float) -> float:
 
 
 def gaussian(epsilon: float, *, mu: float) -> float:
-    """Return Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) [BalleW18, Thm 8; DongRS22, Cor. 1].
+    """Return Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) [BalleW18, Thm 8; DongRS22, Cor. 2.13].
 
     With u, v = (epsilon/mu -+ mu/2)/sqrt(2) this is e^(-u^2) [erfcx(u) - erfcx(v)] / 2; for small mu the difference is
     integrated, because -erfcx' has no cancellation to speak of.
@@ -43,7 +43,7 @@ def gaussian(epsilon: float, *, mu: float) -> float:
 
 
 def randomised_response(epsilon: float, *, total: float, failure: float = 0.0) -> float:
-    """Return the largest profile of a (total, failure)-DP pair [KairouzOV15, Thm 3.2].
+    """Return the largest profile of a (total, failure)-DP pair [KairouzOV15].
 
     failure + (1 - failure) (e^total - e^epsilon)^+ / (1 + e^total).
     """
@@ -73,7 +73,7 @@ def discrete_laplace(epsilon: float, *, sensitivity: float, scale: float) -> flo
 def bounded_range(epsilon: float, *, total: float) -> float:
     """Return (1 - e^((epsilon - total)/2))^2 / (1 - e^(-total)) for a privacy loss that spans at most total.
 
-    Two outputs with losses t and t - total; the worst t is (epsilon + total)/2 [DongDR20, Lemma 3.2].
+    Two outputs with losses t and t - total; the worst t is (epsilon + total)/2 [DongDR20, sec. 4].
     """
     return outward(math.expm1(-_gap(epsilon, total) / 2) ** 2 / -math.expm1(-total))
 

@@ -75,7 +75,7 @@ def _two_exponentials(order: float, epsilon: float, weight: float, other: float,
 def bounded_range(order: float, *, epsilon: float) -> float:
     """Return the largest divergence of a pair whose privacy loss spans at most epsilon.
 
-    The extreme pairs have two outputs with losses t and t - epsilon [DongDR20, Lemma 3.2]. Maximising over t gives,
+    The extreme pairs have two outputs with losses t and t - epsilon [DongDR20, sec. 4]. Maximising over t gives,
     with l(y) = log(sinh(y) / y),
 
         D_a = [a l(a epsilon/2) - l(epsilon/2)] / (a - 1) - l((a - 1) epsilon/2),

@@ -1,0 +1,46 @@
+"""Run every benchmark, print one table and write bench-output/bench.json: `make bench`, or with --quick.
+
+A row is a ratio against a peer or a limit measured in the same run, so that it means the same on every machine.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import accounting
+import ledger
+import noise
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer repeats")
+    quick = parser.parse_args().quick
+    rows = []
+    for module in (ledger, accounting, noise):
+        print(f"running {module.__name__} ...", file=sys.stderr, flush=True)
+        rows += module.run(quick=quick)
+    print_table(rows)
+    folder = Path("bench-output")
+    folder.mkdir(exist_ok=True)
+    (folder / "bench.json").write_text(json.dumps(rows, indent=2) + "\n")
+    print(f"\nwritten to {folder / 'bench.json'}")
+    missed = [row["name"] for row in rows if row.get("limit") is not None and row["ratio"] > row["limit"]]
+    sys.exit(f"above their limit: {', '.join(missed)}" if missed else 0)
+
+
+def print_table(rows: list[dict]) -> None:
+    print(f"{'what':<44} {'value':>12} {'unit':<10} {'ratio':>8} {'limit':>6}  against")
+    for row in rows:
+        limit = "" if row.get("limit") is None else f"{row['limit']:g}"
+        ratio = "" if row.get("ratio") is None else f"{row['ratio']:.3g}"
+        print(
+            f"{row['name']:<44} {row['value']:>12.4g} {row['unit']:<10} {ratio:>8} {limit:>6}  {row.get('peer') or ''}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,415 @@
+"""What every law obeys, whatever its kind: order, count, composition, conversion, calibration, the written record."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from vestry.errors import NoConversion, Unreachable
+from vestry.numerics import root, up
+from vestry.privacy import accountant
+from vestry.privacy import profile as profiles
+from vestry.privacy.calibrate import greatest, least
+from vestry.privacy.event import Event, compose
+from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
+from vestry.privacy.law import LAWS, event
+
+ROUNDING = 1e-11  # what outward rounding may add to either side of a comparison, relative
+SEARCH = 1e-7  # and what two searches over orders may differ by
+
+often = settings(deadline=None, derandomize=True, max_examples=30)
+seldom = settings(deadline=None, derandomize=True, max_examples=6)
+
+
+def coin_profile(x: float, *, epsilon: float) -> float:
+    """The profile of an output with odds e^epsilon: (e^epsilon - e^x)^+ / (1 + e^epsilon)."""
+    return max(0.0, -math.expm1(x - epsilon)) / (1 + math.exp(-epsilon))
+
+
+def exponential_profile(x: float, *, rate: float) -> float:
+    """A loss whose tail falls as e^(-rate x): Renyi privacy up to an order only."""
+    return 0.5 * math.exp(-rate * x) / (1 + rate)
+
+
+PROFILES = [
+    *(partial(coin_profile, epsilon=epsilon) for epsilon in (0.01, 0.5, 3.0)),
+    *(partial(exponential_profile, rate=rate) for rate in (2.0, 20.0)),
+]
+
+size = st.floats(1e-3, 20)
+noise = {"sensitivity": st.floats(0.01, 10), "scale": st.floats(0.5, 100)}
+
+
+def renyi_curves() -> st.SearchStrategy[Event]:
+    points = st.dictionaries(st.floats(1.01, 500), st.floats(0, 30), min_size=1, max_size=4)
+    return points.map(lambda p: event("renyi", orders=tuple(sorted(p)), epsilons=tuple(sorted(p.values()))))
+
+
+STRATEGIES: dict[str, st.SearchStrategy[Event]] = {
+    "laplace": st.builds(partial(event, "laplace"), **noise),
+    "discrete-laplace": st.builds(
+        partial(event, "discrete-laplace"), sensitivity=st.integers(1, 9), scale=noise["scale"]
+    ),
+    "gaussian": st.builds(partial(event, "gaussian"), **noise),
+    "discrete-gaussian": st.builds(partial(event, "discrete-gaussian"), **noise),
+    "exponential": st.builds(partial(event, "exponential"), epsilon=size),
+    "pure": st.builds(partial(event, "pure"), epsilon=size),
+    "approximate": st.builds(partial(event, "approximate"), epsilon=size, delta=st.floats(1e-12, 0.1)),
+    "renyi": renyi_curves(),
+    "zcdp": st.builds(partial(event, "zcdp"), rho=size),
+    "gdp": st.builds(partial(event, "gdp"), mu=size),
+    "profile": st.builds(partial(event, "profile"), profile=st.sampled_from(PROFILES)),
+}
+
+each_kind = pytest.mark.parametrize("kind", STRATEGIES)
+orders = st.floats(1.0001, 1000)
+counts = st.integers(1, 30)
+epsilons = st.floats(0, 20)
+
+
+def test_every_law_has_a_strategy():
+    assert STRATEGIES.keys() == LAWS.keys()
+
+
+def prices(mechanism: Event) -> dict[str, float | Fraction]:
+    """What an event costs in every currency."""
+    return {
+        "pure": accountant.pure(mechanism),
+        "rho": accountant.rho(mechanism),
+        "squared mu": accountant.squared_mu(mechanism),
+        "failure": accountant.failure(mechanism),
+        **{f"order {order}": accountant.renyi(mechanism, order) for order in (1.01, 2, 30)},
+        **{f"delta at {epsilon}": accountant.delta(mechanism, epsilon) for epsilon in (0, 0.5, 4)},
+        **{f"epsilon at {delta}": accountant.epsilon(mechanism, delta) for delta in (0.3, 1e-6)},
+    }
+
+
+def same(one: dict, other: dict) -> bool:
+    return one.keys() == other.keys() and all(one[key] == pytest.approx(other[key], rel=1e-9) for key in one)
+
+
+# Order and count
+
+
+@each_kind
+@often
+@given(st.data(), orders, orders)
+def test_renyi_grows_with_order(kind, data, one, other):
+    mechanism = data.draw(STRATEGIES[kind])
+    low, high = sorted((one, other))
+    assert accountant.renyi(mechanism, low) <= accountant.renyi(mechanism, high) * (1 + ROUNDING)
+
+
+@each_kind
+@often
+@given(st.data(), orders, counts)
+def test_prices_add_over_counts(kind, data, order, count):
+    """Every price that adds is count times its own, exactly so for fractions; failures too."""
+    mechanism = data.draw(STRATEGIES[kind])
+    adding = (
+        lambda e: accountant.renyi(e, order),
+        accountant.pure,
+        accountant.rho,
+        accountant.squared_mu,
+        accountant.failure,
+    )
+    for price in adding:
+        once, repeated = price(mechanism), price(mechanism.times(count))
+        if isinstance(once, Fraction):
+            assert repeated == once * count
+        else:
+            assert repeated == pytest.approx(once * count, rel=1e-14)
+
+
+@each_kind
+@often
+@given(st.data(), epsilons, epsilons, counts)
+def test_delta_falls_with_epsilon(kind, data, one, other, count):
+    mechanism = data.draw(STRATEGIES[kind]).times(count)
+    low, high = sorted((one, other))
+    assert 1 >= accountant.delta(mechanism, low) >= accountant.delta(mechanism, high) * (1 - SEARCH) >= 0
+
+
+@each_kind
+@often
+@given(st.data(), epsilons, counts, counts)
+def test_delta_grows_with_count(kind, data, epsilon, one, other):
+    mechanism = data.draw(STRATEGIES[kind])
+    few, many = sorted((one, other))
+    fewer, more = (accountant.delta(mechanism.times(n), epsilon) for n in (few, many))
+    assert fewer <= more * (1 + SEARCH)
+
+
+@each_kind
+@settings(often, max_examples=8)
+@given(st.data(), st.integers(1, 6), st.integers(1, 3))
+def test_repeating_is_composing_copies(kind, data, count, inner):
+    mechanism = data.draw(STRATEGIES[kind]).times(inner)
+    repeated = prices(mechanism.times(count))
+    assert same(repeated, prices(compose(*[mechanism] * count)))
+    assert same(repeated, prices(compose(mechanism).times(count)))
+    assert same(repeated, prices(compose(compose(mechanism), *[compose(mechanism)] * (count - 1))))
+
+
+@often
+@given(st.data(), orders)
+def test_composition_adds_over_kinds(data, order):
+    chosen = data.draw(st.lists(st.sampled_from(list(STRATEGIES)), min_size=1, max_size=5))
+    parts = [data.draw(STRATEGIES[kind]) for kind in chosen]
+    for price in (lambda e: accountant.renyi(e, order), accountant.pure, accountant.rho, accountant.squared_mu):
+        assert float(price(compose(*parts))) == pytest.approx(float(sum(map(price, parts))), rel=1e-12)
+
+
+# Between currencies
+
+
+@each_kind
+@often
+@given(st.data(), orders)
+def test_renyi_lies_below_pure_and_below_rho(kind, data, order):
+    mechanism = data.draw(STRATEGIES[kind])
+    divergence = accountant.renyi(mechanism, order)
+    assert divergence <= accountant.pure(mechanism) * (1 + ROUNDING)
+    assert divergence <= accountant.rho(mechanism) * order * (1 + ROUNDING)
+
+
+def routes(mechanism: Event, epsilon: float) -> dict[str, float]:
+    """Delta by every way that a theorem allows, the exact profile left out."""
+    failed = up(accountant.failure(mechanism))
+    curve = partial(_float_renyi, mechanism)
+    sound = {"renyi": profiles.from_renyi(epsilon, curve=curve)}
+    if (rho := up(accountant.rho(mechanism))) < math.inf:
+        sound["zcdp"] = accountant.delta(event("zcdp", rho=rho), epsilon)
+    if (mu := up(root(accountant.squared_mu(mechanism)))) < math.inf:
+        sound["gdp"] = accountant.delta(event("gdp", mu=mu), epsilon)
+    if (pure := up(accountant.pure(mechanism))) < math.inf:
+        sound["pure"] = accountant.delta(event("pure", epsilon=pure), epsilon)
+    return {name: failed + (1 - failed) * delta for name, delta in sound.items()}
+
+
+def _float_renyi(mechanism: Event, order: float) -> float:
+    return float(accountant.renyi(mechanism, order))
+
+
+@each_kind
+@often
+@given(st.data(), st.floats(0, 1.2), epsilons)
+def test_no_conversion_promises_less_than_the_exact_profile(kind, data, share, epsilon):
+    mechanism = data.draw(STRATEGIES[kind])
+    exactly = LAWS[kind].profile
+    if exactly is None:
+        # Then delta is the least of the ways there are.
+        assert accountant.delta(mechanism, epsilon) <= min(routes(mechanism, epsilon).values()) * (1 + ROUNDING)
+        return
+    pure = float(accountant.pure(mechanism))
+    epsilon = share * pure if pure < math.inf else epsilon
+    least_delta = exactly(epsilon, **dict(mechanism.parameters))
+    assert accountant.delta(mechanism, epsilon) == min(1, least_delta)
+    assume(least_delta > 1e-300)  # below that a float has no digits left
+    for way, delta in routes(mechanism, epsilon).items():
+        assert delta >= least_delta * (1 - ROUNDING), way
+
+
+@each_kind
+@often
+@given(st.data(), epsilons, counts)
+def test_epsilon_is_the_inverse_of_delta(kind, data, epsilon, count):
+    mechanism = data.draw(STRATEGIES[kind]).times(count)
+    delta, failed = accountant.delta(mechanism, epsilon), up(accountant.failure(mechanism))
+    assume(max(failed * (1 + 1e-6), 1e-300) < delta < 1 - 1e-6)
+    back = accountant.epsilon(mechanism, delta)
+    assert back <= epsilon * (1 + SEARCH) + SEARCH
+    assert accountant.delta(mechanism, back) <= delta * (1 + SEARCH)
+    # A little less epsilon would not do, unless none is needed.
+    assert back < 1e-6 or accountant.delta(mechanism, back * (1 - 1e-4)) > delta * (1 - SEARCH)
+
+
+@each_kind
+@often
+@given(st.data(), counts)
+def test_what_is_priced_is_met(kind, data, count):
+    mechanism = data.draw(STRATEGIES[kind]).times(count)
+    for like in (PureDP(1), ApproxDP(1, 1e-6), ApproxDP(1, 0.5), RenyiDP(2, 1), ZCDP(1), GaussianDP(1)):
+        if accountant.amount(mechanism, like) < math.inf:
+            priced = accountant.price(mechanism, like)
+            assert accountant.meets(mechanism, priced)
+            assert priced.value < 1e-300 or not accountant.meets(mechanism, priced.at(priced.value * (1 - 1e-6)))
+        else:
+            assert not accountant.meets(mechanism, like)
+
+
+# From one guarantee to another
+
+UNBOUNDED = "its privacy loss has no bound"
+FAILS = "with probability 1e-06 its privacy loss may be infinite"
+HIGHER = "a Renyi bound at one order says nothing of higher ones; ask for an order up to 10"
+EVERY_ORDER = "zero-concentrated privacy needs a bound at every order"
+NO_CURVE = "no theorem bounds it by a Gaussian trade-off curve"
+OWN_DELTA = "its own delta is 1e-06; ask for a larger one"
+
+GIVEN = {
+    "pure": PureDP(0.5),
+    "approximate": ApproxDP(0.5, 1e-6),
+    "renyi": RenyiDP(10, 0.5),
+    "zcdp": ZCDP(0.5),
+    "gdp": GaussianDP(0.5),
+}
+WANTED = {
+    "pure": PureDP(1),
+    "approximate": ApproxDP(1, 1e-5),
+    "smaller delta": ApproxDP(1, 1e-7),
+    "renyi": RenyiDP(4, 1),
+    "higher order": RenyiDP(11, 1),
+    "zcdp": ZCDP(1),
+    "gdp": GaussianDP(1),
+}
+# What is refused, and why. All else is granted.
+REFUSED = {
+    ("approximate", "pure"): FAILS,
+    ("approximate", "smaller delta"): OWN_DELTA,
+    ("approximate", "renyi"): FAILS,
+    ("approximate", "higher order"): FAILS,
+    ("approximate", "zcdp"): FAILS,
+    ("approximate", "gdp"): FAILS,
+    ("renyi", "pure"): UNBOUNDED,
+    ("renyi", "higher order"): HIGHER,
+    ("renyi", "zcdp"): EVERY_ORDER,
+    ("renyi", "gdp"): NO_CURVE,
+    ("zcdp", "pure"): UNBOUNDED,
+    ("zcdp", "gdp"): NO_CURVE,
+    ("gdp", "pure"): UNBOUNDED,
+}
+
+
+@pytest.mark.parametrize("wanted", WANTED)
+@pytest.mark.parametrize("held", GIVEN)
+def test_conversion_is_granted_or_refused_with_its_reason(held, wanted):
+    guarantee, like = GIVEN[held].under("replace"), WANTED[wanted]
+    if (held, wanted) in REFUSED:
+        with pytest.raises(NoConversion, match=REFUSED[held, wanted]) as refusal:
+            accountant.convert(guarantee, like)
+        assert refusal.value.source == str(guarantee)
+        return
+    found = accountant.convert(guarantee, like)
+    assert type(found) is type(like)
+    assert str(found.neighbours) == "replace"
+    assert [getattr(found, key) for key in like.names() if key != like.amount] == [
+        getattr(like, key) for key in like.names() if key != like.amount
+    ]
+    assert found.value > 0
+
+
+@pytest.mark.parametrize(
+    "guarantee", [*GIVEN.values(), ApproxDP(0.5, 0.3), ApproxDP(1, 0.5), ApproxDP(3, 0.1)], ids=str
+)
+def test_conversion_to_itself_changes_nothing(guarantee):
+    found = accountant.convert(guarantee, guarantee.at(7))
+    assert guarantee.value <= found.value <= guarantee.value * (1 + 1e-9)
+
+
+@often
+@given(size)
+def test_conversions_by_their_formulas(x):
+    """Pure to zCDP is epsilon^2/2, mu to zCDP is mu^2/2, zCDP to Renyi is rho a: exactly, then rounded up."""
+    third = Fraction(repr(x))
+
+    def rounded(value: Fraction) -> float:
+        nearest = float(value)
+        return nearest if Fraction(repr(nearest)) >= value else math.nextafter(nearest, math.inf)
+
+    assert accountant.convert(PureDP(x), ZCDP(1)) == ZCDP(rounded(third**2 / 2))
+    assert accountant.convert(GaussianDP(x), ZCDP(1)) == ZCDP(rounded(third**2 / 2))
+    assert accountant.convert(ZCDP(x), RenyiDP(2.5, 1)) == RenyiDP(2.5, rounded(third * 5 / 2))
+    assert accountant.convert(GaussianDP(x), RenyiDP(2.5, 1)) == RenyiDP(2.5, rounded(third**2 * 5 / 4))
+
+
+# From a guarantee to a parameter
+
+Mechanism = Callable[[float], Event]
+FALLING: dict[str, Mechanism] = {
+    "laplace": lambda scale: event("laplace", sensitivity=3, scale=scale),
+    "discrete-laplace": lambda scale: event("discrete-laplace", sensitivity=3, scale=scale),
+    "gaussian": lambda scale: event("gaussian", sensitivity=3, scale=scale),
+    "discrete-gaussian": lambda scale: event("discrete-gaussian", sensitivity=3, scale=scale),
+}
+GROWING: dict[str, Mechanism] = {
+    "exponential": lambda x: event("exponential", epsilon=x),
+    "pure": lambda x: event("pure", epsilon=x),
+    "approximate": lambda x: event("approximate", epsilon=x, delta=1e-9),
+    "renyi": lambda x: event("renyi", orders=(2, 64, 1e6), epsilons=(x, 3 * x, 5 * x)),
+    "zcdp": lambda x: event("zcdp", rho=x),
+    "gdp": lambda x: event("gdp", mu=x),
+    "profile": lambda x: event("profile", profile=partial(coin_profile, epsilon=x)),
+}
+CURRENCIES = [PureDP(1), ApproxDP(1, 1e-6), ApproxDP(1, 1e-3), RenyiDP(1.5, 1), RenyiDP(64, 1), ZCDP(1), GaussianDP(1)]
+
+
+def test_every_law_is_calibrated():
+    assert FALLING.keys() | GROWING.keys() == LAWS.keys()
+
+
+@pytest.mark.parametrize("like", CURRENCIES, ids=lambda like: f"{like.amount}-{like}")
+@each_kind
+@seldom
+@given(target=st.floats(0.01, 10), count=st.integers(1, 20))
+def test_calibrated_mechanism_costs_what_was_asked(kind, like, target, count):
+    one = FALLING.get(kind) or GROWING[kind]
+    search = least if kind in FALLING else greatest
+
+    def mechanism(parameter: float) -> Event:
+        return one(parameter).times(count)
+
+    asked: Guarantee = like.at(target)
+    if accountant.amount(mechanism(1.0), asked) == math.inf:
+        with pytest.raises(Unreachable, match=r"cannot be reached; no parameter of this mechanism meets it"):
+            search(mechanism, asked)
+        return
+    if kind == "profile" and isinstance(like, RenyiDP):
+        assume(target > 0.5)  # each trial evaluates a whole curve
+    cost = up(accountant.amount(mechanism(search(mechanism, asked)), asked))
+    assert target * (1 - 1e-6) <= cost <= target
+
+
+@each_kind
+def test_calibration_is_capped(kind):
+    one = FALLING.get(kind) or GROWING[kind]
+    if kind in GROWING:
+        assert greatest(one, ApproxDP(1, 1e-6), at_most=1e-3) == 1e-3
+        assert greatest(one, ApproxDP(1, 1e-6), at_most=1e9) == pytest.approx(greatest(one, ApproxDP(1, 1e-6)))
+
+
+# The written record
+
+
+@each_kind
+@often
+@given(st.data(), counts, st.sampled_from([None, "replace", "add-remove"]))
+def test_event_survives_its_record(kind, data, count, neighbours):
+    mechanism = data.draw(STRATEGIES[kind]).times(count)
+    mechanism = mechanism if neighbours is None else mechanism.under(neighbours)
+    if kind == "profile":
+        with pytest.raises(ValueError, match="numbers, to be written down"):
+            mechanism.to_dict()
+        return
+    for written in (mechanism, compose(mechanism, compose(mechanism).times(3))):
+        read = Event.from_dict(json.loads(json.dumps(written.to_dict())))
+        assert read == written
+        assert hash(read) == hash(written)
+
+
+@often
+@given(st.data())
+def test_composition_survives_its_record(data):
+    kinds = [kind for kind in STRATEGIES if kind != "profile"]
+    chosen = data.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=5))
+    written = compose(*(data.draw(STRATEGIES[kind]).times(data.draw(counts)) for kind in chosen))
+    read = Event.from_dict(json.loads(json.dumps(written.to_dict())))
+    assert read == written
+    assert list(read.leaves()) == list(written.leaves())

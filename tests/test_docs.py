@@ -1,0 +1,83 @@
+"""Every example that README and docs print is run here, and must print what is printed there."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(console|python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+VESTRY = str(Path(sys.executable).parent / "vestry")
+
+
+def run(arguments, folder):
+    done = subprocess.run(
+        arguments, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"}
+    )
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+def matches(printed: str, seen: str) -> bool:
+    """Compare line by line; `...` stands for anything within a line."""
+    pattern = ".*".join(re.escape(piece) for piece in printed.strip().split("..."))
+    return re.fullmatch(pattern, seen.strip()) is not None
+
+
+def check(page: str, folder: Path) -> int:
+    """Run a page's blocks in order, in one folder; return how many examples ran."""
+    ran, waiting = 0, None
+    for kind, block in BLOCK.findall(page):
+        if kind == "console":
+            for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n?)*)", block, re.MULTILINE):
+                words = shlex.split(command)
+                assert words[0] == "vestry"
+                seen = run([VESTRY, *words[1:]], folder)
+                assert matches(printed, seen), f"{command}\nprinted:\n{printed}\nseen:\n{seen}"
+                ran += 1
+        elif kind == "python":
+            waiting = run([sys.executable, "-W", "error", "-c", block], folder)
+            ran += 1
+        else:
+            assert waiting is not None, "a text block shows what the python block before it prints"
+            assert matches(block, waiting), f"printed:\n{block}\nseen:\n{waiting}"
+            waiting = None
+    return ran
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_run_as_printed(page, tmp_path):
+    assert check(page.read_text(), tmp_path) > 0
+
+
+def test_a_wrong_page_is_rejected(tmp_path):
+    with pytest.raises(AssertionError, match=r"rho=0\.6"):
+        check("```console\n$ vestry convert epsilon=1 --to rho\nrho=0.6\n```", tmp_path)
+    with pytest.raises(AssertionError, match="seen"):
+        check("```python\nprint(1)\n```\n\n```text\n2\n```", tmp_path)
+
+
+def test_every_cited_key_is_in_the_bibliography():
+    keys = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "docs" / "references.bib").read_text(), re.MULTILINE))
+    cited = {}
+    for path in [*(ROOT / "src").rglob("*.py"), *PAGES]:
+        for citation in re.findall(r"\[([A-Z][^\[\]]*)\]", path.read_text()):
+            for key in re.findall(r"\b([A-Z][a-z]+[A-Z]*\d\d)\b", citation):
+                cited.setdefault(key, path.name)
+    assert len(cited) > 10
+    assert {key: where for key, where in cited.items() if key not in keys} == {}
+
+
+def test_constraints_hold_versions_and_no_address():
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9_.+!-]*", line) for line in lines)
+
+
+def test_continuous_integration_runs_the_test_command_and_nothing_else():
+    script = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert [line for line in script if not line.startswith("#")] == ["exec make test"]
