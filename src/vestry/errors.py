@@ -75,6 +75,13 @@ class NoiseUnavailable(VestryError, RuntimeError):  # noqa: N818
         super().__init__("no noise could be drawn, so nothing was released; check the system's entropy.")
 
 
+class PrivateValue(VestryError, TypeError):  # noqa: N818
+    """A private value was asked for what it holds."""
+
+    def __init__(self) -> None:
+        super().__init__("a private value cannot be shown, compared, copied or converted; release it by a mechanism.")
+
+
 class LedgerMissing(VestryError, FileNotFoundError):  # noqa: N818
     """There is no ledger at this address."""
 

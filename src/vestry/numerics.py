@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
+import numpy as np
+
 Number = Fraction | float
 
 SLACK = 1e-12
@@ -91,6 +93,26 @@ def log_sinhc(x: float) -> float:
     return math.log1p(sinh_remainder(x) / x) if x > 0 else 0.0
 
 
+def log_sinhc_step(x: float, d: float) -> float:
+    """Return log_sinhc(x + d) - log_sinhc(x) for x, d >= 0; integrated where the two would cancel.
+
+    The derivative is coth(t) - 1/t, smooth enough for a fixed rule over a short or a distant interval.
+    """
+    if d > 1 and x < 9 * d:
+        return log_sinhc(x + d) - log_sinhc(x)
+    return d / 2 * math.fsum(w * _langevin(x + d / 2 * (1 + t)) for t, w in _RULE)
+
+
+def _langevin(t: float) -> float:
+    """Return coth(t) - 1/t; near 0 by its series, whose coefficients are 2^(2n) B_2n / (2n)!."""
+    if t > 0.3:
+        return 1 / math.tanh(t) - 1 / t
+    result = 0.0
+    for coefficient in reversed(_COTH):
+        result = result * t * t + coefficient
+    return result * t
+
+
 def log_cosh(x: float) -> float:
     """Return log(cosh(x)) without overflow."""
     x = abs(x)
@@ -107,36 +129,42 @@ def _series(first: float, factor: Callable[[int], float]) -> float:
     return result
 
 
-def smallest(holds: Callable[[float], bool], *, low: float, high: float) -> float:
+def smallest(holds: Callable[[float], bool], *, low: float, high: float, tolerance: float = 0.0) -> float:
     """Find the smallest x in [low, high] at which a monotone condition holds; the result always satisfies it.
 
     The condition must hold at `high` and stay true once it is true. The search halves the ratio while the ends are
-    far apart and the difference afterwards, down to neighbouring floats.
+    far apart and the difference afterwards, down to the relative tolerance or to neighbouring floats.
     """
     if holds(low):
         return low
-    while True:
-        middle = math.sqrt(low) * math.sqrt(high) if 0 < 2 * low < high else low + (high - low) / 2
+    while high - low > tolerance * high:
+        middle = _between(low, high)
         if not low < middle < high:
-            return high
+            break
         if holds(middle):
             high = middle
         else:
             low = middle
+    return high
 
 
-def largest(holds: Callable[[float], bool], *, low: float, high: float) -> float:
+def largest(holds: Callable[[float], bool], *, low: float, high: float, tolerance: float = 0.0) -> float:
     """Find the largest x in [low, high] at which a monotone condition holds; the result always satisfies it."""
     if holds(high):
         return high
-    while True:
-        middle = math.sqrt(low) * math.sqrt(high) if 0 < 2 * low < high else low + (high - low) / 2
+    while high - low > tolerance * high:
+        middle = _between(low, high)
         if not low < middle < high:
-            return low
+            break
         if holds(middle):
             low = middle
         else:
             high = middle
+    return low
+
+
+def _between(low: float, high: float) -> float:
+    return math.sqrt(low) * math.sqrt(high) if 0 < 2 * low < high else low + (high - low) / 2
 
 
 def minimum(function: Callable[[float], float], *, low: float, high: float, grid: int = 48) -> float:
@@ -168,3 +196,7 @@ def _golden(function: Callable[[float], float], left: float, right: float) -> fl
             at_outer = function(outer)
         best = min(best, at_inner, at_outer)
     return best
+
+
+_RULE = tuple(zip(*np.polynomial.legendre.leggauss(12), strict=True))
+_COTH = (1 / 3, -1 / 45, 2 / 945, -1 / 4725, 2 / 93555, -1382 / 638512875, 4 / 18243225, -3617 / 162820783125)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Protocol
 
 import mpmath
@@ -82,7 +83,7 @@ def test_tenths_in_binary_would_not_fit_exactly():
         (RenyiDP(8, 0.6), promised(RenyiDP(8, 0.2))),
         (GaussianDP(0.6), promised(GaussianDP(0.2)).times(3)),
     ],
-    ids=str,
+    ids=["pure", "zcdp", "renyi", "gdp"],
 )
 def test_a_budget_of_one_currency_is_spent_to_the_last_unit(budget, charge):
     filter = Filter.of(budget)
@@ -113,22 +114,20 @@ def test_an_unbounded_charge_closes_its_alternative_for_good():
 
 
 @pytest.mark.parametrize(
-    ("charge", "units"),
+    ("epsilon", "units"),
     [
-        (PureDP(1e-12), 1),
-        (PureDP(1e-300), 1),
-        (PureDP(1.0000000000001e-12), 2),
-        (PureDP(0.333333333333333), 333333333333),
-        (PureDP(0.3333333333333), 333333333300),
-        (PureDP(0.33333333333301), 333333333334),
+        (1e-12, 1),
+        (1e-300, 1),
+        (1.0000000000001e-12, 2),
+        (0.1, 10**11),
+        (0.3333333333333, 333333333334),
+        (0.333333333333, 333333333333),
+        (0.999999999999001, 10**12),
     ],
     ids=str,
 )
-def test_prices_round_up_to_a_unit(charge, units):
-    # 0.333333333333333 has 15 digits: 333333333333.333 units.
-    expected = math.ceil(Fraction(repr(charge.epsilon)) * UNITS)
-    assert expected in (units, units + 1)
-    assert Filter.of(PureDP(1)).price(promised(charge)).totals == (expected,)
+def test_prices_round_up_to_a_unit(epsilon, units):
+    assert Filter.of(PureDP(1)).price(promised(PureDP(epsilon))).totals == (units,)
 
 
 def test_many_tiny_charges_cannot_hide_below_a_unit():
@@ -271,7 +270,7 @@ def test_orders_are_refused_where_they_mean_nothing():
         Filter.of(PureDP(1), orders=[8])
 
 
-@pytest.mark.parametrize("order", [1.5, 8, 16])
+@pytest.mark.parametrize("order", [1.5, 8, 12.5])
 def test_an_order_too_low_for_the_budget_is_refused_with_the_least(order):
     with pytest.raises(InvalidParameter, match=r"^order must be larger for the budget, about 1[67]\.?\d* at least"):
         Filter.of(ApproxDP(1, 1e-6), orders=[order])
@@ -290,7 +289,10 @@ def test_a_filter_is_read_back_as_written():
 
 
 def test_covers_asks_for_every_limit():
-    small, large = Filter.of(ApproxDP(1, 1e-6)), Filter.of(ApproxDP(2, 1e-6), orders=Filter.of(ApproxDP(1, 1e-6)).orders)
+    small, large = (
+        Filter.of(ApproxDP(1, 1e-6)),
+        Filter.of(ApproxDP(2, 1e-6), orders=Filter.of(ApproxDP(1, 1e-6)).orders),
+    )
     assert large.covers(small)
     assert not small.covers(large)
     assert not Filter.of(ApproxDP(2, 1e-7), orders=small.orders).covers(small)
@@ -345,8 +347,9 @@ def _response(a, x):
     return mp.log(mp.cosh((a - mp.mpf(1) / 2) * x) / mp.cosh(x / 2)) / (a - 1)
 
 
+@cache
 def truth(charge: Event, currency: str, order: float | None):
-    """The price of one event in 40 digits, by formulas written for this test; infinity where there is none."""
+    """Return the price of one event in 40 digits, by formulas written for this test; infinity where there is none."""
     p = dict(charge.parameters)
     a = None if order is None else mp.mpf(repr(order))
     if charge.kind in ("pure", "approximate"):
@@ -372,6 +375,9 @@ def truth(charge: Event, currency: str, order: float | None):
     return one[currency] * charge.count
 
 
+DIGITS = mp.mpf("1e-30")  # what 40-digit arithmetic may itself lose
+
+
 def _floats(low, high):
     return st.floats(low, high).map(lambda x: float(f"{x:.6g}"))
 
@@ -379,29 +385,29 @@ def _floats(low, high):
 CHARGES = st.one_of(
     st.builds(lambda e, n: event("pure", epsilon=e, count=n), _floats(1e-4, 0.5), st.integers(1, 4)),
     st.builds(lambda e, d: event("approximate", epsilon=e, delta=d), _floats(1e-4, 0.3), _floats(1e-12, 5e-8)),
-    st.builds(
-        lambda b, n: event("laplace", sensitivity=1, scale=b, count=n), _floats(2, 200), st.integers(1, 20)
-    ),
-    st.builds(
-        lambda b, n: event("gaussian", sensitivity=1, scale=b, count=n), _floats(5, 500), st.integers(1, 20)
-    ),
+    st.builds(lambda b, n: event("laplace", sensitivity=1, scale=b, count=n), _floats(2, 200), st.integers(1, 20)),
+    st.builds(lambda b, n: event("gaussian", sensitivity=1, scale=b, count=n), _floats(5, 500), st.integers(1, 20)),
     st.builds(lambda b: event("discrete-gaussian", sensitivity=1, scale=b), _floats(5, 500)),
     st.builds(lambda r: event("zcdp", rho=r), _floats(1e-6, 0.02)),
     st.builds(lambda m: event("gdp", mu=m), _floats(1e-3, 0.2)),
 )
-RANDOM_BUDGETS = st.sampled_from([*BUDGETS[:3], PureDP(1), ZCDP(0.05), GaussianDP(0.3), RenyiDP(12, 0.5)])
+FILTERS = {b: Filter.of(b) for b in (*BUDGETS[:3], PureDP(1), ZCDP(0.05), GaussianDP(0.3), RenyiDP(12, 0.5))}
 
 
-@settings(max_examples=80, deadline=None)
-@given(budget=RANDOM_BUDGETS, charges=st.lists(CHARGES, min_size=1, max_size=15))
+@settings(max_examples=250, deadline=None)
+@given(budget=st.sampled_from(list(FILTERS)), charges=st.lists(CHARGES, min_size=1, max_size=15))
 def test_what_was_accepted_satisfies_some_alternative_and_what_was_refused_none(budget, charges):
-    filter = Filter.of(budget)
+    filter = FILTERS[budget]
     spent, accepted = filter.nothing, []
     for charge in charges:
         more = spent.plus(filter.price(charge))
         real = [sum(truth(c, a.currency, a.order) for c in [*accepted, charge]) for a in filter.alternatives]
         failed = sum(
-            (Fraction(repr(dict(c.parameters)["delta"])) * c.count for c in [*accepted, charge] if c.kind == "approximate"),
+            (
+                Fraction(repr(dict(c.parameters)["delta"])) * c.count
+                for c in [*accepted, charge]
+                if c.kind == "approximate"
+            ),
             Fraction(0),
         )
         limits = [mp.mpf(a.limit) / UNITS for a in filter.alternatives]
@@ -409,15 +415,21 @@ def test_what_was_accepted_satisfies_some_alternative_and_what_was_refused_none(
         for total, sum_ in zip(more.totals, real, strict=True):
             assert (total is None) == (sum_ == mp.inf)
             if total is not None:
-                assert sum_ <= mp.mpf(total) / UNITS <= sum_ * (1 + mp.mpf("1e-11")) + mp.mpf(len(charges)) / UNITS
+                assert (
+                    sum_ * (1 - DIGITS)
+                    <= mp.mpf(total) / UNITS
+                    <= sum_ * (1 + mp.mpf("1e-11")) + mp.mpf(len(charges)) / UNITS
+                )
         if filter.holds(more):
             accepted.append(charge)
             spent = more
-            assert any(sum_ <= limit for sum_, limit in zip(real, limits, strict=True))
+            assert any(sum_ * (1 - DIGITS) <= limit for sum_, limit in zip(real, limits, strict=True))
             assert failed <= Fraction(filter.failure_limit, FAILURE_UNITS)
         else:
             slack = mp.mpf(len(charges)) / UNITS
-            too_much = all(sum_ * (1 + mp.mpf("1e-11")) + slack > limit for sum_, limit in zip(real, limits, strict=True))
+            too_much = all(
+                sum_ * (1 + mp.mpf("1e-11")) + slack > limit for sum_, limit in zip(real, limits, strict=True)
+            )
             assert too_much or failed + Fraction(len(charges), FAILURE_UNITS) > Fraction(
                 filter.failure_limit, FAILURE_UNITS
             )
@@ -501,10 +513,13 @@ class Ours:
 def exact_delta(rule: Rule, epsilon: float, first: Mechanism) -> mpmath.mpf:
     """Play against the rule and sum the hockey-stick divergence over every transcript, both ways."""
     charge = first.charge(rule.orders)
-    assert rule.allows([charge])
+    if not rule.allows([charge]):
+        return mp.mpf(0)
     transcripts = []
-    for k, (p, q) in enumerate(zip(first.here, first.there, strict=True)):
-        second = None if k >= len(rule.orders) else _second(rule, charge, rule.orders[k], epsilon - mp.log(p / q))
+    # The last outcome, the rest, is the least telling one: it goes to the lowest order.
+    aims = (*rule.orders[1:], rule.orders[0])
+    for p, q, order in zip(first.here, first.there, aims, strict=True):
+        second = _second(rule, charge, order, epsilon - mp.log(p / q))
         if second is None:
             transcripts.append((p, q))
         else:
@@ -533,43 +548,58 @@ def _second(rule: Rule, spent: Event, order: float, missing) -> Mechanism | None
     return allowed
 
 
-# Found by a search over (log chance, loss) of each first outcome for the largest exact delta under the broken rule.
+# (log chance, loss) of each first outcome but the last, found by a search for the largest exact delta: against the
+# broken rule, and against a filter that gives each alternative delta/K.
 ATTACKS = {
-    "usual": (
+    # The orders that the ledger itself would choose.
+    "chosen": (
+        ApproxDP(1, 1e-6),
+        (20.9, 24.8, 32.8, 48.7, 80.5),
+        ((-25.848, 0.017), (-3.808, 0.108), (-5.529, 0.166), (-9.192, 0.236)),
+        ((-29.479, 0.042), (-4.309, 0.141), (-6.885, 0.216), (-11.238, 0.296)),
+        2.34,
+    ),
+    "spread": (
         ApproxDP(1, 1e-6),
         (18, 36, 100, 400),
-        ((-0.0774, -0.0004), (-2.6842, 0.1017), (-5.1473, 0.1492), (-7.8698, 0.1636)),
-        2.87,
+        ((-2.532, 0.085), (-4.844, 0.131), (-7.517, 0.145)),
+        ((-3.336, 0.128), (-6.372, 0.183), (-9.439, 0.199)),
+        2.82,
     ),
     "wide": (
         ApproxDP(3, 1e-9),
         (9, 16, 40, 160),
-        ((-0.0018, -0.0008), (-6.3024, 0.5684), (-11.3838, 0.7766), (-15.669, 0.8278)),
-        3.49,
+        ((-6.238, 0.562), (-11.286, 0.769), (-15.563, 0.82)),
+        ((-7.156, 0.644), (-12.818, 0.873), (-17.493, 0.928)),
+        3.48,
     ),
     "far": (
         ApproxDP(8, 1e-30),
-        (10.5, 14, 22, 45, 130, 500),
-        # The lowest order is worth no outcome of its own.
-        ((-400, 4.0), (-1e-7, 2e-7), (-23.2865, 3.4121), (-39.817, 3.9322), (-52.2681, 4.0824), (-62.8636, 4.1183)),
+        (14, 22, 45, 130, 500),
+        ((-23.433, 1.394), (-39.951, 1.914), (-52.344, 2.064), (-62.864, 2.099)),
+        ((-24.05, 1.428), (-41.118, 1.964), (-53.987, 2.119), (-64.943, 2.156)),
         4.97,
     ),
 }
 
 
+def stage_one(hits: Sequence[tuple[float, float]]) -> Mechanism:
+    return Mechanism.hits([(mp.exp(log_chance), loss) for log_chance, loss in hits])
+
+
 @pytest.mark.parametrize("name", ATTACKS)
 def test_the_best_order_so_far_is_unsound(name):
-    budget, orders, hits, factor = ATTACKS[name]
-    first = Mechanism.hits([(mp.exp(log_chance), loss) for log_chance, loss in hits])
-    lost = exact_delta(BestOrder(budget, orders), budget.epsilon, first) / budget.delta
-    assert factor <= lost < factor + 0.01
+    """With two orders at most 2 times delta can be lost, with K orders K times."""
+    budget, orders, hits, _, factor = ATTACKS[name]
+    lost = exact_delta(BestOrder(budget, orders), budget.epsilon, stage_one(hits)) / budget.delta
+    assert factor <= lost < factor + 0.01 < len(orders)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_the_filter_withstands_the_same_analyst(name):
-    budget, orders, hits, _ = ATTACKS[name]
-    first = Mechanism.hits([(mp.exp(log_chance), loss) for log_chance, loss in hits])
+    budget, orders, for_twin, for_ours, _ = ATTACKS[name]
     ours = Ours(budget, orders)
-    lost = exact_delta(ours, budget.epsilon, first)
-    # More than any one share: the shares are needed. Never more than all of them.
-    assert share_of(ours.filter) < lost <= budget.delta
+    assert exact_delta(ours, budget.epsilon, stage_one(for_twin)) <= budget.delta
+    lost = exact_delta(ours, budget.epsilon, stage_one(for_ours))
+    # More than two shares of one alternative: the shares are needed. Never more than all of them.
+    assert 2 * share_of(ours.filter) < lost <= budget.delta

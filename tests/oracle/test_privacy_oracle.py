@@ -336,6 +336,25 @@ def test_renyi_is_the_divergence_rounded_up(kind, case):
         covers(price, TRUTHS[kind].renyi(order, **case), within=inf if loose else 1e-9)
 
 
+@pytest.mark.parametrize("kind", ["laplace", "discrete-laplace", "exponential", "pure"])
+@pytest.mark.parametrize("order", [1e5, 1e8])
+def test_renyi_at_the_highest_orders_that_are_searched(kind, order):
+    for size in (0.1 / order, 2.3 / order, 100 / order, 0.3):
+        noisy = "scale" in LAWS[kind].parameters
+        case = {"sensitivity": 2, "scale": 2 / size} if noisy else {"epsilon": size}
+        covers(accountant.renyi(event(kind, **case), order), TRUTHS[kind].renyi(order, **case), within=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("order", "size"),
+    [(50555100.0, 5.42e-08), (8888610.0, 3.48e-07), (1544800.0, 1.45e-06), (24430.4, 9.27e-05), (1.0001, 0.9)],
+)
+def test_renyi_of_bounded_range_where_its_terms_cancel(order, size):
+    """The first four were found by search: there rounding may take away more than is added for it."""
+    truth = TRUTHS["exponential"].renyi(order, epsilon=size)
+    covers(accountant.renyi(event("exponential", epsilon=size), order), truth, within=1e-6)
+
+
 @with_profile
 def test_delta_is_the_hockey_stick_rounded_up(kind, case):
     truth, mechanism = TRUTHS[kind], event(kind, **case)
@@ -359,6 +378,16 @@ def test_mu_is_that_of_the_nearest_gaussian_curve(kind, case):
     assert (price == math.inf) == (truth is None)
     if truth is not None:
         covers(price, truth(**case))
+
+
+@pytest.mark.parametrize("kind", ["laplace", "discrete-laplace"])
+@pytest.mark.parametrize(("sensitivity", "scale"), [(1, 3), (1, 49), (2, 0.7), (3, 11)])
+def test_delta_at_the_last_float_below_the_largest_loss(kind, sensitivity, scale):
+    epsilon = sensitivity / scale
+    while read(epsilon) >= ratio_of(sensitivity, scale):
+        epsilon = math.nextafter(epsilon, 0)
+    price = accountant.delta(event(kind, sensitivity=sensitivity, scale=scale), epsilon)
+    assert price >= TRUTHS[kind].delta(epsilon, sensitivity=sensitivity, scale=scale) > 0
 
 
 def test_full_summation_agrees_with_geometric_tails():
@@ -571,6 +600,15 @@ def test_renyi_to_delta(mu, epsilon):
     assert given >= normal_delta(epsilon, read(mu))
     found = accountant.epsilon(noise, given)
     assert found == pytest.approx(epsilon, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 0.1, 2])
+def test_renyi_to_delta_at_high_orders(size):
+    """For a coin the bound is all but attained: where epsilon is near its own, at orders far above 1/size."""
+    for share in (0.5, 0.9, 0.95, 0.98, 0.99):
+        epsilon = share * size
+        given = profiles.from_renyi(epsilon, curve=lambda a: float(accountant.renyi(event("pure", epsilon=size), a)))
+        covers(given, hockey_stick(coin(size), epsilon), within=0.2)
 
 
 # A profile as an event: the Renyi curve that follows from it

@@ -272,11 +272,18 @@ class Charge:
         return Opened(self)
 
 
-@dataclass(frozen=True)
 class Opened:
     """The leave to draw noise once."""
 
-    charge: Charge
+    def __init__(self, charge: Charge) -> None:
+        self.charge = charge
+        self._taken = False
+
+    def take(self) -> None:
+        """Use the leave. A mechanism does, just before it draws; a second time is refused."""
+        if self._taken:
+            raise EntryState(f"charge {self.charge.sequence} was drawn already; charge again to draw again.")
+        self._taken = True
 
     def released(self, content: bytes) -> Entry:
         """Commit that a release with this content is made, by its hash."""

@@ -35,6 +35,11 @@ def renyi(event: Event, order: float) -> Number:
     return _sum(event, lambda law, **p: law.renyi(order, **p))
 
 
+def curve(event: Event) -> Callable[[float], float]:
+    """Return the Renyi curve as a function of the order."""
+    return lambda order: up(renyi(event, order))
+
+
 def rho(event: Event) -> Number:
     """Return the zero-concentrated price, apart from failures; rhos add [BunS16, Lemma 2.3]."""
     return _sum(event, Law.price_rho)
@@ -61,7 +66,7 @@ def delta(event: Event, epsilon: float) -> float:
     sound = min(
         profiles.randomised_response(epsilon, total=up(pure(event))),
         profiles.gaussian(epsilon, mu=mu) if mu < math.inf else 1.0,
-        profiles.from_renyi(epsilon, curve=_curve(event), orders=_orders(event)),
+        profiles.from_renyi(epsilon, curve=curve(event), orders=_orders(event)),
     )
     return min(1.0, failed + outward((1 - failed) * sound))
 
@@ -82,14 +87,16 @@ def epsilon(event: Event, delta: float) -> float:
         profiles.epsilon_from_profile(rest, profile=lambda x: profiles.gaussian(x, mu=mu))
         if mu < math.inf
         else math.inf,
-        profiles.epsilon_from_renyi(rest, curve=_curve(event), orders=_orders(event)),
+        profiles.epsilon_from_renyi(rest, curve=curve(event), orders=_orders(event)),
     )
 
 
 def amount(event: Event, like: Guarantee) -> Number:
     """Return the cost in the currency of `like`, at its delta or order; infinite where no theorem bounds it."""
     if isinstance(like, ApproxDP):
-        return epsilon(event, like.delta)
+        found = epsilon(event, like.delta)
+        # Searching for epsilon may end a hair above a target that `meets` has accepted.
+        return min(found, like.epsilon) if meets(event, like) else found
     if failure(event) > 0:
         return math.inf
     match like:
@@ -105,7 +112,11 @@ def amount(event: Event, like: Guarantee) -> Number:
 
 def meets(event: Event, guarantee: Guarantee) -> bool:
     """Tell whether the event provably stays within the guarantee."""
-    return up(amount(event, guarantee)) <= guarantee.value
+    if not isinstance(guarantee, ApproxDP):
+        return up(amount(event, guarantee)) <= guarantee.value
+    if _exact_profile(event) is not None:
+        return delta(event, guarantee.epsilon) <= guarantee.delta
+    return epsilon(event, guarantee.delta) <= guarantee.epsilon
 
 
 def price(event: Event, like: Guarantee) -> Guarantee:
@@ -140,10 +151,6 @@ def _exact_profile(event: Event) -> Callable[[float], float] | None:
 
 def _mu(event: Event) -> float:
     return up(root(squared_mu(event)))
-
-
-def _curve(event: Event) -> Callable[[float], float]:
-    return lambda order: float(renyi(event, order))
 
 
 def _orders(event: Event) -> tuple[float, ...]:

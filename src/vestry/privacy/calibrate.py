@@ -19,35 +19,63 @@ def least(mechanism: Callable[[float], Event], guarantee: Guarantee) -> float:
 
     The price must fall as the parameter grows. The result itself was priced and meets the guarantee.
     """
+
+    def fits(x: float) -> bool:
+        return meets(mechanism(x), guarantee)
+
     high = 1.0
-    while not meets(mechanism(high), guarantee):
+    while not fits(high):
         high *= 16
         if high > _FURTHEST:
             raise Unreachable(str(guarantee), _WITHOUT)
     low = high
-    while meets(mechanism(low), guarantee):
+    while fits(low):
         low /= 16
         if low < 1 / _FURTHEST:
             return low * 16
-    return smallest(lambda x: meets(mechanism(x), guarantee), low=low, high=high)
+    return smallest(fits, low=low, high=high)
 
 
-def greatest(mechanism: Callable[[float], Event], guarantee: Guarantee, *, at_most: float = math.inf) -> float:
+def greatest(
+    mechanism: Callable[[float], Event],
+    guarantee: Guarantee,
+    *,
+    at_most: float = math.inf,
+    meets: Callable[[Event, Guarantee], bool] = meets,
+    tolerance: float = 0.0,
+) -> float:
     """Return the greatest parameter, such as an epsilon, whose event meets the guarantee.
 
     The price must grow with the parameter. The result itself was priced and meets the guarantee.
+
+    Parameters
+    ----------
+    mechanism
+        From the parameter to the event.
+    guarantee
+        What must be met.
+    at_most
+        The largest parameter that makes sense.
+    meets
+        How to price; the accountant unless a batch is priced.
+    tolerance
+        How far below the best parameter the result may be, relatively.
     """
+
+    def fits(x: float) -> bool:
+        return meets(mechanism(x), guarantee)
+
     low = min(1.0, at_most)
-    while not meets(mechanism(low), guarantee):
+    while not fits(low):
         low /= 16
         if low < 1 / _FURTHEST:
             raise Unreachable(str(guarantee), _WITHOUT)
     high = low
-    while high < at_most and meets(mechanism(high), guarantee):
+    while high < at_most and fits(high):
         high = min(high * 16, at_most)
         if high > _FURTHEST:
             return high / 16
-    return largest(lambda x: meets(mechanism(x), guarantee), low=low, high=high)
+    return largest(fits, low=low, high=high, tolerance=tolerance)
 
 
 _WITHOUT = "no parameter of this mechanism meets it, in any amount; ask in another currency, or for a larger delta"

@@ -32,11 +32,11 @@ class Event:
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
-            raise InvalidParameter("count", self.count, "a whole number of at least 1", "for example count=1")
+        _check_count(self.count)
 
     def times(self, count: int) -> Event:
         """Return the event run `count` times."""
+        _check_count(count)
         return replace(self, count=self.count * count)
 
     def under(self, neighbours: Neighbours | str) -> Event:
@@ -83,6 +83,11 @@ class Event:
             count=record["count"],
             neighbours=None if relation is None else Neighbours.parse(relation),
         )
+
+
+def _check_count(count: object) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InvalidParameter("count", count, "a whole number of at least 1", "for example count=1")
 
 
 def compose(*events: Event) -> Event:

@@ -145,9 +145,10 @@ def read_decimal(key: str, text: str) -> float:
         value = Decimal(text)
     except InvalidOperation:
         raise InvalidParameter(key, text, f"a decimal number ({_RULES[key][2]})", _RULES[key][3]) from None
-    if value.is_finite() and len(value.normalize().as_tuple().digits) > 15:
+    digits = "".join(map(str, value.as_tuple().digits)).strip("0")
+    if len(digits) > 15:
         raise InvalidParameter(key, text, "a decimal of at most 15 significant digits", _RULES[key][3])
-    return float(value)
+    return math.nan if value.is_nan() else float(value)
 
 
 def decimal(value: float) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from scipy.special import erfinv, expit, ndtri
 
 from vestry.errors import InvalidParameter
-from vestry.numerics import Number, exact, exp_remainder, outward, ratio
+from vestry.numerics import Number, exact, exp_remainder, outward, ratio, up
 from vestry.privacy import profile, renyi
 from vestry.privacy.event import Event, Value
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
@@ -53,6 +53,8 @@ class Law:
         Whether squared_mu is exact, so that the composition's profile is.
     orders
         The orders at which the Renyi curve is given, if it is given at some only.
+    fit
+        Whether parameters that are each allowed also go together.
     """
 
     parameters: Mapping[str, Rule]
@@ -64,6 +66,7 @@ class Law:
     failure: Price = lambda **_: Fraction(0)
     gaussian: bool = False
     orders: Callable[..., tuple[float, ...]] = lambda **_: ()
+    fit: Callable[..., bool] = lambda **_: True
 
     def price_rho(self, **parameters: Value) -> Number:
         """Return the zCDP price; from pure epsilon it is epsilon^2 / 2 [BunS16, Prop. 3.3]."""
@@ -106,16 +109,28 @@ def _gaussian_renyi(order: float, sensitivity: float, scale: float) -> Fraction:
     return exact(order) * _gaussian_rho(sensitivity, scale)
 
 
+def _given(order: float, orders: tuple[float, ...], epsilons: tuple[float, ...]) -> Number:
+    """Return the epsilon of the nearest order above: a Renyi divergence grows with its order."""
+    return min((exact(e) for a, e in zip(orders, epsilons, strict=True) if a >= order), default=math.inf)
+
+
 def _number(allowed: str, holds: Callable[[float], bool]) -> Rule:
-    return Rule(allowed, lambda x: _is_real(x) and holds(x))
+    return Rule(allowed, lambda x: _fits(x, holds))
 
 
 def _numbers(allowed: str, holds: Callable[[float], bool]) -> Rule:
-    return Rule(allowed, lambda xs: isinstance(xs, tuple) and bool(xs) and all(_is_real(x) and holds(x) for x in xs))
+    return Rule(allowed, lambda xs: isinstance(xs, tuple) and bool(xs) and all(_fits(x, holds) for x in xs))
 
 
-def _is_real(x: object) -> bool:
-    return not isinstance(x, bool) and isinstance(x, Real) and math.isfinite(x)
+def _fits(x: object, holds: Callable[[float], bool]) -> bool:
+    """Check a number as the float that the event will keep."""
+    if isinstance(x, bool) or not isinstance(x, Real):
+        return False
+    try:
+        kept = float(x)
+    except OverflowError:
+        return False
+    return math.isfinite(kept) and holds(kept)
 
 
 _POSITIVE = _number("a number above 0 and finite", lambda x: x > 0)
@@ -131,7 +146,7 @@ LAWS: dict[str, Law] = {
         {"sensitivity": _POSITIVE, "scale": _POSITIVE},
         pure=_additive_pure,
         renyi=lambda order, sensitivity, scale: renyi.laplace(order, epsilon=sensitivity / scale),
-        profile=lambda epsilon, sensitivity, scale: profile.laplace(epsilon, total=sensitivity / scale),
+        profile=lambda epsilon, sensitivity, scale: profile.laplace(epsilon, total=up(ratio(sensitivity, scale))),
         rho=_laplace_rho,
     ),
     # Integer noise of mass e^(-|k|/scale) on an integer statistic of this l1 sensitivity.
@@ -180,8 +195,9 @@ LAWS: dict[str, Law] = {
     # A Renyi curve known at these orders; between them the next order above bounds it.
     "renyi": Law(
         {"orders": _ORDERS, "epsilons": _EPSILONS},
-        renyi=renyi.given,
+        renyi=_given,
         orders=lambda orders, epsilons: orders,
+        fit=lambda orders, epsilons: len(orders) == len(epsilons),
     ),
     "zcdp": Law({"rho": _POSITIVE}, renyi=lambda order, rho: exact(order) * exact(rho), rho=lambda rho: exact(rho)),
     "gdp": Law(
@@ -220,10 +236,9 @@ def event(kind: str, *, count: int = 1, neighbours: Neighbours | str | None = No
     for name, rule in rules.items():
         if not rule.holds(parameters[name]):
             raise InvalidParameter(name, parameters[name], rule.allowed, f"another {name}")
-    lengths = {len(value) for value in parameters.values() if isinstance(value, tuple)}
-    if len(lengths) > 1:
+    if not LAWS[kind].fit(**parameters):
         raise InvalidParameter(
-            f"the parameters of {kind}", sorted(lengths), "tuples of one length", "one epsilon an order"
+            f"the parameters of {kind}", parameters, "numbers that fit together", "one of each a pair"
         )
     relation = None if neighbours is None else Neighbours.parse(neighbours)
     return Event(kind, tuple((name, _plain(parameters[name])) for name in rules), count=count, neighbours=relation)

@@ -34,9 +34,10 @@ def gaussian(epsilon: float, *, mu: float) -> float:
     if u > 27:
         return math.exp(-(27.0**2))
     if mu < 0.1:
-        nodes = (u + v) / 2 + (v - u) / 2 * _NODES
+        width = mu / math.sqrt(2)  # v - u, which would have lost its digits
+        nodes = epsilon / mu / math.sqrt(2) + width / 2 * _NODES
         fall = 2 / math.sqrt(math.pi) - 2 * nodes * erfcx(nodes)
-        return outward(math.exp(-u * u) * (v - u) / 4 * float(_WEIGHTS @ fall))
+        return outward(math.exp(-u * u) * width / 4 * float(_WEIGHTS @ fall))
     if u < 0:
         return outward(float(ndtr(-math.sqrt(2) * u)) - math.exp(-u * u) * float(erfcx(v)) / 2)
     return outward(math.exp(-u * u) * (float(erfcx(u)) - float(erfcx(v))) / 2)
@@ -47,7 +48,10 @@ def randomised_response(epsilon: float, *, total: float, failure: float = 0.0) -
 
     failure + (1 - failure) (e^total - e^epsilon)^+ / (1 + e^total).
     """
-    return failure + outward((1 - failure) * -math.expm1(-_gap(epsilon, total)) / (1 + math.exp(-total)))
+    gap = _gap(epsilon, total)
+    if gap == 0:
+        return failure
+    return outward(failure + (1 - failure) * -math.expm1(-gap) / (1 + math.exp(-total)))
 
 
 def laplace(epsilon: float, *, total: float) -> float:
@@ -62,10 +66,10 @@ def discrete_laplace(epsilon: float, *, sensitivity: float, scale: float) -> flo
     epsilon are those up to k, the largest integer below (sensitivity - epsilon scale)/2. With q = e^(-1/scale) and
     s = (sensitivity - 2k)/scale - epsilon, the excess of the last of them, this is 1 - q^k + q^k (1 - e^-s)/(1 + q).
     """
-    k = math.ceil((sensitivity - epsilon * scale) / 2) - 1
-    if k < 0:
+    k = max(0, math.ceil((sensitivity - epsilon * scale) / 2) - 1)
+    excess = _gap(epsilon, math.nextafter((sensitivity - 2 * k) / scale, math.inf))
+    if excess == 0:
         return 0.0
-    excess = _gap(epsilon, (sensitivity - 2 * k) / scale)
     last = math.exp(-k / scale) * -math.expm1(-excess) / (1 + math.exp(-1 / scale))
     return outward(-math.expm1(-k / scale) + last)
 
@@ -91,7 +95,9 @@ def from_renyi(epsilon: float, *, curve: Callable[[float], float], orders: Itera
     """
 
     def log_delta(below: float) -> float:
-        return below * (curve(1 + below) - epsilon) + below * math.log(below) - (1 + below) * math.log1p(below)
+        divergence = curve(1 + below)
+        lost = 4e-16 * below * (divergence + epsilon)  # what the next line's subtraction may lose
+        return below * (divergence - epsilon + math.log1p(-1 / (1 + below))) - math.log1p(below) + lost
 
     return min(1.0, outward(math.exp(min(0.0, _best(log_delta, orders)))))
 
@@ -104,7 +110,7 @@ def epsilon_from_renyi(delta: float, *, curve: Callable[[float], float], orders:
 
     def epsilon(below: float) -> float:
         order = 1 + below
-        return curve(order) + math.log(below) - math.log1p(below) - (math.log(delta) + math.log1p(below)) / below
+        return curve(order) + math.log1p(-1 / order) - (math.log(delta) + math.log1p(below)) / below
 
     return max(0.0, outward(_best(epsilon, orders)))
 

@@ -1,0 +1,357 @@
+"""Many processes at one ledger, and processes that are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from vestry.errors import (
+    BudgetExceeded,
+    InvalidParameter,
+    LedgerCorrupt,
+    LedgerExists,
+    LedgerMissing,
+    LedgerUnavailable,
+)
+from vestry.ledger import Ledger
+
+WORKER = Path(__file__).with_name("worker.py")
+PROCESSES = 8
+
+
+def work(mode: str, address: object, *rest: object) -> object:
+    done = subprocess.run(
+        [sys.executable, str(WORKER), mode, str(address), *map(str, rest)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def pure_spent(ledger: Ledger) -> int:
+    """The units of pure epsilon that were spent."""
+    return ledger.state().spent.totals[0]
+
+
+def sequences(accepted: list[list]) -> list[int]:
+    """What the processes were told, all in one list; errors would stand out as mappings."""
+    everything = [fact for facts in accepted for fact in facts]
+    assert [fact for fact in everything if not isinstance(fact, int)] == []
+    return sorted(everything)
+
+
+# Eight processes
+
+
+def fits_exactly(address: object, opened_before: str) -> None:
+    """Sixty charges of 0.01 fit into 0.6, whoever makes them."""
+    accepted = work("race", address, PROCESSES, "epsilon=0.01", opened_before)["accepted"]
+    assert len(accepted) == PROCESSES
+    assert sequences(accepted) == list(range(1, 61))
+    ledger = Ledger.open(address)
+    assert pure_spent(ledger) == 6 * 10**11
+    assert ledger.verify().entries == 61
+    assert [entry.action for entry in ledger.entries()] == ["create"] + ["charge"] * 60
+
+
+@pytest.mark.parametrize("opened", ["opened-after", "opened-before"])
+def test_eight_processes_accept_exactly_what_fits(make, opened):
+    fits_exactly(make("epsilon=0.6").address, opened)
+
+
+def test_a_charge_too_large_for_the_rest_is_refused_while_smaller_ones_fit(make):
+    ledger = make("epsilon=0.1")
+    accepted = work("race", ledger.address, PROCESSES, "epsilon=0.03", "opened-after")["accepted"]
+    assert sequences(accepted) == [1, 2, 3]
+    assert pure_spent(ledger) == 9 * 10**10
+    ledger.charge("epsilon=0.01", purpose="the rest")
+    assert ledger.verify().entries == 5
+
+
+@pytest.mark.parametrize("begins", ["BEGIN", "SELECT 1"])
+def test_the_broken_twin_turns_processes_away(make, begins):
+    """A transaction that begins as a reader fails as it comes to write, because another wrote since it read.
+
+    It does not overspend: with BEGIN, SQLite refuses to write on an old snapshot, at once and without waiting; with no
+    transaction at all, two lines of one number collide. But charges that fit are refused, and that is what the test of
+    eight processes would see.
+    """
+    ledger = make("epsilon=0.6")
+    told = work("deferred-race", ledger.address, PROCESSES, "epsilon=0.01", begins)["accepted"]
+    errors = [fact for facts in told for fact in facts if not isinstance(fact, int)]
+    assert errors
+    assert {error["error"] for error in errors} == {"LedgerUnavailable"}
+    assert pure_spent(ledger) <= 6 * 10**11
+    ledger.verify()
+
+
+def test_eight_threads_accept_exactly_what_fits(make):
+    ledger = make("epsilon=0.4")
+    accepted, failed = [], []
+    start = threading.Barrier(PROCESSES)
+
+    def charging():
+        start.wait()
+        try:
+            for _ in range(100):
+                accepted.append(ledger.charge("epsilon=0.01", purpose="thread").sequence)
+        except BudgetExceeded:
+            return
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=charging) for _ in range(PROCESSES)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert sorted(accepted) == list(range(1, 41))
+    assert ledger.verify().entries == 41
+
+
+def one_opens(address: object) -> None:
+    ledger = Ledger.open(address)
+    charge = ledger.charge("epsilon=0.01", purpose="once")
+    told = work("openings", address, PROCESSES, charge.sequence)["told"]
+    assert sorted(facts == ["opened"] for facts in told) == [False] * (PROCESSES - 1) + [True]
+    for facts in told:
+        assert facts == ["opened"] or facts[0]["error"] == "EntryState"
+    assert [entry.action for entry in ledger.entries()].count("open") == 1
+    ledger.verify()
+
+
+def test_one_of_eight_processes_opens_a_charge(make):
+    one_opens(make().address)
+
+
+def one_creates(address: object) -> None:
+    heads = work("creations", address, PROCESSES)["heads"]
+    assert all(len(facts) == 1 for facts in heads)
+    errors = [fact for (fact,) in heads if isinstance(fact, dict)]
+    assert errors == []
+    made = [fact for (fact,) in heads if fact is not None]
+    assert made == [Ledger.open(address).verify().head]
+
+
+def test_one_of_eight_processes_creates_the_ledger(tmp_path):
+    path = tmp_path / "new.ledger"
+    one_creates(path)
+    assert [p.name for p in tmp_path.iterdir() if not p.name.startswith("new.ledger")] == []
+
+
+# Killed processes
+
+
+def assert_whole(fact: dict) -> None:
+    """The ledger verified, with the head of the round before in its chain, and nothing is out of place."""
+    assert "error" not in fact, fact
+    assert fact["lost"] == []
+    assert fact["uncharged"] == []
+    assert fact["unwritten"] == []
+
+
+def withstands_kills(ledger: Ledger, releases: Path, kills: int) -> None:
+    facts = work("killed", ledger.address, releases, kills, 20260, "charge-first")
+    assert len(facts) == kills
+    for fact in facts:
+        assert_whole(fact)
+    # The kills fell in the middle of things: charges were left that nobody released.
+    assert facts[-1]["unfinished"] >= kills // 10
+    assert facts[-1]["entries"] > 2 * kills
+    ledger.charge("epsilon=1e-7", purpose="after")
+
+
+def test_one_hundred_kills_lose_no_charge_and_leave_no_free_release(make, tmp_path):
+    releases = tmp_path / "releases"
+    releases.mkdir()
+    withstands_kills(make("epsilon=0.1"), releases, 100)
+
+
+def test_the_broken_twin_leaves_a_release_without_its_charge(make, tmp_path):
+    """A worker that writes its release before it is charged and opened is caught by the same look."""
+    releases = tmp_path / "releases"
+    releases.mkdir()
+    facts = work("killed", make("epsilon=0.1").address, releases, 15, 20260, "early")
+    assert any(fact["uncharged"] for fact in facts)
+
+
+def test_a_kill_before_any_statement_leaves_the_ledger_whole(make, tmp_path):
+    releases = tmp_path / "releases"
+    releases.mkdir()
+    facts = work("stepped", make("epsilon=0.1").address, releases)
+    for fact in facts:
+        assert_whole(fact)
+    told = [fact["told"] for fact in facts]
+    assert told[0] == []  # killed before the charge began
+    assert told[-1][-1] == "whole"  # and at last not at all
+    # Each of the three transactions begins, reads, writes two rows and commits: it can die at five places at least.
+    assert len(facts) > 15
+    assert sum(facts == [] for facts in told) >= 5
+    assert sum(len(facts) == 1 for facts in told) >= 10
+
+
+# PostgreSQL
+
+
+@pytest.fixture
+def postgres(server):
+    """The URL of an empty database."""
+    return server.url(server.fresh())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opened", ["opened-after", "opened-before"])
+def test_eight_processes_on_postgresql(make, postgres, opened):
+    make("epsilon=0.6", address=postgres)
+    fits_exactly(postgres, opened)
+
+
+@pytest.mark.slow
+def test_one_of_eight_processes_opens_a_charge_on_postgresql(make, postgres):
+    make(address=postgres)
+    one_opens(postgres)
+
+
+@pytest.mark.slow
+def test_creates_race_on_postgresql(postgres):
+    one_creates(postgres)
+
+
+@pytest.mark.slow
+def test_kills_on_postgresql(make, postgres, tmp_path):
+    releases = tmp_path / "releases"
+    releases.mkdir()
+    withstands_kills(make("epsilon=0.1", address=postgres), releases, 30)
+
+
+@pytest.mark.slow
+def test_create_never_overwrites_on_postgresql(make, postgres):
+    head = make(address=postgres).head()
+    with pytest.raises(LedgerExists, match=r"^there is a ledger at postgresql.* already; nothing was changed\.$"):
+        make("epsilon=9", address=postgres)
+    assert Ledger.open(postgres).verify().head == head
+
+
+@pytest.mark.slow
+def test_a_whole_life_on_postgresql(make, postgres):
+    ledger = make(address=postgres)
+    charge = ledger.charge("epsilon=0.3", purpose="one")
+    charge.open().released(b"x")
+    ledger.charge("rho=0.001", purpose="two")
+    ledger.amend("epsilon=2,delta=1e-6", reason="more")
+    assert [e.action for e in ledger.entries()] == ["create", "charge", "open", "release", "charge", "amend"]
+    again = Ledger.open(postgres)
+    assert again.terms == ledger.terms
+    assert again.verify(head=ledger.head()).entries == 6
+    with pytest.raises(BudgetExceeded, match=r"^the charge epsilon=5 does not fit"):
+        again.charge("epsilon=5", purpose="too much")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE vestry_journal SET body = replace(body, 'one', 'One') WHERE sequence = 1",
+        "UPDATE vestry_journal SET target = 1 WHERE sequence = 3",
+        "DELETE FROM vestry_journal WHERE sequence = 2",
+        "UPDATE vestry_head SET state = replace(state, '600000000000', '500000000000')",
+        "UPDATE vestry_head SET row_key = reverse(row_key)",
+        "DELETE FROM vestry_head",
+    ],
+)
+def test_a_change_on_postgresql_is_found(make, server, change):
+    name = server.fresh()
+    ledger = make(address=server.url(name))
+    ledger.charge("epsilon=0.3", purpose="one")
+    ledger.charge("epsilon=0.3", purpose="two").open()
+    ledger.verify()
+    server.run(change, name)
+    with pytest.raises(LedgerCorrupt, match=r"^the ledger does not verify"):
+        ledger.verify()
+
+
+@pytest.mark.slow
+def test_an_empty_database_is_no_ledger(postgres):
+    with pytest.raises(LedgerMissing, match=r"^there is no ledger at .*; make one with `vestry ledger create`\.$"):
+        Ledger.open(postgres)
+
+
+@pytest.mark.slow
+def test_a_password_comes_from_the_environment(make, server, monkeypatch):
+    url = server.url(server.fresh(), "clerk:${CLERK_PASSWORD}")
+    monkeypatch.setenv("CLERK_PASSWORD", server.password)
+    ledger = make(address=url)
+    ledger.charge("epsilon=0.1", purpose="with a password")
+    for shown in (ledger.address, repr(ledger)):
+        assert server.password not in shown
+        assert "***" in shown
+
+
+@pytest.mark.slow
+def test_a_wrong_password_is_one_sentence(make, server, monkeypatch):
+    url = server.url(server.fresh(), "clerk:${CLERK_PASSWORD}")
+    monkeypatch.setenv("CLERK_PASSWORD", "wrong battery")
+    for use in (lambda: Ledger.open(url), lambda: make(address=url)):
+        with pytest.raises(LedgerUnavailable, match=r"password authentication failed") as caught:
+            use()
+        assert "wrong battery" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_an_unknown_database_is_one_sentence(server):
+    with pytest.raises(LedgerUnavailable, match=r'database "nowhere" does not exist') as caught:
+        Ledger.open(server.url("nowhere"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_an_unreachable_server_is_one_sentence(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    for url in (f"postgresql://postgres@127.0.0.1:{port}/ledger", f"postgresql://postgres@/ledger?host={tmp_path}"):
+        with pytest.raises(LedgerUnavailable, match=r"^the ledger at postgresql.* cannot be used \(") as caught:
+            Ledger.open(url)
+        assert "\n" not in str(caught.value)
+
+
+# Addresses that are refused before any server is asked
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://clerk:hunter2@localhost/ledger",
+        "postgres://clerk:hunter2@localhost/ledger",
+        "postgresql+psycopg://clerk:hunter2@localhost/ledger",
+        "postgresql://clerk@localhost/ledger?password=hunter2",
+        "postgresql://clerk@localhost/ledger?sslpassword=hunter2",
+        "postgresql://clerk@localhost/ledger?password=${A}&password=hunter2",
+        "postgresql://clerk:hunter2${A}@localhost/ledger",
+        "postgresql://clerk:hunter2@localhost:port/ledger",
+        "mysql://clerk:hunter2@localhost/ledger",
+    ],
+)
+def test_a_password_in_the_url_is_refused_and_not_repeated(url, monkeypatch):
+    monkeypatch.setenv("A", "x")
+    with pytest.raises(InvalidParameter, match=r"^a ledger's address must be .*\$\{VARIABLE\}") as caught:
+        Ledger.open(url)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_variable_that_is_not_set_is_named(monkeypatch):
+    monkeypatch.delenv("NOT_THERE", raising=False)
+    with pytest.raises(InvalidParameter, match=r"^the environment variable must be set, not 'NOT_THERE'; write export"):
+        Ledger.open("postgresql://clerk:${NOT_THERE}@localhost/ledger")

@@ -1,0 +1,281 @@
+"""Charges ledgers from forked processes, and kills them. A script: `python worker.py MODE ADDRESS ...`, one JSON out.
+
+It imports everything once and forks from there, so that a process costs milliseconds. The forking process itself never
+opens a ledger: a database connection must not cross a fork.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from vestry.errors import BudgetExceeded, LedgerExists, VestryError
+from vestry.ledger import Ledger
+
+MOST = 200  # charges of one process, so that a ledger that refuses nothing ends too
+TERMS = {"dataset": "patients", "unit": "row", "neighbours": "add-remove"}
+
+
+def forked(work: Callable[[Callable[[object], None]], None]) -> tuple[int, int]:
+    """Run `work(tell)` in a child; return its process id and the pipe on which it tells, a line of JSON at a time."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writer)
+        return child, reader
+    os.close(reader)
+    try:
+        work(lambda fact: os.write(writer, json.dumps(fact).encode() + b"\n"))
+        code = 0
+    except VestryError as error:
+        os.write(writer, json.dumps({"error": type(error).__name__, "message": str(error)}).encode() + b"\n")
+        code = 2
+    except BaseException as error:
+        os.write(writer, json.dumps({"error": repr(error)}).encode() + b"\n")
+        code = 1
+    os._exit(code)
+
+
+def told(child: int, reader: int) -> list:
+    """Read what a child told until its end, and end it properly."""
+    with os.fdopen(reader) as lines:
+        facts = [json.loads(line) for line in lines]
+    os.waitpid(child, 0)
+    return facts
+
+
+def asked(work: Callable[[Callable[[object], None]], None]) -> list:
+    return told(*forked(work))
+
+
+class Started:
+    """A door that opens for all children at once."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+
+    def wait(self) -> None:
+        os.close(self._writer)
+        os.read(self._reader, 1)
+
+    def open(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
+
+
+def race(address: str, processes: int, guarantee: str, opened_before: bool) -> dict:
+    """Charge from many processes at once, each until it is refused."""
+    shared = Ledger.open(address) if opened_before else None
+    start = Started()
+
+    def charging(tell: Callable[[object], None]) -> None:
+        ledger = shared or Ledger.open(address)
+        start.wait()
+        for _ in range(MOST):
+            try:
+                tell(ledger.charge(guarantee, purpose="race", who=f"process {os.getpid()}").sequence)
+            except BudgetExceeded:
+                return
+
+    children = [forked(charging) for _ in range(processes)]
+    start.open()
+    return {"accepted": [told(*child) for child in children]}
+
+
+def openings(address: str, processes: int, charge: int) -> dict:
+    """Open one charge from many processes at once."""
+    start = Started()
+
+    def opening(tell: Callable[[object], None]) -> None:
+        resumed = Ledger.open(address).resume(charge)
+        start.wait()
+        resumed.open()
+        tell("opened")
+
+    children = [forked(opening) for _ in range(processes)]
+    start.open()
+    return {"told": [told(*child) for child in children]}
+
+
+def creations(address: str, processes: int) -> dict:
+    """Create one ledger from many processes at once."""
+    start = Started()
+
+    def creating(tell: Callable[[object], None]) -> None:
+        start.wait()
+        try:
+            tell(Ledger.create(address, **TERMS, budget="epsilon=1").head())
+        except LedgerExists:
+            tell(None)
+
+    children = [forked(creating) for _ in range(processes)]
+    start.open()
+    return {"heads": [told(*child) for child in children]}
+
+
+def work_on(address: str, releases: Path, tell: Callable[[object], None], *, early: bool = False) -> None:
+    """Charge, open, write the release, commit the release. The broken twin writes it first."""
+    ledger = Ledger.open(address)
+    tell("ready")
+    while True:
+        if early:
+            written(releases, ledger.verify().entries)
+        charge = ledger.charge("epsilon=1e-7", purpose="work")
+        tell(charge.sequence)
+        opened = charge.open()
+        opened.released(written(releases, charge.sequence))
+
+
+def written(releases: Path, number: int) -> bytes:
+    content = json.dumps({"charge": number}).encode()
+    temporary = releases / f"{number}.{os.getpid()}.part"
+    temporary.write_bytes(content)
+    temporary.rename(releases / f"{number}.json")
+    return content
+
+
+def found(address: str, releases: Path, promised: list[int], head: str | None) -> dict:
+    """Look at the ledger from a process of its own, and say everything that is not as it must be."""
+
+    def looking(tell: Callable[[object], None]) -> None:
+        ledger = Ledger.open(address)
+        verified = ledger.verify(head=head)
+        done: dict[int, set[str]] = {}
+        hashes = {}
+        for entry in ledger.entries():
+            if entry.action != "create":
+                done.setdefault(entry.sequence if entry.target is None else entry.target, set()).add(entry.action)
+            if entry.action == "release":
+                hashes[entry.target] = entry.facts["release_sha256"]
+        files = {int(path.stem): path for path in releases.glob("*.json")}
+        tell(
+            {
+                "entries": verified.entries,
+                "head": verified.head,
+                "lost": [number for number in promised if "charge" not in done.get(number, ())],
+                "uncharged": [number for number in files if not {"charge", "open"} <= done.get(number, set())],
+                "unwritten": [
+                    number
+                    for number, digest in hashes.items()
+                    if number not in files or hashlib.sha256(files[number].read_bytes()).hexdigest() != digest
+                ],
+                "unfinished": sum("release" not in actions for actions in done.values()),
+            }
+        )
+
+    return asked(looking)[0]
+
+
+def killed(address: str, releases: Path, kills: int, seed: int, early: bool) -> Iterator[dict]:
+    """Kill a worker at a random moment, look, and go on with the same ledger."""
+    rng = random.Random(seed)
+    promised: list[int] = []
+    head = None
+    for _ in range(kills):
+        child, reader = forked(lambda tell: work_on(address, releases, tell, early=early))
+        # Let it make a few charges, so that a slow machine has its kills in the middle too.
+        seen, lines = b"", rng.randrange(3)
+        while seen.count(b"\n") <= lines:
+            seen += os.read(reader, 1)
+        time.sleep(rng.uniform(0, 0.006))
+        os.kill(child, signal.SIGKILL)
+        promised += [json.loads(line) for line in seen.splitlines()[1:]] + told(child, reader)
+        fact = found(address, releases, promised, head)
+        head = fact.get("head", head)
+        yield fact
+
+
+class Watched(sqlite3.Connection):
+    """A connection that counts its steps, and rewrites or dies at one of them."""
+
+    steps = 0
+    dies_before: int | None = None
+    begins: str | None = None
+
+    def cursor(self, factory: type[sqlite3.Cursor] | None = None) -> sqlite3.Cursor:
+        return super().cursor(WatchedCursor)
+
+    def commit(self) -> None:
+        self.step()
+        super().commit()
+        self.step()
+
+    @classmethod
+    def step(cls) -> None:
+        if Watched.steps == Watched.dies_before:
+            os.kill(os.getpid(), signal.SIGKILL)
+        Watched.steps += 1
+
+
+class WatchedCursor(sqlite3.Cursor):
+    """Its cursor: every statement is a step."""
+
+    def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+        Watched.step()
+        if Watched.begins is not None and statement.startswith("BEGIN"):
+            statement = Watched.begins
+        return super().execute(statement, *values)
+
+
+def watched() -> None:
+    """Make every later connection to SQLite a watched one."""
+    connect = sqlite3.connect
+    sqlite3.connect = lambda *args, **kwargs: connect(*args, factory=Watched, **kwargs)
+
+
+def stepped(address: str, releases: Path) -> Iterator[dict]:
+    """Kill a worker before each statement and around each commit of one cycle."""
+    promised: list[int] = []
+    head = None
+    for step in range(1000):
+
+        def cycle(tell: Callable[[object], None], step: int = step) -> None:
+            watched()
+            ledger = Ledger.open(address)
+            Watched.steps, Watched.dies_before = 0, step
+            charge = ledger.charge("epsilon=1e-7", purpose="work")
+            tell(charge.sequence)
+            opened = charge.open()
+            opened.released(written(releases, charge.sequence))
+            tell("whole")
+
+        facts = asked(cycle)
+        promised += [fact for fact in facts if fact != "whole"]
+        fact = found(address, releases, promised, head)
+        head = fact.get("head", head)
+        yield {**fact, "told": facts}
+        if "whole" in facts:
+            return
+
+
+def main(mode: str, address: str, *rest: str) -> None:
+    match mode, *rest:
+        case "race", processes, guarantee, opened_before:
+            result: object = race(address, int(processes), guarantee, opened_before == "opened-before")
+        case "deferred-race", processes, guarantee, begins:
+            watched()
+            Watched.begins = begins
+            result = race(address, int(processes), guarantee, False)
+        case "openings", processes, charge:
+            result = openings(address, int(processes), int(charge))
+        case "creations", processes:
+            result = creations(address, int(processes))
+        case "killed", releases, kills, seed, order:
+            result = list(killed(address, Path(releases), int(kills), int(seed), order == "early"))
+        case "stepped", releases:
+            result = list(stepped(address, Path(releases)))
+        case _:
+            raise SystemExit(f"no mode {mode} with {len(rest)} more arguments")
+    sys.stdout.write(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
