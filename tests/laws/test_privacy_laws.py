@@ -211,6 +211,15 @@ def test_no_conversion_promises_less_than_the_exact_profile(mechanism, share, ep
         assert delta >= least_delta * (1 - ROUNDING), way
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_composition_of_pure_events_loses_no_more_than_their_sum(count):
+    """Just below the sum of epsilons, adding them up is the best way: (e^total - e^epsilon)/(1 + e^total)."""
+    coins, whole = event("pure", epsilon=1, count=count), event("pure", epsilon=count)
+    for epsilon in (count * (1 - 1e-3), count * (1 - 1e-9), count, count + 1):
+        assert accountant.delta(coins, epsilon) <= accountant.delta(whole, epsilon) * (1 + ROUNDING)
+    assert accountant.delta(coins, count) == 0
+
+
 @law(epsilons, counts)
 def test_epsilon_is_the_inverse_of_delta(mechanism, epsilon, count):
     mechanism = mechanism.times(count)
@@ -373,6 +382,21 @@ def test_calibration_is_capped(kind):
     mechanism, asked = GROWING[kind], ApproxDP(1, 1e-6)
     assert greatest(mechanism, asked, at_most=1e-3) == 1e-3
     assert greatest(mechanism, asked, at_most=1e9) == pytest.approx(greatest(mechanism, asked), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_calibration_to_a_tolerance_stays_on_the_private_side(kind):
+    mechanism, asked, tries = GROWING[kind], ApproxDP(1, 1e-6), []
+
+    def meets(mechanism: Event, guarantee: Guarantee) -> bool:
+        tries.append(mechanism)
+        return accountant.meets(mechanism, guarantee)
+
+    best = greatest(mechanism, asked)
+    found = greatest(mechanism, asked, meets=meets, tolerance=1e-3)
+    assert best * (1 - 1e-3) <= found <= best
+    assert accountant.meets(mechanism(found), asked)
+    assert 3 < len(tries) < 30
 
 
 # The written record

@@ -6,34 +6,16 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 import pytest
-import sqlalchemy
+from closed_engines import closed_engines
 
 from vestry.ledger import Ledger
 from vestry.privacy import profile
 from vestry.privacy.law import event
-
-
-@contextmanager
-def closed_engines() -> Iterator[None]:
-    """Close at the end every database connection that was made inside."""
-    engines = []
-    create = sqlalchemy.create_engine
-
-    def recorded(*args, **kwargs):
-        engines.append(create(*args, **kwargs))
-        return engines[-1]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlalchemy, "create_engine", recorded)
-        yield
-    for engine in engines:
-        engine.dispose()
 
 
 @pytest.fixture(autouse=True)

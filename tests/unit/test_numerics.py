@@ -20,6 +20,7 @@ from vestry.numerics import (
     largest,
     log_cosh,
     log_sinhc,
+    log_sinhc_step,
     minimum,
     outward,
     ratio,
@@ -173,6 +174,24 @@ def test_log_cosh(x):
         assert abs(mpf(log_cosh(x)) - truth) <= 3e-16 * max(1, truth)
 
 
+@given(st.one_of(st.floats(1e-12, 1e6), st.floats(0, 2)), st.one_of(st.floats(1e-12, 1e6), st.floats(1e-9, 2)))
+@example(0.0, 1.0)
+@example(0.3, 1e-12)
+@example(9.0, 1.0)
+@example(8.999, 1.0001)
+@example(math.nextafter(9.0, 10), 1.0)
+@example(0.29999, 0.00002)
+@example(50.0, 5.5)
+def test_log_sinhc_step(x, d):
+    def log_sinhc_of(t: mpf) -> mpf:
+        return mp.log(mp.sinh(t) / t) if t else mpf(0)
+
+    with mp.workdps(60):
+        # Their difference may be 1e-24 of their size, and each is known to 60 digits.
+        truth = log_sinhc_of(mpf(x) + mpf(d)) - log_sinhc_of(mpf(x))
+        assert close(log_sinhc_step(x, d), truth, rel=SLACK / 4)
+
+
 def test_functions_at_zero():
     assert exp_remainder(0.0) == sinh_remainder(0.0) == log_sinhc(0.0) == 0
     assert abs(log_cosh(0.0)) < 3e-16
@@ -209,6 +228,15 @@ def test_search_is_quick_over_wide_ranges():
 
     assert smallest(holds, low=1e-100, high=1e100) == 1.5e-80
     assert len(tries) < 80
+
+
+@given(positive, positive, positive, st.floats(1e-12, 0.1))
+def test_search_to_a_tolerance_stays_on_its_side(a, b, c, tolerance):
+    low, threshold, high = sorted((a, b, c))
+    found = smallest(lambda x: x >= threshold, low=low, high=high, tolerance=tolerance)
+    assert threshold <= found <= threshold * (1 + 2 * tolerance)
+    found = largest(lambda x: x <= threshold, low=low, high=high, tolerance=tolerance)
+    assert threshold * (1 - 2 * tolerance) <= found <= threshold
 
 
 @given(st.floats(1e-3, 1e7), st.floats(0.1, 4))

@@ -438,6 +438,7 @@ def test_bad_repetition_is_refused(count):
 
 def test_counts_multiply():
     one = event("pure", epsilon=0.1)
+    assert one.times(2).times(3).count == 6
     nested = compose(one.times(2), compose(one.times(5)).times(3)).times(7)
     assert list(nested.leaves()) == [(one, 14), (one, 105)]
     assert accountant.pure(nested) == Fraction(119, 10)

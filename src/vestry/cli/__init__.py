@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from vestry import __version__
-from vestry.cli import convert, ledger
+from vestry.cli import calibrate, convert, curve, ledger
 from vestry.errors import VestryError
 
 app = typer.Typer(
@@ -20,6 +20,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
+app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
+app.command("curve", epilog=curve.EXAMPLES)(curve.curve)
 app.add_typer(ledger.app, name="ledger")
 
 # What typer raises for a missing or unknown option; it exports the subclass only.

@@ -1,0 +1,53 @@
+"""`vestry posterior`: a new posterior from an old release, free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vestry.cli.output import Json, emit, examples
+from vestry.errors import InvalidParameter
+
+EXAMPLES = examples(
+    "vestry posterior release.json",
+    "vestry posterior release.json --prior 2,2 --level 0.95 --json",
+)
+
+
+def posterior(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.json file.")],
+    prior: Annotated[str | None, typer.Option(help="Another prior; the release's own if left out.")] = None,
+    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.9,
+    plug_in: Annotated[
+        bool, typer.Option("--plug-in", help="The papers' posterior, which takes the noisy statistics as exact.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(help="Also draw the posterior into this file.")] = None,
+    json: Json = False,
+) -> None:
+    """Compute a posterior from a release. Nothing is spent: a release may be used in any way, for ever."""
+    from vestry.posterior import Posterior
+    from vestry.release import open_release
+
+    try:
+        numbers = None if prior is None else tuple(float(part) for part in prior.split(","))
+    except ValueError:
+        raise InvalidParameter(
+            "--prior", prior, "numbers with commas between them", "for example --prior 2,2"
+        ) from None
+    found = Posterior.from_release(
+        open_release(release), prior=numbers, posterior="plug-in" if plug_in else "noise-aware"
+    )
+    rows = found.summary(level=level)
+    if plot is not None:
+        from vestry.report.plot import plot as draw
+
+        draw(found, path=plot)
+    lines = [f"{'group':<16} {'parameter':<16} {'mean':>10} {'sd':>10} {'low':>10} {'high':>10}"]
+    lines += [
+        f"{row['group']:<16} {row['parameter']:<16} {row['mean']:>10.5g} {row['sd']:>10.3g}"
+        f" {row['low']:>10.5g} {row['high']:>10.5g}"
+        for row in rows
+    ]
+    emit({"posterior": found.label, "level": level, "rows": rows}, "\n".join(lines), as_json=json)

@@ -1,0 +1,172 @@
+"""Integer noise on minimal sufficient statistics: the release that any later use gets for free.
+
+Statistics are integers, so noise is discrete and exact. The count is a statistic like any other wherever it is not
+public.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from vestry.errors import InvalidParameter, Mismatch
+from vestry.families import BetaBernoulli, DirichletCategorical, Family, NormalMean
+from vestry.ledger import Opened
+from vestry.noise import Noise
+from vestry.numerics import up
+from vestry.privacy.calibrate import least
+from vestry.privacy.event import Event
+from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.law import event
+from vestry.release import NoisyStatistics
+from vestry.statistics.population import Population
+from vestry.statistics.private import Private, reveal
+
+LAPLACE, GAUSSIAN = "discrete-laplace", "discrete-gaussian"
+
+THEOREMS = {
+    LAPLACE: "Integer noise P(k) ~ exp(-|k|/scale) on integers of l1 sensitivity D is (D/scale)-DP"
+    " [DworkMNS06, Prop. 1].",
+    GAUSSIAN: "Integer noise P(k) ~ exp(-k^2/(2 scale^2)) on integers of l2 sensitivity D is D^2/(2 scale^2)-zCDP"
+    " [CanonneKS20, Thm 14]; it is not mu-GDP.",
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which integers are released, and how far one unit can move them.
+
+    Attributes
+    ----------
+    names
+        What each integer is.
+    l1, l2
+        The sensitivities: the diameter of what one unit may contribute, in integer units.
+    grid, count_grid, count
+        As in `NoisyStatistics`.
+    """
+
+    names: tuple[str, ...]
+    l1: int
+    l2: float
+    grid: float = 1.0
+    count_grid: float = 1.0
+    count: int | None = None
+
+
+def layout(family: Family, population: Population, *, grid: float | None = None) -> Layout:
+    """Lay out the minimal statistics of a family and bound how far one unit of k records moves them.
+
+    - Bernoulli, count public: the successes; k. Otherwise successes and failures: 2k and sqrt(2) k under replace, k
+      under add-remove. The redundant pair of [FouldsGWC16, sec. 3.2] costs twice as much where the count is public.
+    - Categorical: all counts; 2k and sqrt(2) k under replace, k under add-remove. Two categories: as Bernoulli.
+    - Normal mean in d coordinates: sums of clipped values on a grid, counted from the middle of the interval, W units
+      wide; replace with public count: k d W and k sqrt(d) W. Otherwise the count joins, in units chosen so that under
+      replace it costs nothing more: a unit with k records at one end that changes into k at the other already moves
+      the sums as far as one that vanishes moves sums and count together.
+    """
+    k, replaces, public = population.rows, population.replaces, population.count is not None
+    match family:
+        case BetaBernoulli() | DirichletCategorical(categories=2):
+            if public:
+                return Layout(("successes",), k, k, count=population.count)
+            names: tuple[str, ...] = ("successes", "failures")
+            return Layout(names, 2 * k, math.sqrt(2) * k) if replaces else Layout(names, k, k)
+        case DirichletCategorical(categories=categories):
+            names = tuple(f"category {i}" for i in range(categories))
+            if replaces:
+                return Layout(names, 2 * k, math.sqrt(2) * k, count=population.count)
+            return Layout(names, k, k)
+        case NormalMean():
+            return _normal_layout(family, population, grid)
+        case _:
+            raise InvalidParameter("a family", family, "one with minimal statistics", "for example BetaBernoulli()")
+
+
+def _normal_layout(family: NormalMean, population: Population, grid: float | None) -> Layout:
+    k, d = population.rows, family.dimension
+    names = tuple(f"sum {i}" for i in range(d)) if d > 1 else ("sum",)
+    step = (family.high - family.low) / 2**20 if grid is None else grid
+    if not 0 < step <= (family.high - family.low) / 2:
+        raise InvalidParameter("grid", grid, "above 0 and at most half the interval", "a finer grid")
+    half = math.ceil((family.high - family.low) / 2 / step)
+    width = 2 * half
+    if population.count is not None:
+        return Layout(names, k * d * width, k * math.sqrt(d) * width, grid=step, count=population.count)
+    # The count in units of 1/half: contributions (sums, count) are (u, half j) with |u_i| <= half j, j <= k.
+    if population.replaces:
+        l1, l2 = k * max(d * width, d * half + half), k * half * max(2 * math.sqrt(d), math.sqrt(d + 1))
+    else:
+        l1, l2 = k * (d * half + half), k * half * math.sqrt(d + 1)
+    return Layout((*names, "count"), l1, l2, grid=step, count_grid=1 / half)
+
+
+@dataclass(frozen=True)
+class Additive:
+    """Integer noise of one scale on the statistics of a layout.
+
+    Privacy
+    -------
+    Laplace: (l1/scale)-DP. Gaussian: l2^2/(2 scale^2)-zCDP. For the neighbours of the population, by the diameter of
+    what one unit may contribute, or nothing where the count is private.
+    """
+
+    noise: str
+    scale: float
+    layout: Layout
+    population: Population
+    guarantee: Guarantee
+
+    parameter = "scale"
+
+    @property
+    def name(self) -> str:
+        """`laplace` or `gaussian`."""
+        return self.noise.removeprefix("discrete-")
+
+    @property
+    def value(self) -> float:
+        """The noise's scale."""
+        return self.scale
+
+    @property
+    def event(self) -> Event:
+        """What runs."""
+        return event_of(self.noise, self.layout, self.scale).under(self.population.neighbours)
+
+    @property
+    def theorem(self) -> str:
+        """The result that the claim rests on."""
+        return THEOREMS[self.noise]
+
+    def release(self, private: Private, opened: Opened, noise: Noise) -> NoisyStatistics:
+        """Add the noise. `opened` is the leave of the ledger, taken just before."""
+        opened.take()
+        values = reveal(private)
+        if len(values) != len(self.layout.names):
+            raise Mismatch(
+                "number of statistics", str(len(values)), str(len(self.layout.names)), "collect the layout's"
+            )
+        add = noise.discrete_laplace if self.noise == LAPLACE else noise.discrete_gaussian
+        return NoisyStatistics(
+            self.layout.names,
+            tuple(add(values, scale=self.scale)),
+            self.noise,
+            self.scale,
+            self.layout.grid,
+            self.layout.count,
+            self.layout.count_grid,
+        )
+
+
+def additive(noise: str, layout: Layout, population: Population, guarantee: Guarantee) -> Additive:
+    """Calibrate the least scale that meets the guarantee."""
+    bound = guarantee.under(population.neighbours)
+    scale = least(lambda x: event_of(noise, layout, x), bound)
+    return Additive(noise, scale, layout, population, bound)
+
+
+def event_of(noise: str, layout: Layout, scale: float) -> Event:
+    """Record integer noise of this scale on the layout's statistics."""
+    sensitivity = layout.l1 if noise == LAPLACE else up(layout.l2)
+    return event(noise, sensitivity=sensitivity, scale=scale)

@@ -1,0 +1,218 @@
+"""One posterior sample by the exponential mechanism, truncated and tempered (OPS) [FouldsGWC16, sec. 3.1].
+
+Draws from the posterior restricted to parameters of which every component is at least `truncation`, the likelihood
+raised to the power 1/temperature. There one record's log-likelihood spans
+D = log((1 - (d-1) a)/a), so the privacy loss of a draw spans at most 2 k D/T under replace and k D/T under add-remove,
+k records a unit: a bounded range, which is that much pure epsilon and composes as the square over 8 in zCDP.
+The prior is not tempered; the guarantee holds either way.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincc, betainccinv
+
+from vestry.errors import InvalidParameter, Unreachable
+from vestry.families import Beta, BetaBernoulli, Dirichlet, DirichletCategorical, Family
+from vestry.ledger import Opened
+from vestry.noise import Noise
+from vestry.numerics import outward
+from vestry.privacy.calibrate import greatest
+from vestry.privacy.event import Event
+from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.law import event
+from vestry.release import Draws
+from vestry.statistics.population import Population
+from vestry.statistics.private import Private, reveal
+
+THEOREM = (
+    "The exponential mechanism over a truncated posterior: the privacy loss of a draw spans at most epsilon, which is"
+    " epsilon-DP [FouldsGWC16, sec. 3.1] and epsilon^2/8-zCDP [CesarR21]."
+)
+
+
+@dataclass(frozen=True)
+class TruncatedSample:
+    """Draws from the truncated, tempered posterior.
+
+    Privacy
+    -------
+    Bounded range 2 k D/T (replace) or k D/T (add-remove) for each draw, D = log((1 - (d-1) a)/a).
+    """
+
+    family: Family
+    prior: Any
+    population: Population
+    truncation: float
+    temperature: float
+    draws: int
+    guarantee: Guarantee
+
+    name = "ops"
+    parameter = "temperature"
+
+    @property
+    def value(self) -> float:
+        """The temperature."""
+        return self.temperature
+
+    @property
+    def event(self) -> Event:
+        """What runs."""
+        single = event_of(self.family, self.population, self.truncation, self.temperature, self.draws)
+        return single.under(self.population.neighbours)
+
+    @property
+    def theorem(self) -> str:
+        """The result that the claim rests on."""
+        return THEOREM
+
+    def release(self, private: Private, opened: Opened, noise: Noise) -> Draws:
+        """Update the prior by the private statistics (sums, then the count), tempered, and draw."""
+        opened.take()
+        *sums, count = reveal(private)
+        member = self.family.update(self.prior, sums, count, likelihood_power=1 / self.temperature)
+        rng = noise.stream()
+        if isinstance(member, Beta):
+            drawn = truncated_beta(rng, member.alpha, member.beta, self.truncation, 1 - self.truncation, self.draws)
+            return Draws(tuple((float(x),) for x in drawn))
+        assert isinstance(member, Dirichlet)  # noqa: S101 - the other family that `ops` accepts
+        rows = truncated_dirichlet(rng, np.array(member.alphas), self.truncation, self.draws)
+        return Draws(tuple(tuple(float(x) for x in row) for row in rows))
+
+
+def ops(
+    family: Family,
+    prior: Any,
+    population: Population,
+    guarantee: Guarantee,
+    *,
+    truncation: float,
+    draws: int = 1,
+) -> TruncatedSample:
+    """Find the lowest temperature, at least 1, that meets the guarantee."""
+    _check_truncation(family, truncation)
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+        raise InvalidParameter("draws", draws, "a whole number of at least 1", "for example draws=1")
+    bound = guarantee.under(population.neighbours)
+    spans = outward(_span(family, population, truncation))
+    try:
+        epsilon = greatest(lambda x: event("exponential", epsilon=x, count=draws), bound, at_most=spans)
+    except Unreachable:
+        raise Unreachable(f"{guarantee} by ops", "ask for a pure epsilon, or for epsilon and delta") from None
+    temperature = max(1.0, outward(outward(spans / epsilon)))
+    return TruncatedSample(family, prior, population, truncation, temperature, draws, bound)
+
+
+def event_of(family: Family, population: Population, truncation: float, temperature: float, draws: int) -> Event:
+    """Record draws at this temperature, checking truncation and temperature."""
+    _check_truncation(family, truncation)
+    if not 1 <= temperature < math.inf:
+        raise InvalidParameter("temperature", temperature, "at least 1", "for example temperature=2.5")
+    return event("exponential", epsilon=outward(_span(family, population, truncation) / temperature), count=draws)
+
+
+def _check_truncation(family: Family, truncation: float) -> None:
+    categories = _categories(family)
+    if isinstance(truncation, bool) or not isinstance(truncation, float) or not 0 < truncation < 1 / categories:
+        allowed = f"above 0 and below 1/{categories}"
+        raise InvalidParameter("truncation", truncation, allowed, f"for example {0.2 / categories:g}")
+
+
+def _span(family: Family, population: Population, truncation: float) -> float:
+    """Return how much one unit can move the log-likelihood over the truncated parameters, at temperature 1."""
+    categories = _categories(family)
+    single = math.log((1 - (categories - 1) * truncation) / truncation)
+    return (2 if population.replaces else 1) * population.rows * single
+
+
+def _categories(family: Family) -> int:
+    if isinstance(family, BetaBernoulli):
+        return 2
+    if isinstance(family, DirichletCategorical):
+        return family.categories
+    raise Unreachable(f"ops for {family.name}", "its log-likelihood has no bound; use laplace, gaussian or diffused")
+
+
+def truncated_beta(
+    rng: np.random.Generator, alpha: float, beta: float, low: float, high: float, size: int
+) -> np.ndarray:
+    """Draw from Beta(alpha, beta) restricted to [low, high], by its inverse distribution function.
+
+    Far in a tail, where doubles have no mass left, by rejection from the exponential that touches the log-density.
+    """
+    if alpha / (alpha + beta) > (low + high) / 2:  # reflect, so that the mass lies towards low
+        return 1 - truncated_beta(rng, beta, alpha, 1 - high, 1 - low, size)
+    above = betaincc(alpha, beta, np.array([low, high]))
+    if above[0] < 1e-250:
+        return _beta_tail(rng, alpha, beta, low, high, size)
+    points = above[1] + (above[0] - above[1]) * rng.random(size)
+    drawn: np.ndarray = np.clip(betainccinv(alpha, beta, points), low, high)
+    return drawn
+
+
+def _beta_tail(rng: np.random.Generator, alpha: float, beta: float, low: float, high: float, size: int) -> np.ndarray:
+    """Draw beyond `low`, where the log-density falls and is concave: its tangent at `low` is above it."""
+    slope = (beta - 1) / (1 - low) - (alpha - 1) / low
+    span = -math.expm1(-slope * (high - low))
+    drawn = np.empty(size)
+    for i in range(size):
+        while True:
+            step = -math.log1p(-rng.random() * span) / slope
+            theta = low + step
+            log_ratio = (alpha - 1) * math.log1p(step / low) + (beta - 1) * math.log1p(-step / (1 - low))
+            if math.log(1 - rng.random()) < log_ratio + slope * step:
+                break
+        drawn[i] = min(theta, high)
+    return drawn
+
+
+def truncated_dirichlet(rng: np.random.Generator, alphas: np.ndarray, low: float, size: int) -> np.ndarray:
+    """Draw from a Dirichlet whose components are all at least `low`, exactly.
+
+    One pass of truncated Betas, stick by stick, is *not* that law for three or more categories: it forgets the mass
+    that each stage leaves for the rest. So the pass only proposes, and is accepted with that mass, relative to the
+    most it can be. Small components go first, which keeps the stick long and the acceptance high.
+    """
+    order = np.argsort(alphas, kind="stable")
+    best = sum(_log_mass(alphas[order], i, 1 - i * low, low) for i in range(1, len(alphas) - 1))
+    rows: list[np.ndarray] = []
+    while len(rows) < size:
+        row, log_mass = _stick_pass(rng, alphas[order], low)
+        if math.log(1 - rng.random()) < log_mass - best:
+            rows.append(row[np.argsort(order)])
+    return np.array(rows)
+
+
+def _stick_pass(rng: np.random.Generator, alphas: np.ndarray, low: float) -> tuple[np.ndarray, float]:
+    """Break the stick once; return the pieces and the log of the masses that the later stages left out."""
+    d, rest, log_mass = len(alphas), 1.0, 0.0
+    row = np.empty(d)
+    for i in range(d - 1):
+        if i > 0:  # the first stage's mass is the same for every proposal
+            log_mass += _log_mass(alphas, i, rest, low)
+        ends = low / rest, 1 - (d - 1 - i) * low / rest
+        share = truncated_beta(rng, float(alphas[i]), float(alphas[i + 1 :].sum()), *ends, 1)
+        row[i] = rest * float(share[0])
+        rest -= row[i]
+    row[d - 1] = rest
+    return row, log_mass
+
+
+def _log_mass(alphas: np.ndarray, i: int, rest: float, low: float) -> float:
+    """Return the log-probability that stage i stays inside the truncation, with `rest` of the stick left."""
+    a, b = float(alphas[i]), float(alphas[i + 1 :].sum())
+    ends = low / rest, 1 - (len(alphas) - 1 - i) * low / rest
+    mass = float(np.diff(betaincc(a, b, np.array(ends[::-1])))[0])
+    if mass > 1e-250:
+        return math.log(mass)
+    import flint
+
+    with flint.ctx.workprec(256):
+        lower, upper = (1 - flint.arb(end) for end in ends)
+        inside = lower.beta_lower(b, a, regularized=True) - upper.beta_lower(b, a, regularized=True)
+        return float(inside.log())

@@ -1,0 +1,183 @@
+"""What is published: a release and the certificate that says what it promises.
+
+Both are plain numbers and text, saved as one JSON file. The raw noisy statistics are the release, so that another
+prior, another number of draws or another model of the same statistics costs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vestry.errors import InvalidParameter
+
+SCHEMA = "vestry-release-1"
+
+
+@dataclass(frozen=True)
+class NoisyStatistics:
+    """Integers with integer noise.
+
+    Attributes
+    ----------
+    names
+        What each integer counts or sums.
+    values
+        The noisy integers, exactly as drawn: they may be negative, or larger than the count.
+    noise
+        `discrete-laplace`: P(k) ~ exp(-|k|/scale); or `discrete-gaussian`: P(k) ~ exp(-k^2/(2 scale^2)).
+    scale
+        The noise's scale, in integer units.
+    grid
+        What one unit of a sum stands for; 1 for counts.
+    count
+        The number of records where it is public; None where it is not, and is then among the values.
+    count_grid
+        What one unit of a noisy count beside sums stands for: it is counted in fractions to balance the noise.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[int, ...]
+    noise: str
+    scale: float
+    grid: float = 1.0
+    count: int | None = None
+    count_grid: float = 1.0
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws from a posterior that was made private: each a point of the parameter space."""
+
+    values: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is promised, by which theorem, and what is needed to compute the claim again.
+
+    Attributes
+    ----------
+    guarantee
+        The guarantee as it was asked for and met, with its neighbours.
+    event
+        The event from which the privacy curve follows.
+    mechanism, parameter, value
+        What ran, and the calibrated parameter.
+    theorem
+        The results that the claim rests on, by key and number, with their conditions.
+    unit
+        Whose change is hidden.
+    population
+        Neighbours, rows a unit, and the count where it is public.
+    assumptions
+        What no theorem covers; empty in almost every case.
+    versions
+        Of the software that made the release.
+    """
+
+    guarantee: Mapping[str, Any]
+    event: Mapping[str, Any]
+    mechanism: str
+    parameter: str
+    value: float
+    theorem: str
+    unit: str
+    population: Mapping[str, Any]
+    assumptions: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A published result.
+
+    Attributes
+    ----------
+    family
+        The model's name and its declared numbers, for example {"name": "beta-bernoulli"}.
+    prior
+        The prior's numbers as declared.
+    contents
+        Noisy statistics, or draws, by group; the one group of an ungrouped release is called `all`.
+    certificate
+        What is promised.
+    by
+        The column whose levels are the groups; None if there are none.
+    """
+
+    family: Mapping[str, Any]
+    prior: tuple[float, ...]
+    contents: Mapping[str, NoisyStatistics | Draws]
+    certificate: Certificate
+    by: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and text, and their hash, which finds a file that was changed by accident."""
+        record = {
+            "schema": SCHEMA,
+            "family": dict(self.family),
+            "prior": list(self.prior),
+            "by": self.by,
+            "contents": {group: {_KINDS[type(each)]: asdict(each)} for group, each in self.contents.items()},
+            "certificate": asdict(self.certificate),
+        }
+        return {**record, "sha256": _hash(record)}
+
+    def text(self) -> str:
+        """Return the JSON that is saved, and whose hash the ledger keeps."""
+        return json.dumps(self.to_dict(), indent=2, sort_keys=True, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Release:
+        """Read `to_dict` back."""
+        if record.get("schema") != SCHEMA:
+            raise InvalidParameter("a release's schema", record.get("schema"), SCHEMA, "a file that vestry has written")
+        body = {key: value for key, value in record.items() if key != "sha256"}
+        if record.get("sha256") != _hash(body):
+            raise InvalidParameter("a release", "one that was changed", "as it was written", "the original file")
+        try:
+            return cls(
+                family=body["family"],
+                prior=tuple(body["prior"]),
+                contents={group: _content(each) for group, each in body["contents"].items()},
+                certificate=Certificate(**_frozen(body["certificate"])),
+                by=body["by"],
+            )
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise InvalidParameter("a release", "one that lacks a part", "whole", "the original file") from None
+
+
+def _hash(record: Mapping[str, Any]) -> str:
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def open_release(path: str | Path) -> Release:
+    """Read a release from its file."""
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidParameter("a release file", str(path), f"readable ({error.strerror})", "another path") from None
+    except ValueError:
+        raise InvalidParameter("a release file", str(path), "JSON", "a file that vestry has written") from None
+    if not isinstance(record, dict):
+        raise InvalidParameter("a release file", str(path), "a JSON object", "a file that vestry has written")
+    return Release.from_dict(record)
+
+
+def _content(record: Mapping[str, Any]) -> NoisyStatistics | Draws:
+    if "draws" in record:
+        return Draws(tuple(tuple(float(x) for x in draw) for draw in record["draws"]["values"]))
+    return NoisyStatistics(**_frozen(record["noisy-statistics"]))
+
+
+_KINDS: dict[type, str] = {NoisyStatistics: "noisy-statistics", Draws: "draws"}
+
+
+def _frozen(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}

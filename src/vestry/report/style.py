@@ -1,0 +1,45 @@
+"""One look for every plot, readable in black and white."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from vestry.errors import InvalidParameter
+
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+INK = "#1b3a57"
+COLOURS = ("#1b3a57", "#b3541e", "#4c7a5a", "#7b4b8a", "#8a7a2f")
+
+
+@contextmanager
+def figure(columns: int, *, path: Path | None, width: float = 4.6, height: float = 3.4) -> Iterator[tuple[Any, Any]]:
+    """Yield a figure and its axes in the house style, and save it if a path is given."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(
+        {
+            "font.size": 10,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#e4e4e4",
+            "axes.axisbelow": True,
+            "lines.linewidth": 1.8,
+            "legend.frameon": False,
+            "figure.dpi": 150,
+        }
+    ):
+        drawn = Figure(figsize=(width * columns, height), layout="constrained")
+        yield drawn, drawn.subplots(1, columns, squeeze=False)[0]
+        if path is not None:
+            try:
+                drawn.savefig(path)
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or "unknown kind of file"
+                raise InvalidParameter(
+                    "--plot", str(path), f"a file that can be written ({reason})", "curve.png"
+                ) from None

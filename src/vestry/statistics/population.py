@@ -1,0 +1,50 @@
+"""Which neighbouring datasets a declaration allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vestry.errors import InvalidParameter
+from vestry.privacy.neighbours import Neighbours
+
+
+@dataclass(frozen=True)
+class Population:
+    """Whose change is hidden, and whether the number of records is public.
+
+    Attributes
+    ----------
+    neighbours
+        `replace` or `add-remove`.
+    rows
+        How many records one unit has at most.
+    count
+        The number of records where it is public; None where it is private. It can be public under `replace` only:
+        adding or removing a unit changes it.
+    """
+
+    neighbours: Neighbours
+    rows: int = 1
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+        for name, value in (("rows", self.rows), ("count", self.count)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InvalidParameter(name, value, "a whole number of at least 1", f"for example {name}=100")
+        if self.count is not None and self.neighbours is Neighbours.ADD_REMOVE:
+            raise InvalidParameter(
+                "count", self.count, "private under add-remove", "count=None, or declare neighbours=replace"
+            )
+        if self.count is not None and self.rows > self.count:
+            raise InvalidParameter("rows", self.rows, f"at most the count, {self.count}", "fewer rows a unit")
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a unit's records may change into others."""
+        return self.neighbours is Neighbours.REPLACE
+
+    @property
+    def moves_count(self) -> bool:
+        """Whether neighbours may differ in the number of records."""
+        return self.count is None

@@ -1,0 +1,39 @@
+"""A value that came from records and must not leave but through a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn, final
+
+from vestry.errors import PrivateValue
+
+
+@final
+class Private:
+    """Holds integers that were summed over records. Only `vestry.mechanisms` opens it, by `reveal`.
+
+    It has no value to print, compare, hash, iterate, convert, copy or pickle. The walls are against mistakes: code in
+    the same process can reach anything.
+    """
+
+    __slots__ = ("__values",)
+
+    def __init__(self, values: Sequence[int]) -> None:
+        self.__values = tuple(int(value) for value in values)
+
+    def __repr__(self) -> str:
+        return "Private(...)"
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise PrivateValue
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _refuse
+    __iter__ = __len__ = __getitem__ = __contains__ = __bool__ = __int__ = __float__ = __index__ = _refuse
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = __format__ = _refuse
+    __array__ = _refuse
+
+
+def reveal(private: Private) -> tuple[int, ...]:
+    """Open a private value. A wall keeps every room but `mechanisms` from importing this."""
+    values: tuple[int, ...] = private._Private__values  # type: ignore[attr-defined]
+    return values
