@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from vestry.errors import NoConversion, Unreachable
+from vestry.families.draw import draw
 from vestry.numerics import root, up
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
@@ -49,6 +50,15 @@ def renyi_curves() -> st.SearchStrategy[Event]:
     return points.map(lambda p: event("renyi", orders=tuple(sorted(p)), epsilons=tuple(sorted(p.values()))))
 
 
+def conjugate_draws() -> st.SearchStrategy[Event]:
+    """Pairs of betas (a, b, s), b above s, and of gammas (a, s): at least one."""
+    shape, shift = st.floats(0.05, 300), st.floats(0.01, 3)
+    betas = st.lists(st.builds(lambda a, rest, s: (a, rest + s, s), shape, shape, shift), max_size=2).map(tuple)
+    gammas = st.lists(st.tuples(shape, shift), max_size=2).map(tuple)
+    pairs = st.tuples(betas, gammas).filter(any)
+    return pairs.map(lambda found: draw(betas=found[0], gammas=found[1]))
+
+
 STRATEGIES: dict[str, st.SearchStrategy[Event]] = {
     "laplace": st.builds(partial(event, "laplace"), **noise),
     "discrete-laplace": st.builds(
@@ -63,22 +73,23 @@ STRATEGIES: dict[str, st.SearchStrategy[Event]] = {
     "zcdp": st.builds(partial(event, "zcdp"), rho=size),
     "gdp": st.builds(partial(event, "gdp"), mu=size),
     "profile": st.builds(partial(event, "profile"), profile=st.sampled_from(PROFILES)),
+    "conjugate-draw": conjugate_draws(),
 }
 
 each_kind = pytest.mark.parametrize("kind", STRATEGIES)
-some = settings(deadline=None, derandomize=True, max_examples=20)
+some = settings(deadline=None, derandomize=True, max_examples=15)
 orders = st.floats(1.0001, 1000)
 counts = st.integers(1, 30)
 epsilons = st.floats(0, 20)
 
 
-def law(*strategies: st.SearchStrategy, examples: int = 20) -> Callable:
+def law(*strategies: st.SearchStrategy, examples: int = 15) -> Callable:
     """Turn a property of an event into a test of every kind; a profile, whose Renyi curve is slow, has few examples."""
 
     def decorate(holds: Callable) -> Callable:
         @each_kind
         def test(kind):
-            few = settings(some, max_examples=3 if kind == "profile" else examples)
+            few = settings(some, max_examples=2 if kind == "profile" else examples)
             few(given(STRATEGIES[kind], *strategies)(holds))()
 
         test.__name__, test.__doc__ = holds.__name__, holds.__doc__
@@ -346,6 +357,7 @@ GROWING: dict[str, Mechanism] = {
     "zcdp": lambda x: event("zcdp", rho=x),
     "gdp": lambda x: event("gdp", mu=x),
     "profile": lambda x: event("profile", profile=partial(coin_profile, epsilon=x)),
+    "conjugate-draw": lambda x: draw(betas=((3000, 5000 + x, x),), gammas=((4000, x),)),
 }
 CURRENCIES = [PureDP(1), ApproxDP(1, 1e-6), ApproxDP(1, 1e-3), RenyiDP(1.5, 1), RenyiDP(64, 1), ZCDP(1), GaussianDP(1)]
 

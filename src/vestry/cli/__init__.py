@@ -48,7 +48,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except VestryError as error:
-        typer.echo(f"vestry: {error}", err=True)
+        typer.echo(f"vestry: {' '.join(str(error).split())}", err=True)
         sys.exit(error.exit_code)
     except _USAGE as error:
         message = getattr(error, "format_message", lambda: "")() or "the command is not complete"

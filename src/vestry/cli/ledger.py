@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vestry.cli.output import Json, emit, examples
-from vestry.errors import InvalidParameter, LedgerUnavailable
+from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable
 
 if TYPE_CHECKING:
     from vestry.ledger import Ledger
@@ -109,7 +109,10 @@ def show(
 ) -> None:
     """Print the dataset's terms, what is spent and left, and the latest charges."""
     ledger = _open(url)
-    record = _summary(ledger)
+    try:
+        record = _summary(ledger)
+    except (KeyError, TypeError, AttributeError):
+        raise LedgerCorrupt("a line cannot be read") from None
     shown = record["charges"][-last:] if last else []
     if json:
         emit(record, "", as_json=True)

@@ -185,7 +185,7 @@ def _translated(error: BaseException, address: Address) -> VestryError:
     text = " ".join(str(error).split())
     if isinstance(error, FileExistsError):
         return LedgerExists(f"there is something at {address} already; nothing was changed.")
-    if any(sign in text for sign in ("not a database", "malformed", "no such table", "no such column")):
+    if any(sign in text for sign in _DAMAGE):
         return LedgerCorrupt(f"{address} is damaged or is no ledger")
     if 'relation "vestry_head" does not exist' in text:
         return LedgerMissing(f"there is no ledger at {address}; make one with `vestry ledger create`.")
@@ -205,9 +205,8 @@ def _create_file(path: Path, rows: dict[sql.Table, dict[str, Any]]) -> None:
     os.close(handle)
     temporary = Path(name)
     try:
+        _keep_a_write_ahead_log(temporary)
         engine = _sqlite_engine(temporary)
-        with engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA journal_mode=WAL")  # kept in the file from here on
         with engine.begin() as connection:
             _fill(connection, rows)
         engine.dispose()
@@ -218,6 +217,17 @@ def _create_file(path: Path, rows: dict[sql.Table, dict[str, Any]]) -> None:
     finally:
         for leftover in (temporary, Path(name + "-wal"), Path(name + "-shm")):
             leftover.unlink(missing_ok=True)
+
+
+def _keep_a_write_ahead_log(path: Path) -> None:
+    """Set the journal mode, outside of any transaction; the file keeps it."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+    finally:
+        connection.close()
+    if mode != "wal":
+        raise LedgerUnavailable(f"a ledger in {path.parent} cannot have a write-ahead log; choose a local disk.")
 
 
 def _fill(connection: sql.Connection, rows: dict[sql.Table, dict[str, Any]]) -> None:
@@ -249,6 +259,7 @@ def _sqlite_engine(path: Path) -> sql.Engine:
     return engine
 
 
+_DAMAGE = ("not a database", "malformed", "no such table", "no such column", "decode to UTF-8")
 _HEAD = sql.select(*(HEAD.c[name] for name in Head._fields)).where(HEAD.c.id == 1)
 _LOCKED_HEAD = _HEAD.with_for_update()
 _READING = "vestry_reading"

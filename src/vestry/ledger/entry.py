@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from vestry.errors import LedgerCorrupt
+
 ACTIONS = ("create", "charge", "open", "release", "amend")
 GENESIS = "0" * 64
 
@@ -39,7 +41,12 @@ class Entry:
     @property
     def facts(self) -> dict[str, Any]:
         """The body, read."""
-        facts: dict[str, Any] = json.loads(self.body)
+        try:
+            facts = json.loads(self.body)
+        except (TypeError, ValueError):
+            facts = None
+        if not isinstance(facts, dict):
+            raise LedgerCorrupt("the line cannot be read", self.sequence)
         return facts
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,12 +69,12 @@ def seal(sequence: int, action: str, target: int | None, body: str, previous: st
     The line, and the hash of its content alone.
     """
     content = _digest("vestry-ledger-1", str(sequence), action, str(target), body, previous)
-    return Entry(sequence, action, target, body, previous, joined(content, state)), content
+    return Entry(sequence, action, target, body, previous, joined(sequence, content, state)), content
 
 
-def joined(content: str, state: str) -> str:
-    """Return the hash of a line from that of its content and the state it leads to."""
-    return _digest(content, state)
+def joined(sequence: int, content: str, state: str) -> str:
+    """Return the hash of a line from its number, the hash of its content and the state it leads to."""
+    return _digest(str(sequence), content, state)
 
 
 def _digest(*pieces: str) -> str:

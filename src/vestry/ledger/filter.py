@@ -142,6 +142,11 @@ class Filter:
         totals = tuple(ceil_units(a.price(event), per_one=UNITS) for a in self.alternatives)
         return Spent(totals, failure or 0)
 
+    def fits(self, spent: Spent) -> bool:
+        """Tell whether totals are whole numbers, one an alternative."""
+        amounts = [spent.failure, *(total for total in spent.totals if total is not None)]
+        return len(spent.totals) == len(self.alternatives) and all(type(x) is int and x >= 0 for x in amounts)
+
     def holds(self, spent: Spent) -> bool:
         """Tell whether some alternative holds."""
         return spent.failure <= self.failure_limit and any(

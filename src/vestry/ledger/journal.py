@@ -295,7 +295,7 @@ def _append(
     session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
 ) -> Entry:
     """Add one line after the head's and move the head, inside the caller's transaction."""
-    if joined(head.content, head.state) != head.hash:
+    if joined(head.sequence, head.content, head.state) != head.hash:
         raise LedgerCorrupt("its head was changed", head.sequence)
     state = after.text()
     entry, content = seal(head.sequence + 1, action, target, canonical(record), head.hash, state=state)
@@ -315,6 +315,8 @@ def _lines(session: Session) -> Iterator[Entry]:
 
 def _entry(session: Session, sequence: int) -> Entry:
     row = session.one(_ONE, number=sequence)
+    if row is None and sequence == 0:
+        raise LedgerCorrupt("it has no first line", 0)
     if row is None:
         raise EntryState(f"the ledger has no entry {sequence}; see `vestry ledger show`.")
     return Entry(*row)

@@ -27,7 +27,10 @@ class State(NamedTuple):
         """Read `text` back."""
         try:
             fixed, spent = text.split("\n")
-            return cls(_filter(fixed), Spent.from_dict(json.loads(spent)))
+            state = cls(_filter(fixed), Spent.from_dict(json.loads(spent)))
+            if not state.filter.fits(state.spent):
+                raise ValueError
+            return state
         except (KeyError, TypeError, ValueError, AttributeError):
             raise LedgerCorrupt("its head cannot be read") from None
 
