@@ -11,6 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import accounting
+import conjugate
 import ledger
 import noise
 
@@ -20,7 +21,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
     quick = parser.parse_args().quick
     rows = []
-    for module in (ledger, accounting, noise):
+    for module in (ledger, accounting, conjugate, noise):
         print(f"running {module.__name__} ...", file=sys.stderr, flush=True)
         rows += module.run(quick=quick)
     print_table(rows)
@@ -33,12 +34,12 @@ def main() -> None:
 
 
 def print_table(rows: list[dict]) -> None:
-    print(f"{'what':<44} {'value':>12} {'unit':<10} {'ratio':>8} {'limit':>6}  against")
+    print(f"{'what':<46} {'value':>12} {'unit':<10} {'ratio':>8} {'limit':>6}  against")
     for row in rows:
         limit = "" if row.get("limit") is None else f"{row['limit']:g}"
         ratio = "" if row.get("ratio") is None else f"{row['ratio']:.3g}"
         print(
-            f"{row['name']:<44} {row['value']:>12.4g} {row['unit']:<10} {ratio:>8} {limit:>6}  {row.get('peer') or ''}"
+            f"{row['name']:<46} {row['value']:>12.4g} {row['unit']:<10} {ratio:>8} {limit:>6}  {row.get('peer') or ''}"
         )
 
 

@@ -16,8 +16,6 @@ from scipy.special import betaln, gammaln, log_expit
 from vestry.families import BetaBernoulli, DirichletCategorical, Family, NormalMean
 from vestry.statistics.population import Population
 
-LOGITS = np.linspace(-90, 90, 60_001)
-
 # --- what one unit may contribute ------------------------------------------------------------------------------------
 
 
@@ -127,9 +125,12 @@ def delta_of_dirichlets(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
         one, other = (np.array([x[moved][0], x[~moved].sum()]) for x in (p, q))
     else:
         return 0.0
-    logs = [a * log_expit(LOGITS) + b * log_expit(-LOGITS) - betaln(a, b) for a, b in (one, other)]
+    least = min(*one, *other)
+    reach = 12 / math.sqrt(least) + 45 / least
+    logits = math.log(one[0] / one[1]) + np.linspace(-reach, reach, 30_001)
+    logs = [a * log_expit(logits) + b * log_expit(-logits) - betaln(a, b) for a, b in (one, other)]
     excess = np.exp(logs[0]) * np.maximum(0, -np.expm1(np.minimum(0, epsilon + logs[1] - logs[0])))
-    return float(excess.sum()) * (LOGITS[1] - LOGITS[0])
+    return float(excess.sum()) * (logits[1] - logits[0])
 
 
 def dirichlet_neighbours(

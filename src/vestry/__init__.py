@@ -12,34 +12,47 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from vestry.errors import VestryError
+    from vestry.families import BetaBernoulli, DirichletCategorical, NormalMean
     from vestry.ledger import Ledger
+    from vestry.posterior import Posterior, open_release
     from vestry.privacy.accountant import convert, price
     from vestry.privacy.batch import Batch
     from vestry.privacy.event import Event, compose
     from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
     from vestry.privacy.law import event
     from vestry.privacy.neighbours import Neighbours, Unit
+    from vestry.report.plot import plot
+    from vestry.statistics.population import Population
 
 _HOMES = {
     "vestry.errors": ("VestryError",),
+    "vestry.families": ("BetaBernoulli", "DirichletCategorical", "NormalMean"),
     "vestry.ledger": ("Ledger",),
+    "vestry.posterior": ("Posterior", "open_release"),
     "vestry.privacy.accountant": ("convert", "price"),
     "vestry.privacy.batch": ("Batch",),
     "vestry.privacy.event": ("Event", "compose"),
     "vestry.privacy.guarantee": ("ApproxDP", "GaussianDP", "Guarantee", "PureDP", "RenyiDP", "ZCDP"),
     "vestry.privacy.law": ("event",),
     "vestry.privacy.neighbours": ("Neighbours", "Unit"),
+    "vestry.report.plot": ("plot",),
+    "vestry.statistics.population": ("Population",),
 }
 
 __all__ = [
     "ZCDP",
     "ApproxDP",
     "Batch",
+    "BetaBernoulli",
+    "DirichletCategorical",
     "Event",
     "GaussianDP",
     "Guarantee",
     "Ledger",
     "Neighbours",
+    "NormalMean",
+    "Population",
+    "Posterior",
     "PureDP",
     "RenyiDP",
     "Unit",
@@ -47,6 +60,8 @@ __all__ = [
     "compose",
     "convert",
     "event",
+    "open_release",
+    "plot",
     "price",
 ]
 

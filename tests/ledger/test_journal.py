@@ -552,6 +552,22 @@ def test_a_swapped_file_is_found_by_a_kept_head(make):
         other.verify(head=ledger.head())
 
 
+def test_the_head_depends_on_every_line_before(make, monkeypatch):
+    """Rewrite one word of history and seal every line anew: the totals are the same, the head is not."""
+    monkeypatch.setattr(journal_module, "_now", lambda: "2026-01-01T00:00:00.000+00:00")
+    monkeypatch.setattr("vestry.noise.SystemNoise.random_bytes", lambda self, count: bytes(count))
+
+    def lived(first, second):
+        ledger = make("epsilon=1", who="Ann")
+        ledger.charge("epsilon=0.1", purpose=first, who="Ann").open().released(b"x")
+        ledger.charge("epsilon=0.1", purpose=second, who="Ann")
+        ledger.amend("epsilon=2", reason="more", who="Ann")
+        return ledger.head()
+
+    assert lived("one", "two") == lived("one", "two")
+    assert len({lived("one", "two"), lived("One", "two"), lived("one", "Two")}) == 3
+
+
 # Changes by hand
 
 

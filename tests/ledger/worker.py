@@ -121,17 +121,20 @@ def creations(address: str, processes: int) -> dict:
     return {"heads": [told(*child) for child in children]}
 
 
-def work_on(address: str, releases: Path, tell: Callable[[object], None], *, early: bool = False) -> None:
-    """Charge, open, write the release, commit the release. The broken twin writes it first."""
-    ledger = Ledger.open(address)
-    tell("ready")
-    while True:
-        if early:
-            written(releases, ledger.verify().entries)
-        charge = ledger.charge("epsilon=1e-7", purpose="work")
-        tell(charge.sequence)
-        opened = charge.open()
-        opened.released(written(releases, charge.sequence))
+def cycle(ledger: Ledger, releases: Path, tell: Callable[[object], None]) -> None:
+    """Charge, open, write the release, commit the release."""
+    charge = ledger.charge("epsilon=1e-7", purpose="work")
+    tell(charge.sequence)
+    opened = charge.open()
+    opened.released(written(releases, charge.sequence))
+
+
+def early_cycle(ledger: Ledger, releases: Path, tell: Callable[[object], None]) -> None:
+    """The broken twin: write the release before its opening is committed."""
+    charge = ledger.charge("epsilon=1e-7", purpose="work")
+    tell(charge.sequence)
+    content = written(releases, charge.sequence)
+    charge.open().released(content)
 
 
 def written(releases: Path, number: int) -> bytes:
@@ -174,13 +177,20 @@ def found(address: str, releases: Path, promised: list[int], head: str | None) -
     return asked(looking)[0]
 
 
-def killed(address: str, releases: Path, kills: int, seed: int, early: bool) -> Iterator[dict]:
+def killed(address: str, releases: Path, kills: int, seed: int) -> Iterator[dict]:
     """Kill a worker at a random moment, look, and go on with the same ledger."""
+
+    def working(tell: Callable[[object], None]) -> None:
+        ledger = Ledger.open(address)
+        tell("ready")
+        while True:
+            cycle(ledger, releases, tell)
+
     rng = random.Random(seed)
     promised: list[int] = []
     head = None
     for _ in range(kills):
-        child, reader = forked(lambda tell: work_on(address, releases, tell, early=early))
+        child, reader = forked(working)
         # Let it make a few charges, so that a slow machine has its kills in the middle too.
         seen, lines = b"", rng.randrange(3)
         while seen.count(b"\n") <= lines:
@@ -194,11 +204,12 @@ def killed(address: str, releases: Path, kills: int, seed: int, early: bool) -> 
 
 
 class Watched(sqlite3.Connection):
-    """A connection that counts its steps, and rewrites or dies at one of them."""
+    """A connection that counts its steps, dies at one of them, dawdles after reading, or begins in another way."""
 
     steps = 0
     dies_before: int | None = None
     begins: str | None = None
+    dawdles = 0.0
 
     def cursor(self, factory: type[sqlite3.Cursor] | None = None) -> sqlite3.Cursor:
         return super().cursor(WatchedCursor)
@@ -222,7 +233,10 @@ class WatchedCursor(sqlite3.Cursor):
         Watched.step()
         if Watched.begins is not None and statement.startswith("BEGIN"):
             statement = Watched.begins
-        return super().execute(statement, *values)
+        done = super().execute(statement, *values)
+        if statement.startswith("SELECT"):
+            time.sleep(Watched.dawdles)
+        return done
 
 
 def watched() -> None:
@@ -231,23 +245,20 @@ def watched() -> None:
     sqlite3.connect = lambda *args, **kwargs: connect(*args, factory=Watched, **kwargs)
 
 
-def stepped(address: str, releases: Path) -> Iterator[dict]:
+def stepped(address: str, releases: Path, work: Callable[..., None]) -> Iterator[dict]:
     """Kill a worker before each statement and around each commit of one cycle."""
     promised: list[int] = []
     head = None
     for step in range(1000):
 
-        def cycle(tell: Callable[[object], None], step: int = step) -> None:
+        def once(tell: Callable[[object], None], step: int = step) -> None:
             watched()
             ledger = Ledger.open(address)
             Watched.steps, Watched.dies_before = 0, step
-            charge = ledger.charge("epsilon=1e-7", purpose="work")
-            tell(charge.sequence)
-            opened = charge.open()
-            opened.released(written(releases, charge.sequence))
+            work(ledger, releases, tell)
             tell("whole")
 
-        facts = asked(cycle)
+        facts = asked(once)
         promised += [fact for fact in facts if fact != "whole"]
         fact = found(address, releases, promised, head)
         head = fact.get("head", head)
@@ -260,18 +271,18 @@ def main(mode: str, address: str, *rest: str) -> None:
     match mode, *rest:
         case "race", processes, guarantee, opened_before:
             result: object = race(address, int(processes), guarantee, opened_before == "opened-before")
-        case "deferred-race", processes, guarantee, begins:
+        case "slow-race", processes, guarantee, begins:
             watched()
-            Watched.begins = begins
+            Watched.begins, Watched.dawdles = begins, 0.002
             result = race(address, int(processes), guarantee, False)
         case "openings", processes, charge:
             result = openings(address, int(processes), int(charge))
         case "creations", processes:
             result = creations(address, int(processes))
-        case "killed", releases, kills, seed, order:
-            result = list(killed(address, Path(releases), int(kills), int(seed), order == "early"))
-        case "stepped", releases:
-            result = list(stepped(address, Path(releases)))
+        case "killed", releases, kills, seed:
+            result = list(killed(address, Path(releases), int(kills), int(seed)))
+        case "stepped", releases, order:
+            result = list(stepped(address, Path(releases), early_cycle if order == "early" else cycle))
         case _:
             raise SystemExit(f"no mode {mode} with {len(rest)} more arguments")
     sys.stdout.write(json.dumps(result))

@@ -27,8 +27,7 @@ def posterior(
     json: Json = False,
 ) -> None:
     """Compute a posterior from a release. Nothing is spent: a release may be used in any way, for ever."""
-    from vestry.posterior import Posterior
-    from vestry.release import open_release
+    from vestry.posterior import open_release
 
     try:
         numbers = None if prior is None else tuple(float(part) for part in prior.split(","))
@@ -36,9 +35,7 @@ def posterior(
         raise InvalidParameter(
             "--prior", prior, "numbers with commas between them", "for example --prior 2,2"
         ) from None
-    found = Posterior.from_release(
-        open_release(release), prior=numbers, posterior="plug-in" if plug_in else "noise-aware"
-    )
+    found = open_release(release).posterior(prior=numbers, posterior="plug-in" if plug_in else "noise-aware")
     rows = found.summary(level=level)
     if plot is not None:
         from vestry.report.plot import plot as draw

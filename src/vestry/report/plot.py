@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vestry.posterior import Posterior, ReleasedDraws
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
 from vestry.report.style import INK, figure
@@ -33,3 +34,52 @@ def privacy_curve(event: Event, *, title: str, path: Path | None = None) -> Any:
         right.set(yscale="log", xlabel="epsilon", ylabel="delta", ylim=(1e-10, 2))
         drawn.suptitle(title, x=0.01, ha="left", fontsize=11)
     return drawn
+
+
+def plot(posterior: Posterior, *, level: float = 0.9, path: Path | None = None) -> Any:
+    """Draw the posterior density of each parameter, groups side by side, with its interval; return the figure.
+
+    Released draws have no density: they are shown as the points that they are.
+    """
+    groups = list(posterior.laws)
+    with figure(1, path=path, width=6.4, height=1.2 + 0.9 * max(2, len(groups))) as (drawn, (axes,)):
+        rows = [(group, index) for group in groups for index in range(posterior.laws[group].dimension)][:_MOST]
+        for height, (group, index) in enumerate(reversed(rows)):
+            _row(axes, posterior, group, index, height, level)
+        axes.set_yticks(range(len(rows)), [_name(posterior, *row) for row in reversed(rows)])
+        axes.set_ylim(-0.4, len(rows) - 0.05)
+        axes.grid(axis="y", visible=False)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel(posterior.reading.parameter)
+        drawn.suptitle(f"{posterior.label} posterior, {level:.0%} intervals", x=0.01, ha="left", fontsize=11)
+    return drawn
+
+
+def _row(axes: Any, posterior: Posterior, group: str, index: int, height: int, level: float) -> None:
+    law = posterior.laws[group]
+    if isinstance(law, ReleasedDraws):
+        values = law.values[:, index]
+        axes.plot(values, np.full(len(values), height), "o", color=INK, markersize=5, alpha=0.7)
+        return
+    marginal = law.marginal(index)
+    ends = marginal.quantile([0.0005, 0.9995])
+    x = np.linspace(ends[0], ends[1], 301)
+    density = np.exp(marginal.log_density(x))
+    y = height + 0.75 * density / density.max()
+    low, high = marginal.interval(level)
+    inside = (x >= low) & (x <= high)
+    axes.fill_between(x, height, y, color=INK, alpha=0.12, linewidth=0)
+    axes.fill_between(x[inside], height, y[inside], color=INK, alpha=0.25, linewidth=0)
+    axes.plot(x, y, color=INK, linewidth=1.4)
+    axes.plot([low, high], [height, height], color=INK, linewidth=3, solid_capstyle="butt")
+    axes.plot([marginal.mean()], [height], "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
+
+
+def _name(posterior: Posterior, group: str, index: int) -> str:
+    parameter = posterior.parameters[index]
+    return parameter if posterior.by is None else (group if len(posterior.parameters) == 1 else f"{group} {parameter}")
+
+
+# Rows beyond this many are left to the table.
+_MOST = 24

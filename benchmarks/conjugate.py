@@ -1,0 +1,70 @@
+"""What calibration, profiles and noise-aware posteriors of the conjugate families cost."""
+
+import statistics
+import time
+
+import numpy as np
+
+from vestry.families import BetaBernoulli, DirichletCategorical
+from vestry.mechanisms.posterior_sample import diffused
+from vestry.posterior import Posterior
+from vestry.privacy import accountant
+from vestry.privacy.guarantee import ApproxDP, RenyiDP
+from vestry.release import Certificate, NoisyStatistics, Release
+from vestry.statistics.population import Population
+
+
+def run(quick: bool = False) -> list[dict]:
+    repeats = 3 if quick else 7
+    beta, prior = BetaBernoulli(), BetaBernoulli().prior((6, 12))
+    small, large = (Population("replace", count=n) for n in (100, 10**6))
+    wide = DirichletCategorical(1000)
+    alphas = wide.prior([1.0] * 1000)
+    approx, renyi = ApproxDP(1, 1e-5), RenyiDP(2, 0.1)
+    event = diffused(beta, prior, small, approx).event
+    rows = [
+        timed("calibrate diffused Beta, (1, 1e-5), n = 100", lambda: diffused(beta, prior, small, approx), repeats, 5),
+        timed("calibrate diffused Beta, (1, 1e-5), n = 1e6", lambda: diffused(beta, prior, large, approx), repeats, 5),
+        timed("calibrate diffused Beta, order 2, n = 100", lambda: diffused(beta, prior, small, renyi), repeats, 5),
+        timed("calibrate diffused Dirichlet, 1,000", lambda: diffused(wide, alphas, large, approx), repeats, 1000),
+        timed("profile of a Beta draw at one epsilon", lambda: accountant.delta(event, 1.0), 50, None),
+        timed("noise-aware Beta posterior, n = 1e6", lambda: posterior(10**6).interval(0.9), repeats, 1000),
+    ]
+    return rows + bulk(repeats)
+
+
+def timed(name: str, action, repeats: int, limit_ms: float | None) -> dict:
+    """Time an action; its ratio is to the limit that it must keep."""
+    action()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    value = 1e3 * statistics.median(times)
+    if limit_ms is None:
+        return {"name": name, "value": value, "unit": "ms"}
+    return {
+        "name": name,
+        "value": value,
+        "unit": "ms",
+        "ratio": value / limit_ms,
+        "limit": 1.0,
+        "peer": f"{limit_ms:g} ms",
+    }
+
+
+def bulk(repeats: int) -> list[dict]:
+    """Draw a million from a noise-aware posterior, against a million plain Beta draws."""
+    rng, found, size = np.random.default_rng(0), posterior(1000), 10**6
+    ours = timed("", lambda: found.draw(rng, size), repeats, None)["value"]
+    theirs = timed("", lambda: rng.beta(300, 700, size), repeats, None)["value"]
+    speed, ratio = size / ours * 1e3, theirs / ours
+    return [{"name": "bulk draws, noise-aware Beta posterior", "value": speed, "unit": "draws/s", "ratio": ratio,
+             "peer": "numpy rng.beta"}]  # fmt: skip
+
+
+def posterior(n: int) -> Posterior:
+    noisy = NoisyStatistics(("successes",), (3 * n // 10,), "discrete-laplace", 10.0, count=n)
+    claim = Certificate({"epsilon": 0.1}, {}, "laplace", "scale", 10.0, "", "row", {})
+    return Posterior.from_release(Release({"name": "beta-bernoulli"}, (1.0, 1.0), {"all": noisy}, claim))

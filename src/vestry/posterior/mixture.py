@@ -1,0 +1,348 @@
+"""Posteriors as finite weighted mixtures of conjugate members.
+
+    p(theta | z) = sum over j of w_j p(theta | s_j)
+
+Every number asked of a posterior from noisy statistics is an average over such a mixture. In one dimension the
+distribution function is the weighted sum of the members', and quantiles come from turning it round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainc, betaln, expit, gammaln, logit, logsumexp, ndtr, ndtri, xlog1py, xlogy
+
+from vestry.errors import InvalidParameter
+from vestry.posterior.invert import invert
+from vestry.posterior.noise_law import Array
+
+# Points x components that are held at once.
+_CHUNK = 1 << 21
+# Components that together weigh less than this are left out.
+_NEGLIGIBLE = 1e-14
+# The logit of the smallest and of the largest double between 0 and 1.
+_LOGIT_LOW, _LOGIT_HIGH = -740.0, 40.0
+
+
+class Marginal(Protocol):
+    """The law of one number."""
+
+    def mean(self) -> float:
+        """Return the mean."""
+
+    def variance(self) -> float:
+        """Return the variance."""
+
+    def cdf(self, x: npt.ArrayLike) -> Array:
+        """Return the probability of at most x."""
+
+    def quantile(self, p: npt.ArrayLike) -> Array:
+        """Return the point that is exceeded with probability 1 - p."""
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the equal-tailed interval."""
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return independent draws."""
+
+    def log_density(self, theta: npt.ArrayLike) -> Array:
+        """Return the logarithm of the density."""
+
+
+class Law(Protocol):
+    """The joint law of a group's parameters."""
+
+    @property
+    def dimension(self) -> int:
+        """How many parameters there are."""
+
+    def marginal(self, index: int) -> Marginal:
+        """Return the law of one of them."""
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return independent joint draws, one a row."""
+
+
+@dataclass(frozen=True, eq=False)
+class BetaMixture:
+    """Weighted Beta(alpha_j, beta_j).
+
+    Attributes
+    ----------
+    weights, alphas, betas
+        One entry a component; the weights sum to 1.
+    """
+
+    weights: Array
+    alphas: Array
+    betas: Array
+
+    @property
+    def dimension(self) -> int:
+        """One parameter."""
+        return 1
+
+    def marginal(self, index: int) -> BetaMixture:
+        """Return itself: there is one parameter."""
+        return [self][index]
+
+    def mean(self) -> float:
+        """Return sum w a/(a + b)."""
+        return float(self.weights @ (self.alphas / (self.alphas + self.betas)))
+
+    def variance(self) -> float:
+        """Return the mean of the variances plus the variance of the means."""
+        total = self.alphas + self.betas
+        means = self.alphas / total
+        return _total_variance(self.weights, means, means * (self.betas / total) / (total + 1))
+
+    def cdf(self, x: npt.ArrayLike) -> Array:
+        """Return sum w I_x(a, b)."""
+        return _averaged(np.clip(x, 0.0, 1.0), self.weights, lambda at: betainc(self.alphas, self.betas, at))
+
+    def log_density(self, theta: npt.ArrayLike) -> Array:
+        """Return log sum w theta^(a-1) (1-theta)^(b-1)/B(a, b)."""
+        norm = np.log(self.weights) - betaln(self.alphas, self.betas)
+
+        def component(at: Array) -> Array:
+            inside: Array = xlogy(self.alphas - 1, at) + xlog1py(self.betas - 1, -at) + norm
+            return inside
+
+        found = _log_summed(np.asarray(theta, float), norm.size, component)
+        return np.where((np.asarray(theta) < 0) | (np.asarray(theta) > 1), -np.inf, found)
+
+    def quantile(self, p: npt.ArrayLike) -> Array:
+        """Return the root of the distribution function, sought on the scale of the logit."""
+        target = _probabilities(p)
+        mean, deviation = self.mean(), np.sqrt(self.variance())
+        centre = np.clip(logit(mean), _LOGIT_LOW, _LOGIT_HIGH)
+        start = centre + np.clip(ndtri(target) * deviation / (mean * (1 - mean)), -20, 20)
+
+        def slope(t: Array) -> Array:
+            x = expit(t)
+            return np.asarray(np.exp(self.log_density(x) + np.log(x) + np.log1p(-x)))
+
+        low, high = np.full_like(target, _LOGIT_LOW), np.full_like(target, _LOGIT_HIGH)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            t = invert(target, lambda t: self.cdf(expit(t)), slope, start=start, low=low, high=high)
+        return np.asarray(expit(t))
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the equal-tailed interval."""
+        return _equal_tailed(self, level)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return a member chosen by weight, and a draw from it; as a column."""
+        chosen = _chosen(rng, self.weights, size)
+        return rng.beta(self.alphas[chosen], self.betas[chosen])[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class NormalMixture:
+    """Weighted N(mean_j, variance_j).
+
+    Attributes
+    ----------
+    weights, means, variances
+        One entry a component; the weights sum to 1.
+    """
+
+    weights: Array
+    means: Array
+    variances: Array
+
+    @property
+    def dimension(self) -> int:
+        """One parameter."""
+        return 1
+
+    def marginal(self, index: int) -> NormalMixture:
+        """Return itself: there is one parameter."""
+        return [self][index]
+
+    def mean(self) -> float:
+        """Return the weighted mean."""
+        return float(self.weights @ self.means)
+
+    def variance(self) -> float:
+        """Return the mean of the variances plus the variance of the means."""
+        return _total_variance(self.weights, self.means, self.variances)
+
+    def cdf(self, x: npt.ArrayLike) -> Array:
+        """Return sum w Phi((x - mean)/sd)."""
+        deviation = np.sqrt(self.variances)
+        return _averaged(np.asarray(x, float), self.weights, lambda at: ndtr((at - self.means) / deviation))
+
+    def log_density(self, theta: npt.ArrayLike) -> Array:
+        """Return the logarithm of the weighted normal densities."""
+        norm = np.log(self.weights) - 0.5 * np.log(2 * np.pi * self.variances)
+
+        def component(at: Array) -> Array:
+            inside: Array = norm - (at - self.means) ** 2 / (2 * self.variances)
+            return inside
+
+        return _log_summed(np.asarray(theta, float), norm.size, component)
+
+    def quantile(self, p: npt.ArrayLike) -> Array:
+        """Return the root of the distribution function, sought in units of the standard deviation."""
+        target = _probabilities(p)
+        mean, deviation = self.mean(), np.sqrt(self.variance())
+        reach = 40 * np.sqrt(self.variances)
+        low = np.full_like(target, ((self.means - reach).min() - mean) / deviation)
+        high = np.full_like(target, ((self.means + reach).max() - mean) / deviation)
+
+        def slope(t: Array) -> Array:
+            return np.asarray(np.exp(self.log_density(mean + deviation * t)) * deviation)
+
+        with np.errstate(over="ignore"):
+            t = invert(target, lambda t: self.cdf(mean + deviation * t), slope, start=ndtri(target), low=low, high=high)
+        return np.asarray(mean + deviation * t)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the equal-tailed interval."""
+        return _equal_tailed(self, level)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return a member chosen by weight, and a draw from it; as a column."""
+        chosen = _chosen(rng, self.weights, size)
+        return rng.normal(self.means[chosen], np.sqrt(self.variances[chosen]))[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMixture:
+    """Weighted Dirichlet(alpha_j1 ... alpha_jd).
+
+    Attributes
+    ----------
+    weights
+        One entry a component; they sum to 1.
+    alphas
+        One row a component, one column a category.
+    """
+
+    weights: Array
+    alphas: Array
+
+    @property
+    def dimension(self) -> int:
+        """The number of categories."""
+        return int(self.alphas.shape[1])
+
+    def marginal(self, index: int) -> BetaMixture:
+        """Return the law of one probability: Beta(alpha_i, sum of the others)."""
+        own = self.alphas[:, index]
+        return BetaMixture(self.weights, own, self.alphas.sum(axis=1) - own)
+
+    def mean(self) -> Array:
+        """Return the mean of each probability."""
+        return np.asarray(self.weights @ (self.alphas / self.alphas.sum(axis=1, keepdims=True)))
+
+    def variance(self) -> Array:
+        """Return the variance of each probability."""
+        return np.array([self.marginal(i).variance() for i in range(self.dimension)])
+
+    def cdf(self, x: npt.ArrayLike) -> Array:
+        """Return each probability's own distribution function at its entry of x."""
+        return np.array([float(self.marginal(i).cdf(each)) for i, each in enumerate(np.asarray(x, float))])
+
+    def quantile(self, p: npt.ArrayLike) -> Array:
+        """Return each probability's own quantiles, one row a category."""
+        return np.array([self.marginal(i).quantile(p) for i in range(self.dimension)])
+
+    def interval(self, level: float) -> list[tuple[float, float]]:
+        """Return each probability's equal-tailed interval."""
+        return [self.marginal(i).interval(level) for i in range(self.dimension)]
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return a member chosen by weight, and a draw from it; one a row."""
+        return draw_dirichlet(rng, self.alphas[_chosen(rng, self.weights, size)])
+
+    def log_density(self, theta: npt.ArrayLike) -> Array:
+        """Return the logarithm of the density at each row of theta."""
+        rows = np.atleast_2d(np.asarray(theta, float))
+        norm = np.log(self.weights) + gammaln(self.alphas.sum(axis=1)) - gammaln(self.alphas).sum(axis=1)
+        found = [logsumexp(norm + xlogy(self.alphas - 1, row).sum(axis=1)) for row in rows]
+        return np.array(found).reshape(np.shape(theta)[:-1])
+
+
+def draw_dirichlet(rng: np.random.Generator, alphas: Array) -> Array:
+    """Draw once from each row's Dirichlet law, in logarithms so that no small alpha underflows.
+
+    log Gamma(alpha) has the law of log Gamma(alpha + 1) + log(U)/alpha.
+    """
+    logs = np.log(rng.standard_gamma(alphas + 1)) - rng.standard_exponential(alphas.shape) / alphas
+    return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)))
+
+
+def kept(log_weights: Array) -> tuple[Array, npt.NDArray[np.intp]]:
+    """Normalise weights given by their logarithms, and leave out those that together are negligible.
+
+    Returns
+    -------
+    The weights that are kept, and their places.
+    """
+    weights = np.exp(log_weights - log_weights.max())
+    order = np.argsort(weights)
+    below = np.cumsum(weights[order]) <= _NEGLIGIBLE * weights.sum()
+    places = np.sort(order[~below])
+    return weights[places] / weights[places].sum(), places
+
+
+def _chosen(rng: np.random.Generator, weights: Array, size: int) -> npt.NDArray[np.intp]:
+    total = np.cumsum(weights)
+    places = np.searchsorted(total, rng.random(size) * total[-1], side="right")
+    return np.asarray(np.minimum(places, weights.size - 1))
+
+
+def _total_variance(weights: Array, means: Array, variances: Array) -> float:
+    return float(weights @ variances + weights @ (means - weights @ means) ** 2)
+
+
+def _probabilities(p: npt.ArrayLike) -> Array:
+    target = np.asarray(p, float)
+    if not np.all((target > 0) & (target < 1)):
+        raise InvalidParameter("a quantile's probability", p, "between 0 and 1", "for example 0.05")
+    return target
+
+
+def checked_level(level: float) -> float:
+    """Return the level of an interval, or refuse it."""
+    if not 0 < level < 1:
+        raise InvalidParameter("level", level, "between 0 and 1", "for example level=0.9")
+    return float(level)
+
+
+def _equal_tailed(law: Marginal, level: float) -> tuple[float, float]:
+    tail = (1 - checked_level(level)) / 2
+    low, high = law.quantile([tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _chunks(points: Array, components: int) -> Iterator[slice]:
+    step = max(1, _CHUNK // components)
+    for start in range(0, points.size, step):
+        yield slice(start, start + step)
+
+
+def _averaged(x: Array, weights: Array, component: Callable[[Array], Array]) -> Array:
+    """Return the weighted sum of a function of (point, component) at every point, a few points at a time."""
+    flat, found = np.ravel(x), np.empty(np.size(x))
+    for part in _chunks(flat, weights.size):
+        found[part] = component(flat[part, None]) @ weights
+    return np.minimum(found, 1.0).reshape(np.shape(x))
+
+
+def _log_summed(x: Array, components: int, component: Callable[[Array], Array]) -> Array:
+    """Return the logarithm of the sum of exponentials over the components at every point."""
+    flat, found = np.ravel(x), np.empty(np.size(x))
+    for part in _chunks(flat, components):
+        logs = component(flat[part, None])
+        top = logs.max(axis=1)
+        finite = np.where(np.isfinite(top), top, 0.0)
+        with np.errstate(divide="ignore"):
+            found[part] = np.where(np.isposinf(top), top, finite + np.log(np.exp(logs - finite[:, None]).sum(axis=1)))
+    return found.reshape(np.shape(x))

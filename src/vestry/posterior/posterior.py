@@ -1,0 +1,225 @@
+"""A posterior, and the release that it rests on.
+
+A function of the release, and of a generator where draws are asked for: it may be computed again, with another prior
+or in another way, for ever and at no cost.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from vestry.errors import InvalidParameter, MissingExtra, VestryError
+from vestry.posterior.mixture import Law, checked_level
+from vestry.posterior.noise_law import Array
+from vestry.posterior.reading import Reading, reading
+from vestry.release import Certificate, Draws, NoisyStatistics, Release
+
+NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedDraws:
+    """The k draws that a mechanism released. They are all there is: no law, and no interval."""
+
+    values: Array
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a draw has."""
+        return int(self.values.shape[1])
+
+    def marginal(self, index: int) -> NoReturn:
+        """Refuse: draws are no law."""
+        raise VestryError(
+            f"there is no interval from {len(self.values)} released draws: they are all that was released, and more"
+            " would cost more; release noisy statistics (laplace or gaussian) for a posterior that has intervals."
+        )
+
+    def draw(self, rng: np.random.Generator | None, size: int) -> Array:
+        """Return the first released draws; the generator is not used."""
+        if size > len(self.values):
+            raise VestryError(
+                f"{size} draws cannot be had: {len(self.values)} are all that was released; ask for no more, or release"
+                " noisy statistics (laplace or gaussian)."
+            )
+        return self.values[:size]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """The posterior of each group's parameters.
+
+    Attributes
+    ----------
+    laws
+        The joint law of the parameters, by group; the one group of an ungrouped release is called `all`.
+    label
+        `noise-aware`: the noise is summed out, and intervals have their nominal coverage. `plug-in`: the papers'
+        version, for comparison; its intervals are too short. `released draws`: what a posterior sampler released.
+    reading
+        The family with its prior.
+    certificate
+        What the release promised.
+    by
+        The column whose levels are the groups; None if there are none.
+    """
+
+    laws: Mapping[str, Law]
+    label: str
+    reading: Reading
+    certificate: Certificate
+    by: str | None = None
+
+    @classmethod
+    def from_release(
+        cls, release: Release, *, prior: tuple[float, ...] | None = None, posterior: str = NOISE_AWARE
+    ) -> Posterior:
+        """Compute the posterior from a release, by its own prior or another one.
+
+        From noisy statistics, p(theta | z) = sum over s of p(theta | s) p(s | z), with p(s) the prior predictive and
+        the law of the noise as released; or the plug-in posterior. From draws, the draws.
+        """
+        if posterior not in (NOISE_AWARE, PLUG_IN):
+            raise InvalidParameter("posterior", posterior, f"{NOISE_AWARE} or {PLUG_IN}", f'posterior="{NOISE_AWARE}"')
+        read = reading(release.family, release.prior if prior is None else prior)
+        drawn = any(isinstance(content, Draws) for content in release.contents.values())
+        if drawn and (prior is not None or posterior == PLUG_IN):
+            raise InvalidParameter(
+                "a posterior of released draws",
+                "another one",
+                "the one that was drawn from",
+                "no prior and no plug-in, or release noisy statistics",
+            )
+        method = read.noise_aware if posterior == NOISE_AWARE else read.plug_in
+
+        def law(content: NoisyStatistics | Draws) -> Law:
+            if isinstance(content, Draws):
+                return ReleasedDraws(np.array(content.values, dtype=float).reshape(len(content.values), -1))
+            return method(content)
+
+        laws = {group: law(content) for group, content in release.contents.items()}
+        return cls(laws, DRAWS if drawn else posterior, read, release.certificate, release.by)
+
+    def __repr__(self) -> str:
+        groups = f" in {len(self.laws)} groups by {self.by}" if self.by is not None else ""
+        size = f" ({self.reading.dimension})" if self.reading.dimension > 1 else ""
+        return f"<{self.label} posterior: {self.reading.parameter}{size}{groups}>"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of a group's parameters."""
+        name, dimension = self.reading.parameter, self.reading.dimension
+        return (name,) if dimension == 1 else tuple(f"{name}[{index}]" for index in range(dimension))
+
+    def summary(self, *, level: float = 0.9) -> Rows:
+        """Return one row for each group and parameter: mean, sd and the ends of the equal-tailed interval."""
+        rows = []
+        for group, law in self.laws.items():
+            for index, parameter in enumerate(self.parameters):
+                marginal = law.marginal(index)
+                low, high = marginal.interval(level)
+                found = {"mean": marginal.mean(), "sd": float(np.sqrt(marginal.variance())), "low": low, "high": high}
+                rows.append({"group": group, "parameter": parameter, **found})
+        return rows
+
+    def interval(self, level: float = 0.9) -> dict[str, Array]:
+        """Return the equal-tailed intervals by group, one row (low, high) for each parameter.
+
+        Refused for released draws: k draws are no interval.
+        """
+        return {
+            group: np.array([law.marginal(index).interval(level) for index in range(law.dimension)])
+            for group, law in self.laws.items()
+        }
+
+    def draw(self, rng: np.random.Generator | None = None, size: int | None = None) -> dict[str, Array]:
+        """Return joint draws by group, one a row; of released draws, those that were released."""
+        return {group: self._drawn(group, rng, size) for group in self.laws}
+
+    def predict(self, size: int, rng: np.random.Generator, *, draws: int | None = None) -> dict[str, Array]:
+        """Return what `size` new records would give, by group, once for each of `draws` posterior draws.
+
+        Successes for a proportion, counts for categories, the mean of the new records for a normal mean.
+        """
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InvalidParameter("size", size, "a whole number of at least 1", "for example size=100")
+        generator = _checked(rng)
+        return {group: self.reading.predict(self._drawn(group, rng, draws), size, generator) for group in self.laws}
+
+    def contrast(self, a: str, b: str, *, rng: np.random.Generator, level: float = 0.9, draws: int = 20_000) -> Rows:
+        """Return the difference of group a's parameters from group b's, from independent joint draws of both.
+
+        The groups' noise is independent, and so are their posteriors.
+        """
+        if self.by is None:
+            raise InvalidParameter("a contrast", "a release without groups", "between two groups", "a release with by")
+        for group in (a, b):
+            if group not in self.laws:
+                raise InvalidParameter("a group", group, "one of " + ", ".join(self.laws), f'"{next(iter(self.laws))}"')
+        if a == b:
+            raise InvalidParameter("a contrast", f"{a} and itself", "between two groups", "two different groups")
+        tail = (1 - checked_level(level)) / 2
+        difference = self._drawn(a, rng, draws) - self._drawn(b, rng, draws)
+        ends = np.quantile(difference, [tail, 1 - tail], axis=0)
+        return [
+            {
+                "contrast": f"{a} - {b}",
+                "parameter": parameter,
+                "mean": float(values.mean()),
+                "sd": float(values.std()),
+                "low": float(low),
+                "high": float(high),
+                "positive": float((values > 0).mean()),
+            }
+            for parameter, values, (low, high) in zip(self.parameters, difference.T, ends.T, strict=True)
+        ]
+
+    def to_arviz(self, rng: np.random.Generator | None = None, *, chains: int = 4, draws: int = 1000) -> Any:
+        """Return the draws as an ArviZ tree (dimensions chain and draw), without data or likelihoods.
+
+        Released draws are one chain. The tree's attributes hold the label and the certificate.
+        """
+        try:
+            arviz = importlib.import_module("arviz_base")
+        except ImportError:
+            raise MissingExtra("to_arviz", "arviz") from None
+        if self.label == DRAWS:
+            drawn = [each[None] for each in self.draw().values()]
+        else:
+            drawn = [each.reshape(chains, draws, -1) for each in self.draw(rng, chains * draws).values()]
+        values = np.stack(drawn, axis=2)
+        name, dims = self.reading.parameter, ["group", f"{self.reading.parameter}_index"]
+        coords = {"group": list(self.laws), dims[1]: list(range(self.reading.dimension))}
+        if self.by is None:
+            values, dims = values[:, :, 0], dims[1:]
+        if self.reading.dimension == 1:
+            values, dims = values[..., 0], dims[:-1]
+        tree = arviz.from_dict(
+            {"posterior": {name: values}}, dims={name: dims}, coords={key: coords[key] for key in dims}
+        )
+        tree.attrs.update(posterior=self.label, certificate=json.dumps(asdict(self.certificate), default=dict))
+        return tree
+
+    def _drawn(self, group: str, rng: np.random.Generator | None, size: int | None) -> Array:
+        law = self.laws[group]
+        if isinstance(law, ReleasedDraws):
+            return law.draw(rng, len(law.values) if size is None else size)
+        return law.draw(_checked(rng), _DRAWS if size is None else size)
+
+
+# Draws where the caller names no number.
+_DRAWS = 1000
+
+
+def _checked(rng: np.random.Generator | None) -> np.random.Generator:
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidParameter("rng", rng, "a numpy generator", "rng=numpy.random.default_rng()")
+    return rng

@@ -1,0 +1,211 @@
+"""What a release's family says: its parameters, its posterior given statistics, and what it predicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from vestry.errors import InvalidParameter
+from vestry.posterior import beta, dirichlet, normal, plug_in
+from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law
+from vestry.posterior.noise_law import Array, noise_law
+from vestry.release import NoisyStatistics
+
+
+class Reading(Protocol):
+    """A family with its prior."""
+
+    @property
+    def parameter(self) -> str:
+        """What the family's parameter is called."""
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers it has."""
+
+    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+        """Return the posterior, the noise summed out."""
+
+    def plug_in(self, statistics: NoisyStatistics) -> Law:
+        """Return the posterior that takes the statistics as exact."""
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw what `size` new records would give, once for each row of parameters."""
+
+
+def reading(family: Mapping[str, Any], prior: tuple[float, ...]) -> Reading:
+    """Find the family that a release names."""
+    name = family.get("name")
+    if name not in _READERS:
+        raise InvalidParameter("the release's family", name, "one of " + ", ".join(_READERS), "one of these")
+    return _READERS[name](family, tuple(float(each) for each in prior))
+
+
+@dataclass(frozen=True)
+class BetaBernoulli:
+    """A proportion, with the prior Beta(alpha, beta)."""
+
+    alpha: float
+    beta: float
+
+    parameter = "probability"
+    dimension = 1
+
+    def noise_aware(self, statistics: NoisyStatistics) -> BetaMixture:
+        """Sum over the successes; or over successes and failures, if the count is private."""
+        _check_size(statistics, {1} if statistics.count is not None else {2})
+        noise = noise_law(statistics.noise, statistics.scale)
+        alpha, beta_, values = self.alpha, self.beta, statistics.values
+        if statistics.count is None:
+            return beta.private_count(values[0], values[1], alpha=alpha, beta=beta_, noise=noise)
+        return beta.public_count(values[0], count=statistics.count, alpha=alpha, beta=beta_, noise=noise)
+
+    def plug_in(self, statistics: NoisyStatistics) -> BetaMixture:
+        """Take the projected counts as exact."""
+        _check_size(statistics, {1} if statistics.count is not None else {2})
+        return plug_in.beta(_floats(statistics), count=statistics.count, alpha=self.alpha, beta=self.beta)
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the number of successes."""
+        return rng.binomial(size, np.clip(theta, 0.0, 1.0)).astype(float)
+
+
+@dataclass(frozen=True)
+class DirichletCategorical:
+    """The proportions of d categories, with the prior Dirichlet(alphas)."""
+
+    alphas: tuple[float, ...]
+
+    parameter = "probability"
+
+    @property
+    def dimension(self) -> int:
+        """The number of categories."""
+        return len(self.alphas)
+
+    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+        """Sum over the counts of all categories."""
+        if self._as_beta(statistics):
+            return _two_sided(BetaBernoulli(*self.alphas).noise_aware(statistics))
+        noise, alphas = noise_law(statistics.noise, statistics.scale), np.array(self.alphas)
+        if statistics.count is None:
+            return dirichlet.private_count(_floats(statistics), alphas=alphas, noise=noise)
+        return dirichlet.public_count(_floats(statistics), count=statistics.count, alphas=alphas, noise=noise)
+
+    def plug_in(self, statistics: NoisyStatistics) -> DirichletMixture:
+        """Take the projected counts as exact."""
+        if self._as_beta(statistics):
+            return _two_sided(BetaBernoulli(*self.alphas).plug_in(statistics))
+        return plug_in.dirichlet(_floats(statistics), count=statistics.count, alphas=np.array(self.alphas))
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the number of records in each category."""
+        return rng.multinomial(size, theta / theta.sum(axis=1, keepdims=True)).astype(float)
+
+    def _as_beta(self, statistics: NoisyStatistics) -> bool:
+        """Tell whether two categories were released as successes, or successes and failures."""
+        public = statistics.count is not None
+        _check_size(statistics, {1, 2} if public and self.dimension == 2 else {self.dimension})
+        return len(statistics.values) == 1 or (self.dimension == 2 and not public)
+
+
+@dataclass(frozen=True)
+class NormalMean:
+    """A mean, or one for each coordinate, with the prior N(mean, variance) and records clipped to an interval."""
+
+    prior_mean: float
+    prior_variance: float
+    variance: float
+    low: float
+    high: float
+    dimension: int
+
+    parameter = "mean"
+
+    @property
+    def _middle(self) -> float:
+        return (self.low + self.high) / 2
+
+    @property
+    def _model(self) -> normal.NormalModel:
+        return normal.NormalModel(self.variance, self.prior_mean - self._middle, self.prior_variance)
+
+    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+        """Integrate over the sums, and the count where it is private."""
+        sums, count = self._sums(statistics)
+        noise, grid, model = noise_law(statistics.noise, statistics.scale), statistics.grid, self._model
+        if statistics.count is None:
+            found = normal.private_count(
+                sums, count, model=model, noise=noise, grid=grid, count_grid=statistics.count_grid
+            )
+        else:
+            found = normal.public_count(sums, count=statistics.count, model=model, noise=noise, grid=grid)
+        return found.shifted(self._middle)
+
+    def plug_in(self, statistics: NoisyStatistics) -> Law:
+        """Take the projected sums and count as exact."""
+        sums, noisy = self._sums(statistics)
+        count = noisy * statistics.count_grid if statistics.count is None else float(statistics.count)
+        reach = (self.high - self.low) / 2
+        found = plug_in.normal(sums * statistics.grid, count=count, model=self._model, reach=reach)
+        return found.shifted(self._middle)
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the mean of the new records."""
+        return rng.normal(theta, math.sqrt(self.variance / size))
+
+    def _sums(self, statistics: NoisyStatistics) -> tuple[Array, float]:
+        """Return the noisy sums, and the noisy count where it is private."""
+        _check_size(statistics, {self.dimension + (statistics.count is None)})
+        values = _floats(statistics)
+        return values[: self.dimension], float(values[-1])
+
+
+def _two_sided(law: BetaMixture) -> DirichletMixture:
+    return DirichletMixture(law.weights, np.stack([law.alphas, law.betas], axis=1))
+
+
+def _floats(statistics: NoisyStatistics) -> Array:
+    return np.array([float(value) for value in statistics.values])
+
+
+def _check_size(statistics: NoisyStatistics, sizes: set[int]) -> None:
+    if len(statistics.values) not in sizes:
+        allowed = " or ".join(str(size) for size in sorted(sizes))
+        raise InvalidParameter(
+            "the number of noisy statistics", len(statistics.values), allowed, "the statistics of the family's layout"
+        )
+
+
+def _beta_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> BetaBernoulli:
+    if len(prior) != 2 or not all(0 < each < math.inf for each in prior):
+        raise InvalidParameter("a Beta prior", prior, "two finite numbers above 0", "for example prior=(1, 1)")
+    return BetaBernoulli(*prior)
+
+
+def _dirichlet_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> DirichletCategorical:
+    if len(prior) < 2 or not all(0 < each < math.inf for each in prior):
+        raise InvalidParameter(
+            "a Dirichlet prior", prior, "a finite number above 0 for each category", "for example prior=(1, 1, 1)"
+        )
+    return DirichletCategorical(prior)
+
+
+def _normal_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> NormalMean:
+    if len(prior) != 2 or not math.isfinite(prior[0]) or not 0 < prior[1] < math.inf:
+        raise InvalidParameter(
+            "a normal prior", prior, "a finite mean and a finite variance above 0", "for example prior=(0, 100)"
+        )
+    numbers = {key: float(family[key]) for key in ("variance", "low", "high")}
+    return NormalMean(*prior, **numbers, dimension=int(family.get("dimension", 1)))
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any], tuple[float, ...]], Reading]] = {
+    "beta-bernoulli": _beta_reader,
+    "dirichlet-categorical": _dirichlet_reader,
+    "normal-mean": _normal_reader,
+}
