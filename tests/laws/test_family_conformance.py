@@ -172,7 +172,7 @@ CASES = {
         log_base=lambda theta: -np.log(theta[:, 0]) - np.log1p(-theta[:, 0]),
         smooth=lambda eta: min(eta[0], eta[1] - eta[0]) >= 0.8,
         fit=((2, 5.5), (0.9, 2), (20, 60)),
-        unfit=((0, 1), (-1, 3), (2, 2), (3, 2)),
+        unfit=((0, 1), (-1, 3), (2, 2), (3, 2), (2, 1.5), (-0.5, 3)),
         outside=(-0.1, 1.1, [[-1.0], [2.0]]),
         bad_priors=(
             ((1,), r"the prior of beta-bernoulli must be alpha and beta, not \(1,\); write for example 6,12"),

@@ -27,7 +27,6 @@ from vestry.privacy import accountant
 from vestry.privacy.guarantee import Guarantee
 from vestry.statistics.population import Population
 
-HALF = 2  # grid units from the middle of the normal mean's interval to its ends
 FAMILIES = {
     "beta": (BetaBernoulli(), (6, 12)),
     "small beta": (BetaBernoulli(), (0.7, 0.5)),
@@ -58,6 +57,11 @@ def normal(name: str) -> bool:
     return name.startswith("normal")
 
 
+def half(name: str) -> int:
+    """Return how many units of the grid lie between the middle of the normal mean's interval and its ends."""
+    return 1 if "two coordinates" in name else 2
+
+
 def allowed(mechanism: str, name: str, population: Population) -> bool:
     """Tell whether a theorem covers the combination."""
     if normal(name):
@@ -82,7 +86,7 @@ def calibrated(mechanism: str, name: str, population: Population, guarantee: str
 
 def layout(name: str, population: Population) -> additive.Layout:
     family, _ = FAMILIES[name]
-    return additive.layout(family, population, grid=2 / HALF if normal(name) else None)
+    return additive.layout(family, population, grid=2 / half(name) if normal(name) else None)
 
 
 CASES = [
@@ -123,12 +127,12 @@ def test_the_guarantee_is_met_and_the_parameter_falls_with_it(mechanism, name, k
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_noise_hides_every_move_of_a_unit(mechanism, name, key):
-    """Every distance between neighbours' statistics, by exact sums: never above the claim; the farthest nearly at it."""
+    """Every distance between neighbours' statistics, by exact sums: never above the claim."""
     population = POPULATIONS[key]
     made = calibrated(mechanism, name, population, "order=2,epsilon=0.4")
     family, _ = FAMILIES[name]
-    found = {order: 0.0 for order in ORDERS} | {("delta", epsilon): 0.0 for epsilon in EPSILONS}
-    for shift in farthest(shifts(family, population, half=HALF)):
+    found = dict.fromkeys(ORDERS, 0.0) | {("delta", epsilon): 0.0 for epsilon in EPSILONS}
+    for shift in farthest(shifts(family, population, half=half(name))):
         loss, law = losses(made.noise, shift, made.scale, most_order=max(ORDERS))
         for order in ORDERS:
             found[order] = max(found[order], renyi_of_losses(loss, law, order))
@@ -201,17 +205,14 @@ def test_a_normal_draw_hides_worst_and_random_neighbours(mechanism, name, rows):
         others = rng.uniform(-1, 3, (n - rows, d))
         ends = [np.full((rows, d), -1.0), np.full((rows, d), 3.0)] if trial == 0 else rng.uniform(-1, 3, (2, rows, d))
         scales = {"likelihood_power": made.likelihood_power, "prior_scale": made.prior_scale}
-        one, other = (
-            family.update(made.prior, others.sum(axis=0) + end.sum(axis=0), n, **scales) for end in ends
-        )
+        one, other = (family.update(made.prior, others.sum(axis=0) + end.sum(axis=0), n, **scales) for end in ends)
         assert one.precision == other.precision
         gaps.append(math.dist(one.location, other.location) * math.sqrt(one.precision))
     assert max(gaps) == gaps[0]
-    p, q = (np.exp(-((x - shift) ** 2) / 2) / math.sqrt(2 * math.pi) for shift in (0, gaps[0]))
-    width = x[1] - x[0]
+    log_p, log_q = (-((x - shift) ** 2) / 2 - math.log(2 * math.pi) / 2 for shift in (0, gaps[0]))
+    p, q, width = np.exp(log_p), np.exp(log_q), x[1] - x[0]
     for order in ORDERS:
-        inside = (np.abs(x) < 25) & (q > 0)
-        found = math.log((p[inside] ** order * q[inside] ** (1 - order)).sum() * width) / (order - 1)
+        found = math.log(np.exp(order * log_p + (1 - order) * log_q).sum() * width) / (order - 1)
         assert found == pytest.approx(float(accountant.renyi(made.event, order)), rel=1e-6)
     for epsilon in EPSILONS:
         found = np.maximum(0, p - math.exp(epsilon) * q).sum() * width
@@ -223,7 +224,7 @@ def test_a_normal_draw_hides_worst_and_random_neighbours(mechanism, name, rows):
 def test_a_truncated_draw_has_the_range_it_claims(name, key):
     """The log-ratio of two neighbours' truncated densities is linear in log theta: its ends are at corners."""
     population = POPULATIONS[key]
-    family, numbers = FAMILIES[name]
+    _, numbers = FAMILIES[name]
     d, a = len(numbers), truncation(name)
     made = calibrated("ops", name, population, "epsilon=0.5")
     ((_, epsilon),) = made.event.parameters
@@ -232,8 +233,6 @@ def test_a_truncated_draw_has_the_range_it_claims(name, key):
     for one, other in dirichlet_neighbours(d, population, np.random.default_rng(3), random=200):
         ratio = corners @ (one - other) / made.temperature
         spans.append(ratio.max() - ratio.min())
-    if not population.replaces or d == 2:
-        assert max(spans) <= epsilon
     assert max(spans) == pytest.approx(epsilon, rel=1e-9)
     assert max(spans) <= epsilon <= 0.5 * (1 + 1e-9)
 
@@ -258,9 +257,15 @@ def test_power_one_and_scale_one_are_the_direct_posterior(name, key):
         assert 0 < calibrated(each, name, population, less).value < 1
 
 
-@pytest.mark.parametrize("draws", [2, 10])
-@pytest.mark.parametrize("guarantee", ["order=2,epsilon=0.1", "epsilon=1,delta=1e-5"])
-@pytest.mark.parametrize("mechanism", ["diffused", "concentrated", "ops"])
+DRAWS = [
+    *itertools.product(["diffused", "concentrated", "ops"], ["order=2,epsilon=0.1"], [2, 10]),
+    ("ops", "epsilon=1,delta=1e-5", 10),
+    ("ops", "epsilon=0.5", 3),
+    pytest.param("diffused", "epsilon=1,delta=1e-5", 2, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "guarantee", "draws"), DRAWS)
 def test_draws_bought_together_share_the_budget(mechanism, guarantee, draws):
     family, numbers = FAMILIES["beta"]
     population, wanted = Population("replace", 1, 40), Guarantee.parse(guarantee)
@@ -308,7 +313,13 @@ REFUSED = {
     "normal, pure": ("diffused", "normal", PUBLIC, "epsilon=1", r"no pure epsilon unless it is truncated"),
     "normal, ops": ("ops", "normal", PUBLIC, "epsilon=1", r"ops for normal-mean cannot be reached; .* no bound"),
     **{
-        f"normal, {key}, {mechanism}": (mechanism, "normal", key, "order=2,epsilon=1", r"release noisy statistics instead")
+        f"normal, {key}, {mechanism}": (
+            mechanism,
+            "normal",
+            key,
+            "order=2,epsilon=1",
+            r"release noisy statistics instead",
+        )
         for key, mechanism in itertools.product(POPULATIONS, ["direct", "diffused", "concentrated"])
         if POPULATIONS[key].count is None
     },

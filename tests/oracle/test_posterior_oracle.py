@@ -33,7 +33,11 @@ def noise(law, k):
 
 
 def mp_noise(law, k):
-    return mp.exp(-mp.mpf(abs(k)) / law.scale) if isinstance(law, Laplace) else mp.exp(-mp.mpf(k) ** 2 / 2 / law.scale**2)
+    return (
+        mp.exp(-mp.mpf(abs(k)) / law.scale)
+        if isinstance(law, Laplace)
+        else mp.exp(-(mp.mpf(k) ** 2) / 2 / law.scale**2)
+    )
 
 
 # Beta, count public: quadrature over theta of prior x sum over s of binomial x noise
@@ -169,7 +173,9 @@ def simplex_cdf(density, axis, x, nodes=48):
 def test_dirichlet_public_count(law, z, prior):
     n = 6
     cells = list(compositions(n, 3))
-    weights = [multinomial(s) * math.prod(float(noise(law, zi - si)) for zi, si in zip(z, s, strict=True)) for s in cells]
+    weights = [
+        multinomial(s) * math.prod(float(noise(law, zi - si)) for zi, si in zip(z, s, strict=True)) for s in cells
+    ]
 
     def density(theta):
         powers = np.array(cells) + np.array(prior) - 1
@@ -182,7 +188,9 @@ def test_dirichlet_public_count(law, z, prior):
 
 
 @pytest.mark.parametrize("law", [Laplace(1.0), Gaussian(2.0)], ids=str)
-@pytest.mark.parametrize(("z", "prior"), [((2, 3, 1), (1, 1, 1)), ((-2, 6, 0), (2, 1, 4)), ((0, 0, 0), (1, 2, 1))], ids=str)
+@pytest.mark.parametrize(
+    ("z", "prior"), [((2, 3, 1), (1, 1, 1)), ((-2, 6, 0), (2, 1, 4)), ((0, 0, 0), (1, 2, 1))], ids=str
+)
 def test_dirichlet_private_count(law, z, prior):
     """The sampled posterior against the whole sum: its stated accuracy is about 0.002."""
     top = 28
@@ -221,18 +229,22 @@ def test_dirichlet_steps_do_not_show(monkeypatch):
     """With too many counts to hold, those of the other categories are taken in steps; intervals barely move."""
     z, alphas = np.array([40.0, 310, -20, 75, 600]), np.array([1, 1, 0.5, 2, 1.0])
     exact = dirichlet.public_count(z, count=1000, alphas=alphas, noise=Laplace(40))
-    monkeypatch.setattr(dirichlet, "_TABLE", 600)
+    monkeypatch.setattr(dirichlet, "_TABLE", 1600)
     coarse = dirichlet.public_count(z, count=1000, alphas=alphas, noise=Laplace(40))
-    assert coarse.tables.step > 5
+    assert coarse.tables.step == 4
     for i in range(5):
         x = exact.marginal(i).quantile([0.05, 0.5, 0.95])
-        assert coarse.marginal(i).cdf(x) == pytest.approx([0.05, 0.5, 0.95], abs=4e-3)
+        assert coarse.marginal(i).cdf(x) == pytest.approx([0.05, 0.5, 0.95], abs=5e-4)
 
 
 def test_counts_given_their_sum_are_drawn_from_their_law():
     """Chi-squared over all joint counts, false-alarm rate 1e-6; a law twice as wide is rejected."""
     rng = np.random.default_rng(11)
-    laws = [Measure(0, np.array([5.0, 3, 1, 1])), Measure(1, np.array([1.0, 4, 1])), Measure(0, np.array([1.0, 0, 2, 7]))]
+    laws = [
+        Measure(0, np.array([5.0, 3, 1, 1])),
+        Measure(1, np.array([1.0, 4, 1])),
+        Measure(0, np.array([1.0, 0, 2, 7])),
+    ]
     total, size = 6, 40_000
     cells = [s for s in itertools.product(range(4), range(1, 4), range(4)) if sum(s) == total]
     mass = np.array([math.prod(law.table[x - law.start] for law, x in zip(laws, s, strict=True)) for s in cells])
@@ -255,11 +267,11 @@ def test_counts_given_their_sum_are_drawn_from_their_law():
 
 
 def normal_law(y, n, model, b, *, laplace, counts=None):
-    """Return the distribution function of theta by quadrature: prior x integral over the exact sum of normal x noise."""
+    """Return the distribution function of theta by quadrature: prior x integral over the sum of normal x noise."""
 
     def likelihood(theta, n):
         # The exact sum S, panel by panel about y, where Laplace noise has its kink.
-        x, w = leggauss(40)
+        x, w = leggauss(20)
         deviation = math.sqrt(n * model.variance)
         reach = 60 * b if laplace else 12 * b
         step = min(b, deviation) if deviation > 0 else b
@@ -273,19 +285,21 @@ def normal_law(y, n, model, b, *, laplace, counts=None):
         return (np.exp(-(gaps**2) / 2) / deviation / math.sqrt(2 * math.pi)) @ weight
 
     def density(e):
-        return np.exp(-np.abs(e) / b) / (2 * b) if laplace else np.exp(-(e**2) / (2 * b * b)) / b / math.sqrt(2 * math.pi)
+        return (
+            np.exp(-np.abs(e) / b) / (2 * b) if laplace else np.exp(-(e**2) / (2 * b * b)) / b / math.sqrt(2 * math.pi)
+        )
 
     def joint(theta):
         prior = np.exp(-((theta - model.prior_mean) ** 2) / (2 * model.prior_variance))
         if counts is None:
             return prior * likelihood(theta, n)
         z, scale = counts
-        tops = range(0, math.ceil(max(z, 0) + 45 * scale))
+        tops = range(math.ceil(max(z, 0) + 45 * scale))
         return prior * sum(float(np.exp(-abs(z - k) / scale)) * likelihood(theta, k) for k in tops)
 
     def cdf(points, low, high):
-        x, w = leggauss(24)
-        edges = np.sort(np.concatenate([np.linspace(low, high, 60), points]))
+        x, w = leggauss(16)
+        edges = np.sort(np.concatenate([np.linspace(low, high, 40), points]))
         centre, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
         theta = centre[:, None] + half[:, None] * x
         mass = (half[:, None] * w * joint(theta.ravel()).reshape(theta.shape)).sum(axis=1)
@@ -294,7 +308,7 @@ def normal_law(y, n, model, b, *, laplace, counts=None):
     return cdf
 
 
-@pytest.mark.parametrize("law", [Laplace(700.0), Gaussian(700.0), Laplace(9000.0), Laplace(60.0)], ids=str)
+@pytest.mark.parametrize("law", [Laplace(700.0), Gaussian(700.0), Laplace(1500.0), Laplace(60.0)], ids=str)
 @pytest.mark.parametrize("mean_sum", [0.4, 3.0, -1.0])
 @pytest.mark.parametrize("variance", [1.0, 0.04])
 def test_normal_public_count(law, mean_sum, variance):
@@ -314,17 +328,13 @@ def test_normal_far_sum_keeps_its_accuracy():
     found = normal.public_count(np.array([5e4]), count=10, model=model, noise=Laplace(100.0), grid=0.01).marginal(0)
     mean, deviation = found.mean(), math.sqrt(found.variance())
     x = mean + deviation * np.array([-1.5, 0.0, 1.5])
-    exact = normal_law(500.0, 10, model, 1.0, laplace=True)
-    with np.errstate(under="ignore"):
-        # Far in the tail the Laplace law tilts the normal by n/b: exactly N(m0 + n tau2/b, ...), up to the cut.
-        tilt = 10 / 1.0
-        shifted = NormalMixture(np.ones(1), np.array([tilt * 1.0]), np.array([1.0]))
-    assert exact is not None
-    assert found.cdf(x) == pytest.approx(shifted.cdf(x), abs=1e-9)
+    # So far out the Laplace law is e^(n theta/b) up to a constant, which moves the normal prior by n tau2/b.
+    tilted = NormalMixture(np.ones(1), np.array([10.0]), np.array([1.0]))
+    assert found.cdf(x) == pytest.approx(tilted.cdf(x), abs=1e-9)
 
 
-def test_normal_quadrature_agrees_with_the_closed_form_of_the_evidence():
-    """The mixture over w, summed, is the normal-Laplace density: mpmath's convolution is a third way."""
+def test_normal_evidence():
+    """The normal-Laplace density in closed form against its convolution integral."""
     model = normal.NormalModel(variance=2.0, prior_mean=0.5, prior_variance=3.0)
     b = 1.7
     for y, n in [(0.0, 3.0), (20.0, 3.0), (-7.0, 12.0), (0.4, 0.0)]:
@@ -333,7 +343,7 @@ def test_normal_quadrature_agrees_with_the_closed_form_of_the_evidence():
             if v > 0:
                 exact = mp.quad(
                     lambda s, v=v, d=d: mp.npdf(s, 0, mp.sqrt(v)) * mp.exp(-abs(d - s) / b) / (2 * b),
-                    [-mp.inf, -10, min(d, 0), max(d, 0) + 1e-9, 40, mp.inf],
+                    sorted({-200.0, -60.0, -20.0, -5.0, 0.0, 5.0, 20.0, 60.0, 200.0, d}),
                 )
             else:
                 exact = mp.exp(-abs(d) / b) / (2 * b)
@@ -379,7 +389,7 @@ def test_beta_mixture_quantiles_are_roots():
     weights, alphas, betas = [0.5, 0.3, 0.2], [2.0, 40.0, 0.3], [5.0, 10.0, 0.4]
     found = BetaMixture(np.array(weights), np.array(alphas), np.array(betas))
     with mp.workdps(25):
-        for p in (0.001, 0.05, 0.5, 0.77, 0.999):
+        for p in (0.001, 0.05, 0.5, 0.77, 0.99):
             quantile = float(found.quantile(p))
             below = sum(
                 w * mp.betainc(a, b, 0, quantile, regularized=True)
@@ -387,12 +397,15 @@ def test_beta_mixture_quantiles_are_roots():
             )
             assert float(below) == pytest.approx(p, rel=1e-10)
             root = mp.findroot(
-                lambda x, p=p: sum(
-                    w * mp.betainc(a, b, 0, x, regularized=True)
-                    for w, a, b in zip(weights, alphas, betas, strict=True)
-                )
-                - p,
-                quantile * mp.mpf("1.001") if quantile < 0.5 else 1 - (1 - quantile) * mp.mpf("1.001"),
+                lambda x, p=p: (
+                    sum(
+                        w * mp.betainc(a, b, 0, x, regularized=True)
+                        for w, a, b in zip(weights, alphas, betas, strict=True)
+                    )
+                    - p
+                ),
+                (quantile * mp.mpf("0.99"), (1 + 99 * mp.mpf(quantile)) / 100),
+                solver="anderson",
             )
             assert quantile == pytest.approx(float(root), rel=1e-9)
 

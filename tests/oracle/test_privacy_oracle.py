@@ -396,6 +396,17 @@ def test_delta_at_the_last_float_below_the_largest_loss(kind, sensitivity, scale
     assert price >= TRUTHS[kind].delta(epsilon, sensitivity=sensitivity, scale=scale) > 0
 
 
+@pytest.mark.parametrize("kind", ["laplace", "discrete-laplace", "exponential", "pure"])
+def test_delta_just_below_the_largest_loss(kind):
+    """There it is the difference of two numbers that nearly agree, each read as a decimal."""
+    for size in (0.1, 0.7, 2.3, 49.7):
+        noisy = "scale" in LAWS[kind].parameters
+        case = {"sensitivity": 2, "scale": 2 / size} if noisy else {"epsilon": size}
+        for share in (1e-6, 1e-9, 1e-12, 3e-14):
+            epsilon = size * (1 - share)
+            assert accountant.delta(event(kind, **case), epsilon) >= TRUTHS[kind].delta(epsilon, **case)
+
+
 def test_full_summation_agrees_with_geometric_tails():
     p, q = integer_laplace(3, 2)
     pair = [(p(k), q(k)) for k in range(-300, 304)]

@@ -128,8 +128,6 @@ def renyi_between(
     if check_order(order) == 1:
         return kl_between(p, q, partition=partition, gradient=gradient)
     between = partition(order * p + (1 - order) * q)
-    if between == math.inf:
-        return math.inf
     return max(0.0, (between - order * partition(p)) / (order - 1) + partition(q))
 
 

@@ -157,12 +157,9 @@ class NormalMean:
             raise InvalidParameter(
                 "the prior of normal-mean", tuple(numbers), f"{means} and a variance", "for example 0,100"
             )
-        *means_given, variance = numbers
+        *given, variance = numbers
         spread = check_positive("the prior's variance", variance, instead="for example 0,100")
-        means_each = means_given * self.dimension if len(means_given) == 1 else means_given
-        return Normal(
-            tuple(means_each), check_positive("the prior's precision", 1 / spread, instead="a larger variance")
-        )
+        return Normal(tuple(given * self.dimension if len(given) == 1 else given), 1 / spread)
 
     def update(
         self,

@@ -25,6 +25,8 @@ from vestry.posterior.window import DROP, log_rising, window
 
 # Counts of all categories that are held at once; beyond it they are taken in steps.
 _TABLE = 2_000_000
+# Of counts in steps, so many steps at the low end are summed count by count.
+_REFINED = 32
 _SEARCH = 200
 # Joint counts that stand for the posterior where the total is private: at least, at most, and numbers held.
 _FEWEST, _MOST, _NUMBERS = 512, 32_768, 100_000
@@ -115,11 +117,28 @@ class Categories:
         low, high = self._windows(tilt)
         width = float((high - low).max()) + 1
         step = np.ceil(width * self.alphas.size / _TABLE)
-        counts = low[:, None] + step * np.arange(np.ceil(width / step))
+        table = self._logs(low, high, step * np.arange(np.ceil(width / step)), tilt)
+        if step > 1:
+            table += np.log(step)
+            self._refine(table, low, high, float(step), tilt)
+        return Tilted(low, high, float(step), table)
+
+    def _logs(self, low: Array, high: Array, above: Array, tilt: float) -> Array:
+        """Return log f_i(s) + tilt (s - low_i) at s = low_i + above; minus infinity beyond the window."""
+        counts = low[:, None] + above
         inside = counts <= high[:, None]
-        logs = self.log_factor(np.where(inside, counts, low[:, None])) + tilt * (counts - low[:, None])
-        logs[:, 0] += np.log((1 + step) / (2 * step))  # an end stands for half a step (trapezoid rule)
-        return Tilted(low, high, float(step), np.where(inside, logs, -np.inf))
+        logs = self.log_factor(np.where(inside, counts, low[:, None])) + tilt * above
+        return np.where(inside, logs, -np.inf)
+
+    def _refine(self, table: Array, low: Array, high: Array, step: float, tilt: float) -> None:
+        """Share every count of the first steps between the two places beside it: near 0 a law may be steep."""
+        places = np.arange(min(_REFINED, table.shape[1]))
+        above = np.arange(places.size * step)
+        share = np.maximum(0.0, 1 - np.abs(above[:, None] / step - places))
+        logs = self._logs(low, high, above, tilt)
+        top = logs.max(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            table[:, : places.size] = np.log(np.exp(logs - top) @ share) + top
 
     def _windows(self, tilt: float) -> tuple[Array, Array]:
         rising = np.maximum(self.alphas - 1, 0.0)

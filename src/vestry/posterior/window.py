@@ -27,13 +27,11 @@ _LARGE = 16.0
 def log_rising(y: Array, step: Array | float) -> Array:
     """Return log Gamma(y + step) - log Gamma(y), without cancellation for large y (Stirling's series)."""
     y, step = np.broadcast_arrays(np.asarray(y, float), np.asarray(step, float))
-    x = np.maximum(y, _LARGE)
-    x_step = np.maximum(y + step, _LARGE)
-    shift = x_step - x
-    large = (x - 0.5) * np.log1p(shift / x) + shift * np.log(x_step) - shift + _tail(x_step) - _tail(x)
-    if y.min(initial=_LARGE) >= _LARGE and (y + step).min(initial=_LARGE) >= _LARGE:
+    small = np.minimum(y, y + step) < _LARGE
+    x, shift = np.where(small, _LARGE, y), np.where(small, 0.0, step)
+    large = (x - 0.5) * np.log1p(shift / x) + shift * (np.log(x + shift) - 1) + _tail(x + shift) - _tail(x)
+    if not np.any(small):
         return np.asarray(large)
-    small = (y < _LARGE) | (y + step < _LARGE)
     return np.asarray(np.where(small, gammaln(y + step) - gammaln(y), large))
 
 

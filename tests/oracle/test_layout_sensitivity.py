@@ -1,0 +1,109 @@
+"""The sensitivities that `additive.layout` declares, against every contribution that one unit can make."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import pytest
+from mechanism_oracle import shifts
+
+from vestry.errors import InvalidParameter
+from vestry.families import BetaBernoulli, DirichletCategorical, NormalMean
+from vestry.mechanisms.additive import GAUSSIAN, event_of, layout
+from vestry.statistics.population import Population
+
+POPULATIONS = [
+    *(Population("replace", rows, count) for rows, count in itertools.product([1, 2, 3], [9, None])),
+    *(Population("add-remove", rows) for rows in (1, 2, 3)),
+]
+each_population = pytest.mark.parametrize("population", POPULATIONS, ids=str)
+COUNTS = [BetaBernoulli(), *(DirichletCategorical(d) for d in (2, 3, 4))]
+
+
+def true_sensitivities(family, population, half=1) -> tuple[int, int]:
+    """Return the largest l1 distance and the largest squared l2 distance."""
+    found = shifts(family, population, half=half)
+    return int(found.sum(axis=1).max()), int((found**2).sum(axis=1).max())
+
+
+@each_population
+@pytest.mark.parametrize("family", COUNTS, ids=str)
+def test_counts(family, population):
+    made = layout(family, population)
+    l1, squared = true_sensitivities(family, population)
+    assert made.l1 == l1
+    assert made.l2 == pytest.approx(math.sqrt(squared), rel=1e-15)
+    assert len(made.names) == shifts(family, population).shape[1]
+    assert made.count == population.count
+    assert (made.grid, made.count_grid) == (1, 1)
+
+
+@each_population
+@pytest.mark.parametrize("half", [1, 3])
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_normal_sums(dimension, half, population):
+    """Attained, with the count beside the sums too; under replace it costs nothing more."""
+    if dimension == 2 and half == 3 and population.rows == 3:
+        pytest.skip("a long enumeration that adds nothing")
+    family = NormalMean(1.0, -1.0, 5.0, dimension)
+    made = layout(family, population, grid=3 / half)
+    l1, squared = true_sensitivities(family, population, half)
+    assert made.l1 == l1
+    assert made.l2 == pytest.approx(math.sqrt(squared), rel=1e-15)
+    assert len(made.names) == dimension + (population.count is None)
+    if population.count is None:
+        assert made.count_grid == 1 / half
+        if population.replaces:
+            public = layout(family, Population("replace", population.rows, 9), grid=3 / half)
+            assert (made.l1, made.l2) == (public.l1, public.l2)
+
+
+@pytest.mark.parametrize("step", [0.3, 0.7, 1.1, 2.9, None])
+def test_a_grid_that_does_not_divide_the_interval_is_covered(step):
+    """Every clipped value, rounded to the grid that starts in the middle, is within the declared width."""
+    family = NormalMean(1.0, -1.0, 5.0)
+    made = layout(family, Population("replace", 1, 9), grid=step)
+    ends = [round((end - 2) / made.grid) for end in (-1.0, 5.0)]
+    assert ends[1] - ends[0] <= made.l1
+    assert made.l1 <= 6 / made.grid + 2
+
+
+@each_population
+@pytest.mark.parametrize("family", [*COUNTS, *(NormalMean(1.0, 0.0, 1.0, d) for d in (1, 2, 3, 7))], ids=str)
+def test_the_event_never_states_less_than_the_true_l2(family, population):
+    """An l2 sensitivity is a square root: the float in the event must not lie below it."""
+    made = layout(family, population, grid=0.5 if isinstance(family, NormalMean) else None)
+    if isinstance(family, NormalMean) and family.dimension > 2:
+        k, d = population.rows, family.dimension
+        squared = k * k * (4 * d if population.replaces else d + 1)
+    else:
+        _, squared = true_sensitivities(family, population)
+    stated = dict(event_of(GAUSSIAN, made, 1.0).parameters)["sensitivity"]
+    assert Fraction(stated) ** 2 >= squared
+
+
+@pytest.mark.parametrize("step", [0.0, -1.0, 3.1, math.nan, math.inf])
+def test_a_bad_grid_is_refused(step):
+    with pytest.raises(InvalidParameter, match="grid must be above 0 and at most half the interval"):
+        layout(NormalMean(1.0, -1.0, 5.0), Population("replace", 1, 9), grid=step)
+
+
+# --- broken twins: each fails the comparison above -------------------------------------------------------------------
+
+
+def test_the_factor_two_of_replace_is_needed():
+    """As if a replacement moved one cell: the declared diameter is half of the true one."""
+    population = Population("replace", 1, 9)
+    l1, _ = true_sensitivities(DirichletCategorical(3), population)
+    assert layout(DirichletCategorical(3), population).l1 == l1 == 2
+    assert layout(DirichletCategorical(3), Population("add-remove")).l1 < l1
+
+
+def test_a_public_layout_is_too_narrow_where_records_can_be_dropped():
+    """The public layout holds one of the two numbers that a dropped record moves."""
+    l1, squared = true_sensitivities(BetaBernoulli(), Population("replace"))
+    public = layout(BetaBernoulli(), Population("replace", 1, 9))
+    assert public.l1 < l1
+    assert public.l2**2 < squared
