@@ -78,8 +78,8 @@ class NoiseUnavailable(VestryError, RuntimeError):  # noqa: N818
 class PrivateValue(VestryError, TypeError):  # noqa: N818
     """A private value was asked for what it holds."""
 
-    def __init__(self) -> None:
-        super().__init__("a private value cannot be shown, compared, copied or converted; release it by a mechanism.")
+    def __init__(self, rule: str = "cannot be shown, compared, copied or converted; release it by a mechanism") -> None:
+        super().__init__(f"a private value {rule}.")
 
 
 class LedgerMissing(VestryError, FileNotFoundError):  # noqa: N818

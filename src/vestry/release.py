@@ -153,7 +153,7 @@ class Release:
 
 
 def _hash(record: Mapping[str, Any]) -> str:
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -201,8 +201,8 @@ BAD = {
         "the prior's variance must be above 0",
     ),
     # n
-    "n 0": (f"calibrate diffused {LEAN} --n 0 {ASK}", "count must be a whole number of at least 1"),
-    "n negative": (f"calibrate diffused {LEAN} --n -5 {ASK}", "count must be a whole number of at least 1"),
+    "n 0": (f"calibrate diffused {LEAN} --n 0 {ASK}", "--n must be a whole number of at least 1"),
+    "n negative": (f"calibrate diffused {LEAN} --n -5 {ASK}", "--n must be a whole number of at least 1"),
     "n fractional": (f"calibrate diffused {LEAN} --n 2.5 {ASK}", "'--n'"),
     "n of words": (f"calibrate diffused {LEAN} --n many {ASK}", "'--n'"),
     "n left out": (f"calibrate diffused {LEAN} {ASK}", "--n 100, or --count private"),
@@ -299,7 +299,7 @@ def test_bad_input(vestry, tmp_path, monkeypatch, name):
 
 def test_a_scale_out_of_range_is_called_by_its_name(vestry):
     done = vestry(*shlex.split(f"curve laplace {BETA} --at -1"))
-    assert re.match(r"vestry: (--at|scale) must be above 0", done.err)
+    assert re.match(r"vestry: (--at|scale) must be a number above 0", done.err)
 
 
 def test_a_direct_posterior_has_no_other_power(vestry):

@@ -59,6 +59,9 @@ class Declared:
         """Calibrate to a guarantee."""
         from vestry.mechanisms import additive, exponential, posterior_sample
 
+        analyses = {"exact": posterior_sample.exactly, "renyi": posterior_sample.through_renyi}
+        if analysis not in analyses:
+            raise InvalidParameter("--analysis", analysis, "exact or renyi", "--analysis exact")
         subject = self.family, self.prior, self.population, guarantee
         if self.mechanism in ("laplace", "gaussian"):
             self._refuse_draws()
@@ -68,25 +71,23 @@ class Declared:
             if self.truncation is None:
                 raise InvalidParameter("--truncation", None, "given for ops", "for example --truncation 0.05")
             return exponential.ops(*subject, truncation=self.truncation, draws=self.draws)
-        analyses = {"exact": posterior_sample.exactly, "renyi": posterior_sample.through_renyi}
-        if analysis not in analyses:
-            raise InvalidParameter("--analysis", analysis, "exact or renyi", "--analysis exact")
         make = getattr(posterior_sample, self.mechanism)
         return make(*subject, draws=self.draws, meets=analyses[analysis])
 
     def at(self, value: float) -> Any:
         """Return the event at a given value of the mechanism's parameter."""
         from vestry.mechanisms import additive, exponential
-        from vestry.privacy.guarantee import number
 
         if self.mechanism in ("laplace", "gaussian"):
             self._refuse_draws()
             layout = additive.layout(self.family, self.population, grid=self.grid)
-            return additive.event_of(f"discrete-{self.mechanism}", layout, number("rho", value))
+            return additive.event_of(f"discrete-{self.mechanism}", layout, value)
         if self.mechanism == "ops":
             if self.truncation is None:
                 raise InvalidParameter("--truncation", None, "given for ops", "for example --truncation 0.05")
             return exponential.event_of(self.family, self.population, self.truncation, value, self.draws)
+        if self.mechanism == "direct" and value != 1:
+            raise InvalidParameter("--at", value, "1 for a direct draw", "--at 1, or the diffused posterior")
         if not 0 < value <= 1:
             raise InvalidParameter("--at", value, "above 0 and at most 1", "for example --at 0.5")
         single = self.family.worst_draw(self.prior, self.population, **{PARAMETERS[self.mechanism]: value})
@@ -114,6 +115,8 @@ def declared(
     grid: float | None,
 ) -> Declared:
     """Read the options."""
+    if n is not None and n < 1:
+        raise InvalidParameter("--n", n, "a whole number of at least 1", "for example --n 100")
     if mechanism not in PARAMETERS:
         raise InvalidParameter("a mechanism", mechanism, f"one of {NAMES}", "for example diffused")
     numbers = _numbers(prior)

@@ -199,8 +199,10 @@ def _translated(error: BaseException, address: Address) -> VestryError:
 
 def _create_file(path: Path, rows: dict[sql.Table, dict[str, Any]]) -> None:
     """Fill a temporary file and link it to its name, so that a ledger is there whole or not at all."""
-    if path.exists():
-        raise LedgerExists(f"there is something at {path} already; nothing was changed.")
+    for taken in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+        # A log that an old ledger left behind would be played into the new one.
+        if taken.exists():
+            raise LedgerExists(f"there is something at {taken} already; nothing was changed.")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
     os.close(handle)
     temporary = Path(name)

@@ -7,13 +7,14 @@ public.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vestry.errors import InvalidParameter, Mismatch
 from vestry.families import BetaBernoulli, DirichletCategorical, Family, NormalMean
 from vestry.ledger import Opened
 from vestry.noise import Noise
-from vestry.numerics import up
+from vestry.numerics import outward
 from vestry.privacy.calibrate import least
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
@@ -81,6 +82,17 @@ def layout(family: Family, population: Population, *, grid: float | None = None)
             return _normal_layout(family, population, grid)
         case _:
             raise InvalidParameter("a family", family, "one with minimal statistics", "for example BetaBernoulli()")
+
+
+def real_sums(family: Family, population: Population, units: Sequence[int], count: int) -> list[float]:
+    """Turn integer sums back into sums of records: a normal mean is counted on a grid from the middle of its interval.
+
+    On the default grid one record spans exactly the declared interval, so no sensitivity grows by the rounding.
+    """
+    if not isinstance(family, NormalMean):
+        return [float(unit) for unit in units]
+    grid, middle = layout(family, population).grid, (family.low + family.high) / 2
+    return [unit * grid + count * middle for unit in units]
 
 
 def _normal_layout(family: NormalMean, population: Population, grid: float | None) -> Layout:
@@ -168,5 +180,6 @@ def additive(noise: str, layout: Layout, population: Population, guarantee: Guar
 
 def event_of(noise: str, layout: Layout, scale: float) -> Event:
     """Record integer noise of this scale on the layout's statistics."""
-    sensitivity = layout.l1 if noise == LAPLACE else up(layout.l2)
+    exactly = float(layout.l2).is_integer()
+    sensitivity = layout.l1 if noise == LAPLACE else layout.l2 if exactly else outward(layout.l2)
     return event(noise, sensitivity=sensitivity, scale=scale)

@@ -75,7 +75,7 @@ class TruncatedSample:
         """Update the prior by the private statistics (sums, then the count), tempered, and draw."""
         opened.take()
         *sums, count = reveal(private)
-        member = self.family.update(self.prior, sums, count, likelihood_power=1 / self.temperature)
+        member = self.family.update(self.prior, [float(x) for x in sums], count, likelihood_power=1 / self.temperature)
         rng = noise.stream()
         if isinstance(member, Beta):
             drawn = truncated_beta(rng, member.alpha, member.beta, self.truncation, 1 - self.truncation, self.draws)
@@ -156,8 +156,11 @@ def truncated_beta(
 
 
 def _beta_tail(rng: np.random.Generator, alpha: float, beta: float, low: float, high: float, size: int) -> np.ndarray:
-    """Draw beyond `low`, where the log-density falls and is concave: its tangent at `low` is above it."""
-    slope = (beta - 1) / (1 - low) - (alpha - 1) / low
+    """Draw beyond `low`, where the log-density falls: its tangent at `low` is above it where it is concave.
+
+    With alpha below 1 the part (alpha - 1) log(theta) is not concave, but falls; there the tangent is of the rest.
+    """
+    slope = (beta - 1) / (1 - low) - max(0.0, alpha - 1) / low
     span = -math.expm1(-slope * (high - low))
     drawn = np.empty(size)
     for i in range(size):

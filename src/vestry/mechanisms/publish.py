@@ -89,7 +89,10 @@ def publish(
     charged: Mapping[str, Any] = charge.entry.facts["event"]
     if charged != mechanism.event.to_dict():
         raise Mismatch("event", mechanism.event.kind, str(charged.get("kind")), "charge the mechanism's own event")
-    claim = certificate(mechanism, unit=str(charge.ledger.terms.unit))
+    terms, population = charge.ledger.terms, mechanism.population
+    if terms.unit.rows != population.rows:
+        raise Mismatch("rows of a unit", str(population.rows), str(terms.unit.rows), "calibrate for the ledger's unit")
+    claim = certificate(mechanism, unit=str(terms.unit))
     opened = charge.open()
     content = mechanism.release(private, opened, noise or SystemNoise())
     release = Release(family.to_dict(), tuple(float(x) for x in prior), {"all": content}, claim)

@@ -99,12 +99,18 @@ class NormalPosterior:
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Draw a count, then each coordinate's component, then the coordinate; one draw a row."""
-        chosen = rng.choice(self.count_weights.size, size=size, p=self.count_weights)[:, None]
-        column = np.arange(self.dimension)
-        ladders = np.cumsum(self.weights, axis=2)
-        marks = rng.random((size, self.dimension, 1)) * ladders[chosen, column, -1:]
-        part = np.minimum((ladders[chosen, column] <= marks).sum(axis=2), ladders.shape[2] - 1)
-        return np.asarray(rng.normal(self.means[chosen, column, part], np.sqrt(self.variances[chosen, column, part])))
+        rows = rng.choice(self.count_weights.size, size=size, p=self.count_weights)
+        drawn = np.empty((size, self.dimension))
+        for index in range(self.dimension):
+            # One ladder for all counts, each a unit above the one before.
+            ladders = np.minimum(np.cumsum(self.weights[:, index], axis=1), 1.0)
+            ladders[:, -1] = 1.0
+            steps = (ladders + np.arange(len(ladders))[:, None]).ravel()
+            part = np.searchsorted(steps, rows + rng.random(size), side="right")
+            part = np.clip(part, rows * ladders.shape[1], (rows + 1) * ladders.shape[1] - 1)
+            means, variances = self.means[:, index].ravel(), self.variances[:, index].ravel()
+            drawn[:, index] = rng.normal(means[part], np.sqrt(variances[part]))
+        return drawn
 
 
 def public_count(sums: Array, *, count: int, model: NormalModel, noise: NoiseLaw, grid: float) -> NormalPosterior:

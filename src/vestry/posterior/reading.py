@@ -9,8 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+import vestry.posterior.beta as beta
+import vestry.posterior.dirichlet as dirichlet
+import vestry.posterior.normal as normal
+import vestry.posterior.plug_in as plug_in
 from vestry.errors import InvalidParameter
-from vestry.posterior import beta, dirichlet, normal, plug_in
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law
 from vestry.posterior.noise_law import Array, noise_law
 from vestry.release import NoisyStatistics
@@ -61,6 +64,7 @@ class BetaBernoulli:
         noise = noise_law(statistics.noise, statistics.scale)
         alpha, beta_, values = self.alpha, self.beta, statistics.values
         if statistics.count is None:
+            _check_range(statistics)
             return beta.private_count(values[0], values[1], alpha=alpha, beta=beta_, noise=noise)
         return beta.public_count(values[0], count=statistics.count, alpha=alpha, beta=beta_, noise=noise)
 
@@ -93,6 +97,7 @@ class DirichletCategorical:
             return _two_sided(BetaBernoulli(*self.alphas).noise_aware(statistics))
         noise, alphas = noise_law(statistics.noise, statistics.scale), np.array(self.alphas)
         if statistics.count is None:
+            _check_range(statistics)
             return dirichlet.private_count(_floats(statistics), alphas=alphas, noise=noise)
         return dirichlet.public_count(_floats(statistics), count=statistics.count, alphas=alphas, noise=noise)
 
@@ -179,6 +184,15 @@ def _check_size(statistics: NoisyStatistics, sizes: set[int]) -> None:
         raise InvalidParameter(
             "the number of noisy statistics", len(statistics.values), allowed, "the statistics of the family's layout"
         )
+
+
+def _check_range(statistics: NoisyStatistics) -> None:
+    """Refuse noisy counts that no table has: doubles must tell neighbouring counts apart."""
+    if max(statistics.values) > _LARGEST or statistics.scale > _LARGEST:
+        raise InvalidParameter("a noisy count", max(statistics.values), "below 2^50", "a release of a smaller table")
+
+
+_LARGEST = 2**50
 
 
 def _beta_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> BetaBernoulli:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn, final
 
@@ -19,7 +20,14 @@ class Private:
     __slots__ = ("__values",)
 
     def __init__(self, values: Sequence[int]) -> None:
-        self.__values = tuple(int(value) for value in values)
+        try:
+            self.__values = tuple(operator.index(value) for value in values)
+        except TypeError:
+            pass
+        else:
+            return
+        # Raised outside the handler, so that no context quotes a value.
+        raise PrivateValue("is made of whole numbers: sums are counted in units of a grid")
 
     def __repr__(self) -> str:
         return "Private(...)"
