@@ -72,6 +72,8 @@ def faults(sources: dict[str, str]) -> list[str]:
             top = name.split(".")[0]
             if room not in OWNERS.get(top, {room}):
                 found.append(f"{module}: {top} belongs to {sorted(OWNERS[top])}")
+            if name == "vestry.statistics.private.reveal" and room != "mechanisms":
+                found.append(f"{module}: only mechanisms opens a Private")
             other = room_of(name) if top == "vestry" else ""
             if other in ROW and room and other != room and ROW[other] >= ROW[room]:
                 found.append(f"{module}: {room} imports {other}, sideways or upward")
@@ -141,6 +143,7 @@ def test_the_front_door_is_small():
         ("vestry.cli.x", "import matplotlib.pyplot", "matplotlib belongs to"),
         ("vestry.noise.x", "import random", "random belongs to"),
         ("vestry.ledger.utils", "", "a vague name"),
+        ("vestry.posterior.x", "from vestry.statistics.private import reveal", "only mechanisms opens a Private"),
     ],
 )
 def test_a_bad_sample_is_rejected(module, text, fault):

@@ -193,8 +193,8 @@ def killed(address: str, releases: Path, kills: int, seed: int) -> Iterator[dict
         child, reader = forked(working)
         # Let it make a few charges, so that a slow machine has its kills in the middle too.
         seen, lines = b"", rng.randrange(3)
-        while seen.count(b"\n") <= lines:
-            seen += os.read(reader, 1)
+        while seen.count(b"\n") <= lines and (more := os.read(reader, 1)):
+            seen += more
         time.sleep(rng.uniform(0, 0.006))
         os.kill(child, signal.SIGKILL)
         promised += [json.loads(line) for line in seen.splitlines()[1:]] + told(child, reader)
