@@ -13,7 +13,7 @@ test: $(VENV)/.test            ## the tests a newcomer runs
 	$(BIN)/python -m pytest -n 2
 
 test-all: $(VENV)/.all         ## also what needs a server or more time
-	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 -m "slow or not slow"
 
 bench: $(VENV)/.all            ## speed, as ratios against peers measured in the same run
 	$(BIN)/python benchmarks/run.py

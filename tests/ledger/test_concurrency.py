@@ -169,9 +169,9 @@ def assert_whole(fact: dict) -> None:
 
 def withstands_kills(ledger: Ledger, releases: Path, kills: int) -> None:
     facts = work("killed", ledger.address, releases, kills, 20260)
-    assert len(facts) == kills
     for fact in facts:
         assert_whole(fact)
+    assert len(facts) == kills
     # The kills fell in the middle of things: charges were left that nobody released.
     assert facts[-1]["unfinished"] >= kills // 10
     assert facts[-1]["entries"] > kills // 2
@@ -207,7 +207,7 @@ def test_a_kill_before_any_statement_leaves_the_ledger_whole(steps):
 
 def test_the_broken_twin_leaves_a_release_that_was_never_opened(steps):
     """A worker that writes its release before the opening is committed is caught by the same look."""
-    assert any(fact["uncharged"] for fact in steps("early"))
+    assert any(fact["uncharged"] for fact in steps("early") if "error" not in fact)
 
 
 # PostgreSQL
