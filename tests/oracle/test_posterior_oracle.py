@@ -87,6 +87,19 @@ def test_beta_window_keeps_the_whole_sum(n, law, prior, where):
     assert found.mean() == pytest.approx(whole.mean(), rel=1e-10)
 
 
+def test_beta_window_reaches_a_prior_that_favours_zero():
+    """Under Beta(1e-13, 3) no success at all has weight 1e-5, though z lies 45 scales above 0."""
+    n, z, law, a, b = 5000, 900, Laplace(20), 1e-13, 3.0
+    s = np.arange(n + 1.0)
+    lgamma = np.vectorize(math.lgamma)
+    logs = lgamma(a + s) - lgamma(s + 1) + lgamma(b + n - s) - lgamma(n - s + 1) - np.abs(z - s) / law.scale
+    weights = np.exp(logs - logs.max())
+    found = beta.public_count(z, count=n, alpha=a, beta=b, noise=law)
+    assert weights[0] / weights.sum() > 1e-6
+    assert found.weights[0] == pytest.approx(weights[0] / weights.sum(), rel=1e-9)
+    assert found.alphas[0] == a
+
+
 def test_beta_with_a_uniform_prior_has_a_closed_form_at_a_billion():
     """Under Beta(1, 1) every count is equally likely, so s is z plus the noise, whose moments are known."""
     n, z, scale = 10**9, 3 * 10**8, 10.0

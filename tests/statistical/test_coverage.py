@@ -239,8 +239,9 @@ def test_beta_intervals_cover_where_the_count_is_private(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LAWS)
-def test_dirichlet_intervals_cover_where_the_count_is_private(kind):
-    assert_covers(dirichlet_private(LAWS[kind](1.5), 2_000, generator("private three", kind)))
+def test_dirichlet_intervals_cover_where_the_count_is_private(kind, monkeypatch):
+    monkeypatch.setattr(dirichlet, "_MOST", 4096)  # an error of 0.005 in a probability does not show here
+    assert_covers(dirichlet_private(LAWS[kind](1.5), 1_000, generator("private three", kind)))
 
 
 @pytest.mark.slow

@@ -183,7 +183,7 @@ class Database:
 
 def _translated(error: BaseException, address: Address) -> VestryError:
     text = " ".join(str(error).split())
-    if isinstance(error, FileExistsError):
+    if isinstance(error, FileExistsError) or "already exists" in text:  # the second from a server
         return LedgerExists(f"there is something at {address} already; nothing was changed.")
     if any(sign in text for sign in _DAMAGE):
         return LedgerCorrupt(f"{address} is damaged or is no ledger")
