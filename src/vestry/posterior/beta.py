@@ -18,7 +18,7 @@ from scipy.special import digamma
 from vestry.posterior.mixture import BetaMixture, kept
 from vestry.posterior.noise_law import Array, NoiseLaw
 from vestry.posterior.thin import nodes_needed, thin
-from vestry.posterior.window import DROP, lattice, log_rising, window
+from vestry.posterior.window import DROP, lattice, log_ratio, window
 
 # Components that a sum over two counts may have before its panels are widened.
 _CELLS = 1_000_000
@@ -36,16 +36,16 @@ def public_count(z: int, *, count: int, alpha: float, beta: float, noise: NoiseL
     def factors(s: Array, *, concave: bool) -> Array:
         found = np.zeros(s.shape)
         if (alpha >= 1) == concave:
-            found = found + log_rising(s + 1, alpha - 1)
+            found = found + log_ratio(s, alpha)
         if (beta >= 1) == concave:
-            found = found + log_rising(n - s + 1, beta - 1)
+            found = found + log_ratio(n - s, beta)
         return found
 
     def hill(s: Array) -> Array:
         return noise.log_weight(s, noisy, anchor) + factors(s, concave=True)
 
     # A convex factor is monotone: between the ends it adds no more than its own difference.
-    spread = sum(log_rising(np.ones(1), step) - log_rising(n + 1, step) for step in (alpha - 1, beta - 1) if step < 0)
+    spread = sum(log_ratio(np.zeros(1), each) - log_ratio(n, each) for each in (alpha, beta) if each < 1)
     low, high = window(hill, np.zeros(1), n, drop=DROP + spread)
     s, cells = lattice(low[0], high[0])
     width = np.sqrt((alpha + s) * (beta + (n - s)) / (n + alpha + beta))
@@ -80,7 +80,7 @@ def private_count(successes: int, failures: int, *, alpha: float, beta: float, n
         wider = max(1.0, math.sqrt(cells / _CELLS))
         (s, s_logs), (f, f_logs) = (thin(points, logs, wider * width) for points, logs, width in tables)
         n = s[:, None] + f
-        logs = s_logs[:, None] + f_logs - tilt * n - log_rising(n + 1, alpha + beta - 1)
+        logs = s_logs[:, None] + f_logs - tilt * n - log_ratio(n, alpha + beta)
         weights, places = kept(logs.ravel())
         total = float(weights @ n.ravel()[places])
     row, column = np.unravel_index(places, n.shape)
@@ -97,14 +97,11 @@ def _table(
     """
     reach = noise.reach(drop)
     s, cells = lattice(np.floor(max(0.0, z - reach)), np.ceil(nearest + reach))
-    logs = noise.log_weight(s, np.array(z), np.array(nearest)) + log_rising(s + 1, own - 1) + tilt * s
+    logs = noise.log_weight(s, np.array(z), np.array(nearest)) + log_ratio(s, own) + tilt * s
     return s, logs + cells, 1 / np.sqrt(1 / (s + own) + all_ / ((s + 1) * (s + 1 + all_)))
 
 
 def _log_beta_binomial(s: float, f: float, alpha: float, beta: float) -> float:
     """Return log of C(s+f, s) B(a+s, b+f)/B(a, b)."""
-    own = log_rising(np.array([s, f]) + 1, np.array([alpha, beta]) - 1).sum() - log_rising(
-        np.array(s + f + 1), alpha + beta - 1
-    )
-    norm = log_rising(np.ones(2), np.array([alpha, beta]) - 1).sum() - log_rising(np.ones(()), alpha + beta - 1)
-    return float(own - norm)
+    counts, parameters = np.array([s, f, s + f]), np.array([alpha, beta, alpha + beta])
+    return float((log_ratio(counts, parameters) - log_ratio(np.zeros(3), parameters)) @ [1, 1, -1])

@@ -21,7 +21,7 @@ from vestry.posterior.mixture import BetaMixture, DirichletMixture, draw_dirichl
 from vestry.posterior.noise_law import Array, NoiseLaw
 from vestry.posterior.thin import thin
 from vestry.posterior.total import Measure, Node, others, split, tree
-from vestry.posterior.window import DROP, log_rising, window
+from vestry.posterior.window import DROP, log_ratio, window
 
 # Counts of all categories that are held at once; beyond it they are taken in steps.
 _TABLE = 2_000_000
@@ -108,8 +108,8 @@ class Categories:
 
     def log_factor(self, counts: Array) -> Array:
         """Return log f_i(s), up to a constant; one row a category."""
-        return self.noise.log_weight(counts, self.noisy[:, None], self.nearest[:, None]) + log_rising(
-            counts + 1, self.alphas[:, None] - 1
+        return self.noise.log_weight(counts, self.noisy[:, None], self.nearest[:, None]) + log_ratio(
+            counts, self.alphas[:, None]
         )
 
     def tilted(self, tilt: float) -> Tilted:
@@ -141,15 +141,14 @@ class Categories:
             table[:, : places.size] = np.log(np.exp(logs - top) @ share) + top
 
     def _windows(self, tilt: float) -> tuple[Array, Array]:
-        rising = np.maximum(self.alphas - 1, 0.0)
-        falling = np.minimum(self.alphas - 1, 0.0)
+        rising, falling = np.maximum(self.alphas, 1.0), np.minimum(self.alphas, 1.0)
         nearest = self.nearest
 
         def hill(s: Array) -> Array:
-            return self.noise.log_weight(s, self.noisy, nearest) + log_rising(s + 1, rising) + tilt * (s - nearest)
+            return self.noise.log_weight(s, self.noisy, nearest) + log_ratio(s, rising) + tilt * (s - nearest)
 
         far = np.minimum(self.highest, nearest + self.noise.reach(1e4))
-        spread = log_rising(np.ones_like(falling), falling) - log_rising(far + 1, falling)
+        spread = log_ratio(np.zeros_like(falling), falling) - log_ratio(far, falling)
         return window(hill, np.zeros_like(nearest), np.full_like(nearest, self.highest), drop=DROP + spread)
 
 

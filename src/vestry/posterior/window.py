@@ -24,6 +24,11 @@ Function = Callable[[Array], Array]
 _LARGE = 16.0
 
 
+def log_ratio(s: Array, a: Array | float) -> Array:
+    """Return log Gamma(s + a) - log Gamma(s + 1), to rounding for every s >= 0 and a > 0, however large or small."""
+    return -log_rising(s + a, 1 - a)
+
+
 def log_rising(y: Array, step: Array | float) -> Array:
     """Return log Gamma(y + step) - log Gamma(y), without cancellation for large y (Stirling's series)."""
     y, step = np.broadcast_arrays(np.asarray(y, float), np.asarray(step, float))
