@@ -63,8 +63,8 @@ class BetaBernoulli:
         _check_size(statistics, {1} if statistics.count is not None else {2})
         noise = noise_law(statistics.noise, statistics.scale)
         alpha, beta_, values = self.alpha, self.beta, statistics.values
+        _check_range(statistics)
         if statistics.count is None:
-            _check_range(statistics)
             return beta.private_count(values[0], values[1], alpha=alpha, beta=beta_, noise=noise)
         return beta.public_count(values[0], count=statistics.count, alpha=alpha, beta=beta_, noise=noise)
 
@@ -96,8 +96,8 @@ class DirichletCategorical:
         if self._as_beta(statistics):
             return _two_sided(BetaBernoulli(*self.alphas).noise_aware(statistics))
         noise, alphas = noise_law(statistics.noise, statistics.scale), np.array(self.alphas)
+        _check_range(statistics)
         if statistics.count is None:
-            _check_range(statistics)
             return dirichlet.private_count(_floats(statistics), alphas=alphas, noise=noise)
         return dirichlet.public_count(_floats(statistics), count=statistics.count, alphas=alphas, noise=noise)
 
@@ -187,12 +187,20 @@ def _check_size(statistics: NoisyStatistics, sizes: set[int]) -> None:
 
 
 def _check_range(statistics: NoisyStatistics) -> None:
-    """Refuse noisy counts that no table has: doubles must tell neighbouring counts apart."""
-    if max(statistics.values) > _LARGEST or statistics.scale > _LARGEST:
-        raise InvalidParameter("a noisy count", max(statistics.values), "below 2^50", "a release of a smaller table")
+    """Refuse noisy counts that no table has, or that this noise does not give but with a probability below e^-10000."""
+    if statistics.scale > _LARGEST:
+        raise InvalidParameter("the scale of the noise", statistics.scale, "below 2^50", "the scale of the release")
+    beyond = _SCALES * statistics.scale
+    low, high = -beyond, _LARGEST if statistics.count is None else statistics.count + beyond
+    for value in statistics.values:
+        if not low <= value <= high:
+            raise InvalidParameter(
+                "a noisy count", value, f"from {low:.6g} to {high:.6g}", "the counts and the noise as they were released"
+            )
 
 
 _LARGEST = 2**50
+_SCALES = 1e4
 
 
 def _beta_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> BetaBernoulli:
