@@ -16,7 +16,8 @@ ROWS = [
     {"data", "mechanisms"},
     {"posterior"},
     {"models", "estimators"},
-    {"study", "audit", "report"},
+    {"audit", "report"},
+    {"study"},
     {"cli", "experiments"},
 ]
 ROW = {room: number for number, rooms in enumerate(ROWS) for room in rooms}

@@ -109,6 +109,14 @@ class EntryState(VestryError, RuntimeError):  # noqa: N818
     """An entry is not in the state that this step needs."""
 
 
+class StudyFault(VestryError, ValueError):  # noqa: N818
+    """A study file says something that cannot be; `line` and `key` tell where."""
+
+    def __init__(self, path: str, line: int, key: str, reason: str, *, exit_code: int = 2) -> None:
+        super().__init__(f"{path}, line {line}, {key}: {reason}")
+        self.path, self.line, self.key, self.reason, self.exit_code = path, line, key, reason, exit_code
+
+
 class MissingExtra(VestryError, ImportError):  # noqa: N818
     """An optional dependency is not installed."""
 

@@ -108,6 +108,8 @@ class Release:
         What is promised.
     by
         The column whose levels are the groups; None if there are none.
+    labels
+        What each parameter of a group is of, for example the levels of a column; empty if there is one.
     """
 
     family: Mapping[str, Any]
@@ -115,6 +117,7 @@ class Release:
     contents: Mapping[str, NoisyStatistics | Draws]
     certificate: Certificate
     by: str | None = None
+    labels: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text, and their hash, which finds a file that was changed by accident."""
@@ -123,6 +126,7 @@ class Release:
             "family": dict(self.family),
             "prior": list(self.prior),
             "by": self.by,
+            "labels": list(self.labels),
             "contents": {group: {_KINDS[type(each)]: asdict(each)} for group, each in self.contents.items()},
             "certificate": asdict(self.certificate),
         }
@@ -147,6 +151,7 @@ class Release:
                 contents={group: _content(each) for group, each in body["contents"].items()},
                 certificate=Certificate(**_frozen(body["certificate"])),
                 by=body["by"],
+                labels=tuple(body["labels"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InvalidParameter("a release", "one that lacks a part", "whole", "the original file") from None

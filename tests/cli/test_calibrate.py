@@ -243,7 +243,7 @@ BAD = {
     ),
     "normal by ops": (f"calibrate ops {NORMAL} --truncation 0.1 --guarantee epsilon=1", "ops for normal-mean"),
     # truncation
-    "no truncation": (f"calibrate ops {BETA} --guarantee epsilon=1", "--truncation must be given for ops"),
+    "no truncation": (f"calibrate ops {BETA} --guarantee epsilon=1", "truncation must be given for ops"),
     "truncation 0": (f"calibrate ops {BETA} --truncation 0 --guarantee epsilon=1", "above 0 and below 1/2"),
     "truncation 1/2": (f"calibrate ops {BETA} --truncation 0.5 --guarantee epsilon=1", "above 0 and below 1/2"),
     "truncation of three": (f"calibrate ops {THREE} --truncation 0.34 --guarantee epsilon=1", "above 0 and below 1/3"),
@@ -273,7 +273,7 @@ BAD = {
     "at nan": (f"curve diffused {BETA} --at nan", "--at must be above 0 and at most 1"),
     "at a negative scale": (f"curve laplace {BETA} --at -1", "above 0 and finite, not -1"),
     "at a cold temperature": (f"curve ops {BETA} --truncation 0.2 --at 0.5", "temperature must be at least 1"),
-    "curve of ops without truncation": (f"curve ops {BETA} --at 2", "--truncation must be given for ops"),
+    "curve of ops without truncation": (f"curve ops {BETA} --at 2", "truncation must be given for ops"),
     "curve of draws from noise": (f"curve gaussian {BETA} --at 2 --draws 3", "draws from them are free"),
     "order 1": (f"curve diffused {BETA} --at 0.5 --orders 1", "order must be above 1"),
     "orders of words": (f"curve diffused {BETA} --at 0.5 --orders two", "--orders must be numbers with commas"),

@@ -264,7 +264,7 @@ def test_noise_misjudged_by_a_tenth_is_rejected(kind, factor):
 @pytest.mark.parametrize("factor", [0.9, 1.1])
 def test_dirichlet_noise_misjudged_by_a_tenth_is_rejected(factor):
     rng = generator("wrong dirichlet")
-    assert_rejected(dirichlet_public(1000, dirichlet_law("laplace", 0.1), 8_000, rng, factor=factor))
+    assert_rejected(dirichlet_public(1000, dirichlet_law("laplace", 0.1), 20_000, rng, factor=factor))
 
 
 @pytest.mark.parametrize("kind", LAWS)

@@ -227,7 +227,7 @@ def test_released_statistics_have_noise_of_the_calibrated_scale(noise, guarantee
     population = Population("replace", 1, 100)
     made = additive.additive(noise, additive.layout(family, population), population, Guarantee.parse(guarantee))
     source, truth = SeededNoise(17), np.array([10, 20, 30, 40])
-    values = [made.release(Private(truth.tolist()), Leave(), source).values for _ in range(5000)]
+    values = [made.release(Private(truth.tolist()), Leave(), source)[0].values for _ in range(5000)]
     errors = (np.array(values) - truth).ravel().astype(float)
     size = np.abs(errors) if noise == additive.LAPLACE else errors**2
     s = made.scale
@@ -250,7 +250,7 @@ def test_a_posterior_sample_is_drawn_from_the_right_member(name):
     power = {"direct": 1.0, "diffused": 0.3, "concentrated": 1.0}[name]
     scale = 0.2 if name == "concentrated" else 1.0
     made = posterior_sample.PosteriorSample(name, BETA, prior, PUBLIC, power, scale, 40_000, made.guarantee)
-    drawn = np.array(made.release(Private([38, 100]), Leave(), SeededNoise(19)).values)[:, 0]
+    drawn = np.array(made.release(Private([38, 100]), Leave(), SeededNoise(19))[0].values)[:, 0]
 
     def fit(a: float, b: float) -> float:
         edges = betaincinv(a, b, np.arange(1, CELLS) / CELLS)
@@ -268,7 +268,7 @@ def test_ops_is_drawn_from_the_truncated_tempered_member():
         BETA, BETA.prior((1, 1)), PUBLIC, Guarantee.parse("epsilon=100"), truncation=0.2, draws=40_000
     )
     made = exponential.TruncatedSample(BETA, made.prior, PUBLIC, 0.2, 2.5, 40_000, made.guarantee)
-    drawn = np.array(made.release(Private([38, 100]), Leave(), SeededNoise(23)).values)[:, 0]
+    drawn = np.array(made.release(Private([38, 100]), Leave(), SeededNoise(23))[0].values)[:, 0]
     assert beta_fit(drawn, 1 + 38 / 2.5, 1 + 62 / 2.5, 0.2, 0.8) > REJECT
     assert beta_fit(drawn, 1 + 38 / 2.25, 1 + 62 / 2.25, 0.2, 0.8) < REJECT
     assert beta_fit(drawn, (1 + 38) / 2.5, (1 + 62) / 2.5, 0.2, 0.8) < REJECT

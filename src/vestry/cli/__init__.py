@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from vestry import __version__
-from vestry.cli import calibrate, convert, curve, ledger, posterior
+from vestry.cli import calibrate, convert, curve, init, ledger, posterior, study
 from vestry.errors import VestryError
 
 app = typer.Typer(
@@ -19,6 +19,11 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("init", epilog=init.EXAMPLES)(init.init)
+app.command("check", epilog=study.CHECK_EXAMPLES)(study.check)
+app.command("plan", epilog=study.PLAN_EXAMPLES)(study.plan)
+app.command("release", epilog=study.RELEASE_EXAMPLES)(study.release)
+app.command("report", epilog=study.REPORT_EXAMPLES)(study.report)
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
 app.command("curve", epilog=curve.EXAMPLES)(curve.curve)

@@ -44,7 +44,7 @@ def calibrate(
     laplace and gaussian: the noise's scale. diffused and direct: the likelihood power. concentrated: the prior's scale.
     ops: the temperature.
     """
-    from vestry.privacy import accountant
+    from vestry.privacy import batch
     from vestry.privacy.guarantee import Guarantee, decimal
 
     wanted = Guarantee.parse(guarantee)
@@ -53,7 +53,7 @@ def calibrate(
     )
     made = given.calibrated(wanted, analysis=analysis)
     parameter, value = made.parameter, made.value
-    spent = accountant.price(made.event, made.guarantee)
+    spent = batch.price(made.event, made.guarantee)
     record = {
         "mechanism": mechanism,
         "parameter": parameter,

@@ -57,22 +57,23 @@ class Declared:
 
     def calibrated(self, guarantee: Guarantee, *, analysis: str = "exact") -> Any:
         """Calibrate to a guarantee."""
-        from vestry.mechanisms import additive, exponential, posterior_sample
+        from vestry.mechanisms import posterior_sample
+        from vestry.mechanisms.calibrated import calibrated
 
         analyses = {"exact": posterior_sample.exactly, "renyi": posterior_sample.through_renyi}
         if analysis not in analyses:
             raise InvalidParameter("--analysis", analysis, "exact or renyi", "--analysis exact")
-        subject = self.family, self.prior, self.population, guarantee
-        if self.mechanism in ("laplace", "gaussian"):
-            self._refuse_draws()
-            layout = additive.layout(self.family, self.population, grid=self.grid)
-            return additive.additive(f"discrete-{self.mechanism}", layout, self.population, guarantee)
-        if self.mechanism == "ops":
-            if self.truncation is None:
-                raise InvalidParameter("--truncation", None, "given for ops", "for example --truncation 0.05")
-            return exponential.ops(*subject, truncation=self.truncation, draws=self.draws)
-        make = getattr(posterior_sample, self.mechanism)
-        return make(*subject, draws=self.draws, meets=analyses[analysis])
+        return calibrated(
+            self.mechanism,
+            self.family,
+            self.prior,
+            self.population,
+            guarantee,
+            draws=self.draws,
+            truncation=self.truncation,
+            grid=self.grid,
+            meets=analyses[analysis],
+        )
 
     def at(self, value: float) -> Any:
         """Return the event at a given value of the mechanism's parameter."""

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, betaln, digamma, xlog1py, xlogy
 
 from vestry.errors import InvalidParameter
-from vestry.families.draw import draw
+from vestry.families.draw import draw, moved
 from vestry.families.family import (
     Array,
     check_number,
@@ -175,6 +175,8 @@ class BetaBernoulli:
         - add-remove: Gamma(a) against Gamma(a + r k), a the smaller of the two: the limit of many records of the
           other kind. It dominates, because Beta(a, b) is X/(X + Y) of X ~ Gamma(a) and an independent Y ~ Gamma(b).
 
+        Groups: see `vestry.families.draw.moved`.
+
         That a unit whose k records are mixed costs no more than one whose records agree is brute force.
         """
         r, m = check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
@@ -195,6 +197,8 @@ class BetaBernoulli:
 def worst_beta(a: float, b: float, population: Population, *, power: float) -> Event:
     """Return the event of one draw from Beta(a + power successes, b + power failures)."""
     shift, low, high = power * population.rows, min(a, b), max(a, b)
+    if population.groups > 1:
+        return moved(low, shift, population)
     if not population.replaces:
         return draw(gammas=((low, shift),), neighbours=population.neighbours)
     others = 0.0 if population.count is None else power * (population.count - population.rows)

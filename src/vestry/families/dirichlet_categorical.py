@@ -18,7 +18,7 @@ from scipy.special import betainc, betaincinv, digamma, gammaln, xlogy
 
 from vestry.errors import InvalidParameter
 from vestry.families.beta_bernoulli import worst_beta
-from vestry.families.draw import draw
+from vestry.families.draw import draw, moved
 from vestry.families.family import Array, check_positive, check_sums, kl_between, points, renyi_between
 from vestry.privacy.accountant import renyi as price_renyi
 from vestry.privacy.event import Event
@@ -187,6 +187,8 @@ class DirichletCategorical:
           other records may sit in a third category. The O(d^3) pairs of the paper are not needed;
         - add-remove: Gamma(a1) against Gamma(a1 + r k).
 
+        Groups: see `vestry.families.draw.moved`.
+
         Units of k >= 2 records may move between more than two categories. By brute force such moves cost less if
         a1 >= 1/2 or r k <= 2 a1. Elsewhere they may cost more (under add-remove at a1 = 0.1, r = 1, k = 2 delta(1) is
         4.5 % larger), and the event is a Renyi bound. For add-remove it is the curve above, which is proved for every
@@ -200,6 +202,8 @@ class DirichletCategorical:
         if prior.dimension == 2:
             return worst_beta(low, high, population, power=r)
         shift, relation = r * population.rows, population.neighbours
+        if population.groups > 1:
+            return moved(low, shift, population)
         if population.rows > 1 and low < _HALF and shift > _FEW * low:
             return _spread(low, high, population, shift=shift)
         if population.replaces:

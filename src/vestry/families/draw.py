@@ -22,9 +22,11 @@ from typing import Any, NamedTuple
 
 from scipy.special import betainc, gammainc, gammaincc
 
+from vestry.errors import Unreachable
 from vestry.numerics import outward
 from vestry.privacy.event import Event
 from vestry.privacy.law import Law, Rule, event, register
+from vestry.statistics.population import Population
 
 # Relative error that scipy's incomplete functions and lgamma are trusted to keep.
 _TRUST = 1e-13
@@ -39,6 +41,24 @@ def draw(*, betas: tuple[Triple, ...] = (), gammas: tuple[Pair, ...] = (), **opt
     """Record one draw whose worst neighbours are among these pairs: (a, b, s) and (a, s)."""
     flat = tuple(x for triple in betas for x in triple), tuple(x for pair in gammas for x in pair)
     return event("conjugate-draw", betas=flat[0], gammas=flat[1], **options)
+
+
+def moved(low: float, shift: float, population: Population) -> Event:
+    """Record one draw in each of several groups, a unit being one record; `low` is the smallest alpha.
+
+    Under add-remove a record touches one group's draw: Gamma(low) against Gamma(low + shift). Under replace it may
+    leave one group and enter another, which is that event twice. A replacement inside a group costs less: its
+    Beta(a + s, b) against Beta(a, b + s) is X/(X + Y) of independent gammas, X going from a + s to a and Y from b to
+    b + s, and smaller shapes dominate.
+
+    Refused for units of several records, which may lie in several groups: no supremum is proved there.
+    """
+    if population.rows > 1:
+        raise Unreachable(
+            "posterior draws by group for units of several records",
+            "no theorem bounds them; release noisy statistics (laplace or gaussian), or leave out by",
+        )
+    return draw(gammas=((low, shift),), neighbours=population.neighbours).times(2 if population.replaces else 1)
 
 
 def order_limit(*, betas: tuple[float, ...], gammas: tuple[float, ...]) -> float:

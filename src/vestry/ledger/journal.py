@@ -153,7 +153,13 @@ class Ledger:
             raise Mismatch("neighbours relation", str(neighbours), owned, f"state it as {owned}, or use another ledger")
 
     def charge(
-        self, what: Event | Guarantee | str, *, purpose: str, who: str | None = None, assumptions: Sequence[str] = ()
+        self,
+        what: Event | Guarantee | str,
+        *,
+        purpose: str,
+        definition: str | None = None,
+        who: str | None = None,
+        assumptions: Sequence[str] = (),
     ) -> Charge:
         """Charge an event, or refuse: one transaction reads the totals, applies the filter and appends.
 
@@ -163,6 +169,8 @@ class Ledger:
             The event that will run, or a guarantee of which nothing more is known.
         purpose
             Why, in a few words; it is written down.
+        definition
+            A hash of what is asked, by which a repetition is found.
         who
             Who charges; the operating system's user if left out.
         assumptions
@@ -177,6 +185,7 @@ class Ledger:
             "event": _journalled(ran, self._fixed).to_dict(),
             "price": price.to_dict(),
             "purpose": _text("purpose", purpose),
+            **({"definition": _text("definition", definition)} if definition is not None else {}),
             **({"assumptions": list(assumptions)} if assumptions else {}),
             **_signature(who),
         }
@@ -222,6 +231,17 @@ class Ledger:
         with self._database.reading() as (session, _):
             yield from _lines(session)
 
+    def charges(self) -> Iterator[tuple[Entry, frozenset[str]]]:
+        """Yield every charge with what followed it: nothing, `open`, or `open` and `release`."""
+        lines = list(self.entries())
+        followed: dict[int, set[str]] = {line.sequence: set() for line in lines if line.action == "charge"}
+        for line in lines:
+            if line.target is not None and line.target in followed:
+                followed[line.target].add(line.action)
+        for line in lines:
+            if line.action == "charge":
+                yield line, frozenset(followed[line.sequence])
+
     def verify(self, *, head: str | None = None) -> Verified:
         """Check every line and every total from the first line on; raise at the first that does not hold.
 
@@ -265,6 +285,18 @@ class Charge:
     def sequence(self) -> int:
         """The charge's number in the journal."""
         return self.entry.sequence
+
+    def finish(self, content: bytes) -> bool:
+        """Commit the release of a charge that was opened, from what was saved just before a crash.
+
+        The saved release is what the one drawing made, so nothing new is drawn. Returns whether the ledger took it.
+        """
+        record = {"release_sha256": _sha256(content), "when": _now(), "recovered": True}
+        try:
+            self.ledger._follow("release", self.sequence, record)
+        except EntryState:
+            return False
+        return True
 
     def open(self) -> Opened:
         """Commit that noise is about to be drawn. An opened charge is never opened again."""

@@ -61,6 +61,8 @@ def layout(family: Family, population: Population, *, grid: float | None = None)
     - Bernoulli, count public: the successes; k. Otherwise successes and failures: 2k and sqrt(2) k under replace, k
       under add-remove. The redundant pair of [FouldsGWC16, sec. 3.2] costs twice as much where the count is public.
     - Categorical: all counts; 2k and sqrt(2) k under replace, k under add-remove. Two categories: as Bernoulli.
+    - Groups: parallel under add-remove, where a unit changes no more than its own records. Under replace a record may
+      move: it leaves one group and enters another, twice what an addition costs (sqrt(2) times in l2).
     - Normal mean in d coordinates: sums of clipped values on a grid, counted from the middle of the interval, W units
       wide; replace with public count: k d W and k sqrt(d) W. Otherwise the count joins, in units chosen so that under
       replace it costs nothing more: a unit with k records at one end that changes into k at the other already moves
@@ -106,10 +108,11 @@ def _normal_layout(family: NormalMean, population: Population, grid: float | Non
     if population.count is not None:
         return Layout(names, k * d * width, k * math.sqrt(d) * width, grid=step, count=population.count)
     # The count in units of 1/half: contributions (sums, count) are (u, half j) with |u_i| <= half j, j <= k.
-    if population.replaces:
+    l1, l2 = k * (d * half + half), k * half * math.sqrt(d + 1)
+    if population.replaces and population.groups > 1:
+        l1, l2 = 2 * l1, math.sqrt(2) * l2
+    elif population.replaces:
         l1, l2 = k * max(d * width, d * half + half), k * half * max(2 * math.sqrt(d), math.sqrt(d + 1))
-    else:
-        l1, l2 = k * (d * half + half), k * half * math.sqrt(d + 1)
     return Layout((*names, "count"), l1, l2, grid=step, count_grid=1 / half)
 
 
@@ -147,27 +150,35 @@ class Additive:
         return event_of(self.noise, self.layout, self.scale).under(self.population.neighbours)
 
     @property
+    def charge(self) -> Event:
+        """What the ledger is charged: the event itself."""
+        return self.event
+
+    @property
     def theorem(self) -> str:
         """The result that the claim rests on."""
         return THEOREMS[self.noise]
 
-    def release(self, private: Private, opened: Opened, noise: Noise) -> NoisyStatistics:
-        """Add the noise. `opened` is the leave of the ledger, taken just before."""
+    def release(self, private: Private, opened: Opened, noise: Noise) -> tuple[NoisyStatistics, ...]:
+        """Add the noise, and return each group's statistics. `opened` is the leave of the ledger, taken just before."""
         opened.take()
-        values = reveal(private)
-        if len(values) != len(self.layout.names):
-            raise Mismatch(
-                "number of statistics", str(len(values)), str(len(self.layout.names)), "collect the layout's"
-            )
+        values, size = reveal(private), len(self.layout.names)
+        wanted = size * self.population.groups
+        if len(values) != wanted:
+            raise Mismatch("number of statistics", str(len(values)), str(wanted), "collect the layout's")
         add = noise.discrete_laplace if self.noise == LAPLACE else noise.discrete_gaussian
-        return NoisyStatistics(
-            self.layout.names,
-            tuple(add(values, scale=self.scale)),
-            self.noise,
-            self.scale,
-            self.layout.grid,
-            self.layout.count,
-            self.layout.count_grid,
+        noisy = tuple(add(values, scale=self.scale))
+        return tuple(
+            NoisyStatistics(
+                self.layout.names,
+                noisy[start : start + size],
+                self.noise,
+                self.scale,
+                self.layout.grid,
+                self.layout.count,
+                self.layout.count_grid,
+            )
+            for start in range(0, wanted, size)
         )
 
 

@@ -10,6 +10,7 @@ The prior is not tempered; the guarantee holds either way.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from scipy.special import betaincc, betainccinv
 from vestry.errors import InvalidParameter, Unreachable
 from vestry.families import Beta, BetaBernoulli, Dirichlet, DirichletCategorical, Family
 from vestry.ledger import Opened
+from vestry.mechanisms.posterior_sample import grouped
 from vestry.noise import Noise
 from vestry.numerics import outward
 from vestry.privacy.calibrate import greatest
@@ -41,7 +43,9 @@ class TruncatedSample:
 
     Privacy
     -------
-    Bounded range 2 k D/T (replace) or k D/T (add-remove) for each draw, D = log((1 - (d-1) a)/a).
+    Bounded range 2 k D/T (replace) or k D/T (add-remove) for each draw, D = log((1 - (d-1) a)/a). By group the same:
+    the ranges of the groups that a unit's records lie in add up, and a record that moves costs D/T where it was and
+    where it comes to be.
     """
 
     family: Family
@@ -67,16 +71,24 @@ class TruncatedSample:
         return single.under(self.population.neighbours)
 
     @property
+    def charge(self) -> Event:
+        """What the ledger is charged: the event itself."""
+        return self.event
+
+    @property
     def theorem(self) -> str:
         """The result that the claim rests on."""
         return THEOREM
 
-    def release(self, private: Private, opened: Opened, noise: Noise) -> Draws:
-        """Update the prior by the private statistics (sums, then the count), tempered, and draw."""
+    def release(self, private: Private, opened: Opened, noise: Noise) -> tuple[Draws, ...]:
+        """Update the prior by each group's private statistics (sums, then the count), tempered, and draw."""
         opened.take()
-        *sums, count = reveal(private)
-        member = self.family.update(self.prior, [float(x) for x in sums], count, likelihood_power=1 / self.temperature)
         rng = noise.stream()
+        return tuple(self._drawn(group, rng) for group in grouped(reveal(private), self.population))
+
+    def _drawn(self, statistics: Sequence[int], rng: np.random.Generator) -> Draws:
+        *sums, count = statistics
+        member = self.family.update(self.prior, [float(x) for x in sums], count, likelihood_power=1 / self.temperature)
         if isinstance(member, Beta):
             drawn = truncated_beta(rng, member.alpha, member.beta, self.truncation, 1 - self.truncation, self.draws)
             return Draws(tuple((float(x),) for x in drawn))

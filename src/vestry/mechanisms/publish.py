@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Protocol
 
@@ -38,6 +38,10 @@ class Mechanism(Protocol):
         """What runs."""
 
     @property
+    def charge(self) -> Event:
+        """What the ledger is charged for it."""
+
+    @property
     def theorem(self) -> str:
         """The result that the claim rests on."""
 
@@ -49,8 +53,8 @@ class Mechanism(Protocol):
     def population(self) -> Population:
         """Which neighbours are hidden."""
 
-    def release(self, private: Private, opened: Opened, noise: Noise) -> NoisyStatistics | Draws:
-        """Draw."""
+    def release(self, private: Private, opened: Opened, noise: Noise) -> Sequence[NoisyStatistics | Draws]:
+        """Draw, for each group."""
 
 
 def certificate(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
@@ -68,6 +72,7 @@ def certificate(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
             "neighbours": str(population.neighbours),
             "rows": population.rows,
             "count": "private" if population.count is None else population.count,
+            "groups": population.groups,
         },
         versions={"python": platform.python_version(), **{name: version(name) for name in ("vestry", "opendp")}},
     )
@@ -80,21 +85,30 @@ def publish(
     *,
     family: Family,
     prior: Sequence[float],
+    by: str | None = None,
+    groups: Sequence[str] = ("all",),
+    labels: Sequence[str] = (),
     noise: Noise | None = None,
+    keep: Callable[[str], None] = lambda text: None,
 ) -> Release:
     """Open the charge, draw, and return the release, whose hash the ledger keeps.
 
-    The charge must be for the mechanism's own event: what is drawn is what was paid for.
+    The charge must be the mechanism's own: what is drawn is what was paid for. `keep` is given the release's text
+    before the ledger is told that it exists, to save it: a crash in between loses nothing that was paid for.
     """
     charged: Mapping[str, Any] = charge.entry.facts["event"]
-    if charged != mechanism.event.to_dict():
+    if charged != mechanism.charge.under(mechanism.population.neighbours).to_dict():
         raise Mismatch("event", mechanism.event.kind, str(charged.get("kind")), "charge the mechanism's own event")
+    if len(groups) != mechanism.population.groups:
+        raise Mismatch("number of groups", str(len(groups)), str(mechanism.population.groups), "name each group")
     terms, population = charge.ledger.terms, mechanism.population
     if terms.unit.rows != population.rows:
         raise Mismatch("rows of a unit", str(population.rows), str(terms.unit.rows), "calibrate for the ledger's unit")
     claim = certificate(mechanism, unit=str(terms.unit))
     opened = charge.open()
-    content = mechanism.release(private, opened, noise or SystemNoise())
-    release = Release(family.to_dict(), tuple(float(x) for x in prior), {"all": content}, claim)
+    contents = mechanism.release(private, opened, noise or SystemNoise())
+    made = dict(zip(groups, contents, strict=True))
+    release = Release(family.to_dict(), tuple(float(x) for x in prior), made, claim, by, tuple(labels))
+    keep(release.text())
     opened.released(release.text().encode())
     return release

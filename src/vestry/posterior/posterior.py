@@ -70,6 +70,8 @@ class Posterior:
         What the release promised.
     by
         The column whose levels are the groups; None if there are none.
+    labels
+        What each parameter of a group is of; numbers if empty.
     """
 
     laws: Mapping[str, Law]
@@ -77,6 +79,7 @@ class Posterior:
     reading: Reading
     certificate: Certificate
     by: str | None = None
+    labels: tuple[str, ...] = ()
 
     @classmethod
     def from_release(
@@ -106,7 +109,7 @@ class Posterior:
             return method(content)
 
         laws = {group: law(content) for group, content in release.contents.items()}
-        return cls(laws, DRAWS if drawn else posterior, read, release.certificate, release.by)
+        return cls(laws, DRAWS if drawn else posterior, read, release.certificate, release.by, release.labels)
 
     def __repr__(self) -> str:
         groups = f" in {len(self.laws)} groups by {self.by}" if self.by is not None else ""
@@ -117,7 +120,8 @@ class Posterior:
     def parameters(self) -> tuple[str, ...]:
         """The names of a group's parameters."""
         name, dimension = self.reading.parameter, self.reading.dimension
-        return (name,) if dimension == 1 else tuple(f"{name}[{index}]" for index in range(dimension))
+        labels = self.labels if len(self.labels) == dimension else range(dimension)
+        return (name,) if dimension == 1 else tuple(f"{name}[{label}]" for label in labels)
 
     def summary(self, *, level: float = 0.9) -> Rows:
         """Return one row for each group and parameter: mean, sd and the ends of the equal-tailed interval."""
@@ -197,7 +201,7 @@ class Posterior:
             drawn = [each.reshape(chains, draws, -1) for each in self.draw(rng, chains * draws).values()]
         values = np.stack(drawn, axis=2)
         name, dims = self.reading.parameter, ["group", f"{self.reading.parameter}_index"]
-        coords = {"group": list(self.laws), dims[1]: list(range(self.reading.dimension))}
+        coords = {"group": list(self.laws), dims[1]: list(self.labels or range(self.reading.dimension))}
         if self.by is None:
             values, dims = values[:, :, 0], dims[1:]
         if self.reading.dimension == 1:

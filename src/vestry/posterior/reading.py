@@ -195,7 +195,10 @@ def _check_range(statistics: NoisyStatistics) -> None:
     for value in statistics.values:
         if not low <= value <= high:
             raise InvalidParameter(
-                "a noisy count", value, f"from {low:.6g} to {high:.6g}", "the counts and the noise as they were released"
+                "a noisy count",
+                value,
+                f"from {low:.6g} to {high:.6g}",
+                "the counts and the noise as they were released",
             )
 
 

@@ -17,6 +17,7 @@ from vestry.errors import InvalidParameter
 from vestry.numerics import outward
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
+from vestry.privacy.guarantee import ApproxDP, Guarantee
 from vestry.privacy.law import LAWS
 
 
@@ -55,6 +56,15 @@ class Batch:
         if self._distribution is None or delta <= self._rounding:
             return adaptive
         return min(adaptive, outward(float(self._distribution.get_epsilon_for_delta(delta - self._rounding))))
+
+
+def price(event: Event, guarantee: Guarantee, *, interval: float = 2e-3) -> Guarantee:
+    """Return what the event keeps in the guarantee's currency, its runs being bought at once."""
+    found = accountant.price(event, guarantee)
+    if event.count == 1 or not isinstance(found, ApproxDP):
+        return found
+    epsilon = min(found.epsilon, Batch(event, interval=interval).epsilon(found.delta))
+    return ApproxDP(epsilon, found.delta, neighbours=found.neighbours)
 
 
 def _distribution(event: Event, interval: float) -> Any:

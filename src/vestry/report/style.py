@@ -15,8 +15,27 @@ COLOURS = ("#1b3a57", "#b3541e", "#4c7a5a", "#7b4b8a", "#8a7a2f")
 
 
 @contextmanager
-def figure(columns: int, *, path: Path | None, width: float = 4.6, height: float = 3.4) -> Iterator[tuple[Any, Any]]:
-    """Yield a figure and its axes in the house style, and save it if a path is given."""
+def figure(
+    columns: int,
+    *,
+    path: Path | None,
+    width: float = 4.6,
+    height: float = 3.4,
+    heights: tuple[float, ...] = (1.0,),
+) -> Iterator[tuple[Any, Any]]:
+    """Yield a figure and its axes in the house style, and save it if a path is given.
+
+    Parameters
+    ----------
+    columns
+        How many panels stand side by side, each `width` inches wide.
+    path
+        The file to save to.
+    width, height
+        Of one panel, and of the whole, in inches.
+    heights
+        The relative heights of rows of panels; one row unless told. The axes are in reading order.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -34,7 +53,7 @@ def figure(columns: int, *, path: Path | None, width: float = 4.6, height: float
         }
     ):
         drawn = Figure(figsize=(width * columns, height), layout="constrained")
-        yield drawn, drawn.subplots(1, columns, squeeze=False)[0]
+        yield drawn, drawn.subplots(len(heights), columns, squeeze=False, height_ratios=heights).ravel()
         if path is not None:
             try:
                 drawn.savefig(path)

@@ -1,0 +1,233 @@
+"""`vestry check`, `plan`, `release` and `report`: a study file, from its declaration to its page."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vestry.cli.output import Json, emit, examples
+from vestry.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vestry.models.plan import Expectation
+    from vestry.study import Study
+    from vestry.study.study import Cost
+
+File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Releases; all if left out.")]
+Output = Annotated[Path | None, typer.Option(help="Where to write; the study file's folder if left out.")]
+
+CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --json")
+PLAN_EXAMPLES = examples("vestry plan study.toml", "vestry plan study.toml readmission --width 0.05")
+RELEASE_EXAMPLES = examples(
+    "vestry release study.toml", "vestry release study.toml readmission --yes", "vestry release study.toml --dry-run"
+)
+REPORT_EXAMPLES = examples("vestry report .", "vestry report study.toml")
+
+
+def check(study: File, json: Json = False) -> None:
+    """Read a study file and say what each release would cost. Touches no data.
+
+    A fault is told with its file, line and key, and what to write instead.
+    """
+    opened = _opened(study)
+    with _waiting("calibrating"):
+        costs = opened.check()
+    said = opened.declaration
+    record = {
+        "study": said.name,
+        "unit": str(said.frame.unit),
+        "neighbours": str(said.frame.neighbours),
+        "budget": str(said.budget),
+        "ledger": "there" if opened.has_ledger() else "missing",
+        "releases": [vars(cost) for cost in costs],
+    }
+    lines = [f"{study.name} is sound: {len(costs)} releases, budget {said.budget}, {said.frame.neighbours},"
+             f" unit {said.frame.unit}."]  # fmt: skip
+    if record["ledger"] == "missing":
+        lines.append(f"There is no ledger yet. Make it once: {opened.create_command()}")
+    emit(record, "\n".join([*lines, "", *_cost_lines(costs)]), as_json=json)
+
+
+def plan(
+    study: File,
+    names: Names = None,
+    width: Annotated[float | None, typer.Option(help="Also find the spend for 90 % intervals this wide.")] = None,
+    json: Json = False,
+) -> None:
+    """Compare mechanisms before anything is spent, by simulation from the priors. Touches neither data nor ledger."""
+    opened = _opened(study)
+    chosen = names or [asked.name for asked in opened.declaration.releases]
+    assumed = opened.declaration.n
+    record: dict[str, Any] = {"study": opened.declaration.name, "n": opened.assumed, "releases": {}}
+    where = "declared" if assumed else "assumed; write n = ... under [study] to change it"
+    lines = [f"With {opened.assumed} records ({where}); widths are of 90 % intervals."]
+    for name in chosen:
+        with _waiting(f"simulating {name}"):
+            found = opened.plan(name)
+        record["releases"][name] = {"mechanisms": [each.to_dict() for each in found]}
+        asked = opened.declaration.release(name).request
+        lines += ["", f"{name}: {asked.model.question()} ({asked.guarantee})", *_plan_lines(found)]
+        if width is not None:
+            with _waiting(f"searching a budget for {name}"):
+                wanted = opened.budget_for(name, width)
+            record["releases"][name]["needed"] = wanted.to_dict()
+            lines.append(f"  for intervals of width {width:g} spend {wanted}")
+    emit(record, "\n".join(lines), as_json=json)
+
+
+def release(
+    study: File,
+    names: Names = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Release again what was released before; it costs again.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done; touch neither data nor ledger.")
+    ] = False,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Run releases: charge the ledger, sum over the records, draw noise, write the files and the report.
+
+    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html. What was released before is
+    free and is not released again.
+    """
+    opened = _opened(study)
+    said = opened.declaration
+    chosen = [said.release(name) for name in names or []] or list(said.releases)
+    if dry_run:
+        rows = [{"name": asked.name, "spend": str(asked.request.guarantee)} for asked in chosen]
+        text = "\n".join(f"{row['name']}: would spend {row['spend']}" for row in rows)
+        emit({"dry_run": True, "releases": rows}, text, as_json=json)
+        return
+    with _waiting("calibrating"):
+        ledger = opened.ledger
+        costs = [cost for cost in opened.check() if cost.name in {asked.name for asked in chosen}]
+    state = ledger.state()
+    _confirm(costs, state.filter.left(state.spent), str(said.budget), yes=yes, again=again, quiet=json)
+    with _progress() as progress:
+        outcomes = opened.release(*(asked.name for asked in chosen), again=again, output=output, progress=progress)
+    after = ledger.state()
+    page = (output or said.folder) / "report.html"
+    record = {
+        "releases": [{"name": each.name, "done": each.done, "summary": _summary(each.posterior)} for each in outcomes],
+        "left": after.filter.left(after.spent),
+        "head": ledger.head(),
+        "report": str(page),
+    }
+    lines = []
+    for each in outcomes:
+        lines += [f"{each.name}: {each.done}", *_posterior_lines(each.posterior), ""]
+    lines += [f"left of {said.budget}: {record['left']}", f"report: {page}"]
+    emit(record, "\n".join(lines), as_json=json)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with one study file, or the file.")],
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Write the page of a study's releases again. Reads releases and the ledger, never data."""
+    if folder.is_dir():
+        files = sorted(folder.glob("*.toml"))
+        if len(files) != 1:
+            found = ", ".join(file.name for file in files) or "none"
+            raise InvalidParameter(
+                "a study's folder", str(folder), f"one with one .toml file (found: {found})", "the file"
+            )
+        folder = files[0]
+    with _waiting("writing the report"):
+        path = _opened(folder).report(output)
+    emit({"report": str(path)}, f"report: {path}", as_json=json)
+
+
+def _opened(path: Path) -> Study:
+    from vestry.study import Study
+
+    return Study.open(path)
+
+
+def _confirm(costs: list[Cost], left: str, budget: str, *, yes: bool, again: bool, quiet: bool) -> None:
+    due = [cost for cost in costs if again or cost.state == "new"]
+    if not quiet:
+        typer.echo("\n".join([*_cost_lines(costs), f"left of {budget}: {left}"]), err=True)
+    if not due or yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidParameter(
+            "a release without a terminal", "unconfirmed", "confirmed", "--yes to spend without asking"
+        )
+    typer.confirm(f"Spend on {', '.join(cost.name for cost in due)}?", abort=True, err=True)
+
+
+def _cost_lines(costs: list[Cost]) -> list[str]:
+    rows = [("release", "spend", "mechanism", "", "")]
+    for cost in costs:
+        fits = {True: "", False: "does not fit the budget", None: ""}[cost.fits]
+        state = "" if cost.state == "new" else cost.state
+        rows.append((cost.name, cost.spend, cost.mechanism, f"{cost.parameter} {cost.value:.6g}", fits or state))
+    return _columns(rows)
+
+
+def _plan_lines(found: list[Expectation]) -> list[str]:
+    rows = [("mechanism", "parameter", "width", "without privacy", "KL", "")]
+    for each in found:
+        if each.value is None or each.width is None or each.exact_width is None:
+            rows.append((each.mechanism, "-", "-", "-", "-", each.reason))
+            continue
+        kl = "-" if each.kl is None else f"{each.kl:.3g}"
+        note = "privacy more than doubles the width" if each.swamped else ""
+        value = f"{each.parameter} {each.value:.6g}"
+        rows.append((each.mechanism, value, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, note))
+    return [f"  {line}" for line in _columns(rows)]
+
+
+def _posterior_lines(posterior: Any) -> list[str]:
+    rows = _summary(posterior)
+    if not rows or "low" not in rows[0]:
+        return [f"  {len(rows)} released draws; they have no interval"]
+    shown = [("group", "parameter", "mean", "90 % interval")]
+    shown += [(r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:24]]
+    more = [f"  and {len(rows) - 24} more"] if len(rows) > 24 else []
+    return [f"  {line}" for line in _columns(shown)] + more
+
+
+def _summary(posterior: Any) -> list[dict[str, Any]]:
+    if posterior.label == "released draws":
+        return [{"group": group, "draw": row.tolist()} for group, rows in posterior.draw().items() for row in rows]
+    rows: list[dict[str, Any]] = posterior.summary()
+    return rows
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _waiting(what: str) -> Any:
+    """Show that something runs, on a terminal's standard error."""
+    from rich.console import Console
+
+    return Console(stderr=True).status(f"{what} ...")
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """Show which release runs and for how long; never how many rows."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True
+    ) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda name: bar.update(task, description=name)

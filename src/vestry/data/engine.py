@@ -1,0 +1,135 @@
+"""What answers a query: DuckDB in this process, or the database that holds the table."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from vestry.data.expression import Expression
+from vestry.data.quiet import quietly
+from vestry.errors import VestryError
+
+_UNPREPARED = (
+    "the query could not be prepared, and nothing was read; what the backend said is not shown. "
+    "Check that the table can be read by this user."
+)
+
+
+def nothing() -> None:
+    """Close nothing: the connection belongs to someone else."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Source:
+    """A table that can be asked, and the connection to it.
+
+    Attributes
+    ----------
+    kind
+        What it is: parquet, pandas, postgresql and so on.
+    table
+        The records, as an expression that nothing has been asked of.
+    backend
+        What answers.
+    close
+        Closes the connection.
+    muted
+        Keeps an engine outside this process from writing what it reads to its log.
+    """
+
+    kind: str
+    table: Expression
+    backend: Any
+    close: Callable[[], None]
+    muted: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(Exception):  # a connection that was lost is closed
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"Source({self.kind})"
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The columns' names and types."""
+        return dict(self.table.schema().items())
+
+    def explain(self, expression: Expression) -> None:
+        """Let the engine plan the query and do nothing. A table of Ibis is only compiled: it may need more to run."""
+
+        def plan() -> None:
+            with _unfused(), self.muted():
+                query = self.backend.compile(expression)
+                if self.kind == "ibis":
+                    return
+                cursor = self.backend.raw_sql(f"EXPLAIN {query}")
+            if self.kind == "postgresql":
+                cursor.close()
+
+        quietly(plan, VestryError(_UNPREPARED))
+
+    def rows(self, expression: Expression) -> list[dict[str, Any]]:
+        """Run one query and return its rows."""
+        with _unfused(), self.muted():
+            found: list[dict[str, Any]] = self.backend.to_pyarrow(expression).to_pylist()
+        return found
+
+
+def of_duckdb(kind: str, table: Callable[[Any], Expression], path: str = ":memory:") -> Source:
+    """Return a table that DuckDB reads in this process.
+
+    It works in memory. An aggregation that does not fit is spilled to a folder that only this user may enter, encrypted
+    with a key that lives in this process, and the folder is removed at the end. DuckDB itself calls the randomness of
+    this built-in encryption unsafe, so a disk that may be stolen needs encryption of its own.
+    """
+    import ibis
+
+    folder = tempfile.mkdtemp(prefix="vestry-")
+    opened = ExitStack()
+    opened.callback(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        backend = ibis.duckdb.connect(
+            path,
+            read_only=path != ":memory:",
+            temp_directory=folder,
+            temp_file_encryption=True,
+            force_mbedtls_unsafe=True,
+            autoinstall_known_extensions=False,
+            preserve_insertion_order=False,
+        )
+        opened.callback(backend.disconnect)
+        return Source(kind, table(backend), backend, close=opened.close)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def of_arrow(kind: str, data: Any) -> Source:
+    """Return an Arrow table or dataset, read where it is."""
+
+    def table(backend: Any) -> Expression:
+        backend.con.register("records", data)
+        return backend.table("records")
+
+    return of_duckdb(kind, table)
+
+
+@contextmanager
+def _unfused() -> Iterator[None]:
+    """Keep each step of a query a subquery of its own, since merging would repeat every expression where it is used."""
+    import ibis
+
+    before = ibis.options.sql.fuse_selects
+    ibis.options.sql.fuse_selects = False
+    try:
+        yield
+    finally:
+        ibis.options.sql.fuse_selects = before

@@ -1,0 +1,134 @@
+"""The one query of a tally: a scan, integers for every record, at most k records a person, sums by the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vestry.data.choice import chosen
+from vestry.data.expression import Expression, code, names_person, person_text, plain, scaled, usable
+from vestry.errors import InvalidParameter
+from vestry.privacy.neighbours import Unit
+from vestry.statistics.domain import Domain, Interval, Levels, drops
+from vestry.statistics.tally import Indicator, One, Product, Sum, Tally
+
+
+@dataclass(frozen=True)
+class Query:
+    """How a tally is asked of a table of records, and how its answer is read.
+
+    Attributes
+    ----------
+    tally
+        What is summed.
+    domains
+        What the columns may contain.
+    unit
+        Whose records are bounded.
+    """
+
+    tally: Tally
+    domains: Mapping[str, Domain]
+    unit: Unit
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read, the person's last."""
+        person = () if self.unit.person is None else (self.unit.person,)
+        return tuple(dict.fromkeys((*self.tally.columns, *person)))
+
+    def check_schema(self, schema: Mapping[str, Any]) -> None:
+        """Refuse columns that are not in the schema, or whose type does not fit their declaration."""
+        for column in self.columns:
+            if column not in schema:
+                raise InvalidParameter("a column", column, "one of the table's", "its name as the table spells it")
+        for column in self.tally.columns:
+            if not usable(schema[column], self.domains[column]):
+                raise InvalidParameter(
+                    f"the column {column}", str(schema[column]), _fitting(self.domains[column]), "another declaration"
+                )
+        if self.unit.person is not None and not names_person(schema[self.unit.person]):
+            raise InvalidParameter(
+                f"the column {self.unit.person}",
+                str(schema[self.unit.person]),
+                "text or whole numbers if it identifies persons",
+                "person=COLUMN of such a type, or cast it in a view",
+            )
+
+    def expression(self, table: Expression, *, row_key: str) -> Expression:
+        """Return the sums of every cell that has records, as one expression over the table."""
+        person = self.unit.person
+        domains = {f"c{place}": self.domains[column] for place, column in enumerate(self.tally.columns)}
+        named = dict(zip(self.tally.columns, domains, strict=True))
+
+        engine = table.get_backend().name
+        read = {named[column]: plain(table[column], self.domains[column], engine) for column in named}
+        if person is not None:
+            read["person"] = person_text(table[person])
+        records = table.select(**read) if read else table
+
+        coded = {name: code(records[name], domain) for name, domain in domains.items()}
+        if person is not None:
+            coded["person"] = records["person"]
+        records = records.select(**coded) if coded else records
+        needed = [name for name, domain in domains.items() if drops(domain)] + (["person"] if person else [])
+        if needed:
+            records = records.filter([records[name].notnull() for name in needed])
+
+        codes = {column: records[name] for column, name in named.items()}
+        levels = [name for name, domain in domains.items() if isinstance(domain, Levels)]
+        integers = {name: records[name] for name in levels}
+        for place, term in enumerate(self.tally.terms):
+            if isinstance(term, (Sum, Product)):
+                integers[f"t{place}"] = scaled(term, codes)
+        if person is not None:
+            records = records.select(person=records["person"], **integers)
+            records = chosen(records, "person", tuple(integers), self.unit.rows, row_key)
+        elif integers:
+            records = records.select(**integers)
+
+        sums = {f"s{place}": self._sum(place, records, named) for place in range(len(self.tally.terms))}
+        return records.aggregate(by=[named[key] for key in self.tally.keys], **sums)
+
+    def read(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
+        """Return the sums of all cells in their order, 0 where a cell has no records."""
+        keys = [f"c{self.tally.columns.index(key)}" for key in self.tally.keys]
+        names = [self._names(key) for key in self.tally.keys]
+        found = {tuple(level[row[key]] for key, level in zip(keys, names, strict=True)): row for row in rows}
+        return [
+            int(found[cell][f"s{place}"] or 0) * (term.units if isinstance(term, One) else 1) if cell in found else 0
+            for cell in self.tally.cells(self.domains)
+            for place, term in enumerate(self.tally.terms)
+        ]
+
+    def _sum(self, place: int, records: Expression, named: Mapping[str, str]) -> Expression:
+        """Return one term's sum as text: engines sum in 64 bits, 128 bits or decimals, and text holds them all."""
+        import ibis
+
+        term = self.tally.terms[place]
+        if isinstance(term, One):
+            return records.count().cast("string")
+        if isinstance(term, Indicator):
+            names = self._names(term.column)
+            places = [names.index(level) for level in term.levels]
+            hit = records[named[term.column]].isin(places or [-1])  # no level has the place -1
+            one, none = ibis.literal(1, type="int64"), ibis.literal(0, type="int64")
+            return ibis.cases((hit, one), else_=none).sum().cast("string")
+        value = records[f"t{place}"]
+        # Spark alone would sum in 64 bits, and fail or wrap if there were more records than declared.
+        wide = value.cast("decimal(38, 0)") if records.get_backend().name == "pyspark" else value
+        return wide.sum().cast("string")
+
+    def _names(self, column: str) -> Sequence[str]:
+        domain = self.domains[column]
+        assert isinstance(domain, Levels)  # noqa: S101 - tally.check has seen to it
+        return domain.names
+
+
+def _fitting(domain: Domain) -> str:
+    if isinstance(domain, Interval):
+        return "numbers, or text that is numbers, where an interval is declared"
+    if isinstance(domain.values[0], str):
+        return "text, whole numbers, truth values or dates where levels of text are declared"
+    return "numbers, truth values or text where levels of numbers or truth values are declared"

@@ -1,0 +1,141 @@
+"""Tables of databases: DuckDB's files, PostgreSQL and Spark."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from vestry.data.engine import Source, nothing, of_duckdb
+from vestry.data.quiet import quietly
+from vestry.errors import InvalidParameter, MissingExtra
+
+SCHEMES = ("duckdb", "postgresql", "pyspark")
+
+_POSTGRES = "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE"
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def open_table(kind: str, address: str) -> Source:
+    """Open a table by its address. Nothing is written to the database."""
+    return {"duckdb": _duckdb, "postgresql": _postgresql, "pyspark": _pyspark}[kind](address)
+
+
+def _duckdb(address: str) -> Source:
+    path, _, name = address.partition("://")[2].rpartition("/")
+    if not path or not name:
+        raise InvalidParameter("data", address, "a file of DuckDB and a table", "duckdb://FILE/TABLE")
+    if not Path(path).is_file():
+        raise InvalidParameter("data", address, "a file that exists", "duckdb://FILE/TABLE")
+    failure = InvalidParameter("data", address, "a table that can be read", "duckdb://FILE/TABLE")
+    return quietly(lambda: of_duckdb("duckdb", lambda backend: _table(backend, name), path), failure)
+
+
+def _postgresql(address: str) -> Source:
+    place, name = _place(address)
+    if importlib.util.find_spec("psycopg") is None:
+        raise MissingExtra("data in PostgreSQL", "postgres")
+    unreachable = InvalidParameter("data", address, "a PostgreSQL database that can be reached", _POSTGRES)
+    backend = quietly(lambda: _connected(place), unreachable)
+    unknown = InvalidParameter("data", address, "a table that this user can read", _POSTGRES)
+    try:
+        table = quietly(lambda: _table(backend, name), unknown)
+    except BaseException:
+        backend.disconnect()
+        raise
+    return Source("postgresql", table, backend, close=backend.disconnect)
+
+
+def _connected(place: dict[str, Any]) -> Any:
+    import ibis
+
+    return ibis.postgres.connect(**place)
+
+
+def _place(address: str) -> tuple[dict[str, Any], str]:
+    """Return where the database is, with every ${VARIABLE} filled from the environment, and the table's name."""
+    unreadable = InvalidParameter("data", "postgresql://...", "a URL that can be read", _POSTGRES)
+    url, port = quietly(lambda: (urlsplit(address), urlsplit(address).port), unreadable)
+    more = dict(parse_qsl(url.query))
+    secrets = [url.password, more.get("password"), more.get("sslpassword")]
+    if any(secret is not None and not _VARIABLE.fullmatch(secret) for secret in secrets):
+        raise InvalidParameter(
+            "data", "one with a password in it", "free of secrets", f"{_POSTGRES} and set VARIABLE in the environment"
+        )
+    database, _, name = url.path.removeprefix("/").partition("/")
+    if not database or not name or "/" in name:
+        raise InvalidParameter("data", address, "a database and a table", _POSTGRES)
+    place = {"host": url.hostname, "port": port, "user": url.username, "password": url.password, "database": database}
+    filled = {key: _filled(value) for key, value in {**place, **more}.items() if value is not None}
+    # Nothing is written, whatever the user may do.
+    options = f"{filled.pop('options', '')} -c default_transaction_read_only=on".strip()
+    return {"port": 5432, "connect_timeout": 10, **filled, "options": options}, unquote(name)
+
+
+def _filled(value: Any) -> Any:
+    def found(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            raise InvalidParameter("the environment variable", match[1], "set", f"export {match[1]}=... first")
+        return os.environ[match[1]]
+
+    return _VARIABLE.sub(found, unquote(value)) if isinstance(value, str) else value
+
+
+def _pyspark(address: str) -> Source:
+    name = address.partition("://")[2]
+    if not name:
+        raise InvalidParameter("data", address, "a table of Spark, or a path of Parquet files", "pyspark://TABLE")
+    if importlib.util.find_spec("pyspark") is None:
+        raise MissingExtra("data in Spark", "spark")
+    failure = InvalidParameter("data", address, "a table or path that Spark can read", "pyspark://TABLE")
+
+    def opened() -> Source:
+        import ibis
+        from pyspark.logger import PySparkLogger
+        from pyspark.sql import SparkSession
+
+        for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            PySparkLogger.getLogger(logger)  # made now, or the first failure would make it after all others are muted
+        session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+        backend = ibis.pyspark.connect(session)
+        with _muted_spark(session):
+            table = backend.read_parquet(name) if "/" in name or name.endswith(".parquet") else _table(backend, name)
+        return Source("pyspark", table, backend, close=nothing, muted=lambda: _muted_spark(session))
+
+    return quietly(opened, failure)
+
+
+@contextmanager
+def _muted_spark(session: Any) -> Iterator[None]:
+    """Turn off the log of Spark's own process, which quotes values where a task fails, and then turn it on again.
+
+    Each logger's level is set by itself: `setLogLevel` would also drop the threshold of Spark's shell for good. A
+    session of Spark Connect has its log on the server.
+    """
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        yield
+        return
+    log4j = session.sparkContext._jvm.org.apache.logging.log4j
+    context = log4j.LogManager.getContext(False)
+    loggers = list(context.getConfiguration().getLoggers().values())
+    levels = [logger.getLevel() for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(log4j.Level.OFF)
+        context.updateLoggers()
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        context.updateLoggers()
+
+
+def _table(backend: Any, name: str) -> Any:
+    """Return TABLE, or TABLE of a schema if it is written SCHEMA.TABLE."""
+    schema, _, table = name.rpartition(".")
+    return backend.table(table, database=schema or None)

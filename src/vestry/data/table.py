@@ -1,0 +1,136 @@
+"""Records and what they may contain: what can be asked of them without showing one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from vestry.data.bound import LIMIT, check_bound
+from vestry.data.query import Query
+from vestry.data.quiet import quietly
+from vestry.data.source import connect, kind_of
+from vestry.errors import InvalidParameter, VestryError
+from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.statistics.domain import Domain, Interval, Levels
+from vestry.statistics.private import Private
+from vestry.statistics.tally import Tally
+
+_FAILED = (
+    "the data could not be read, and nothing was summed; what the backend said may quote a record and is not shown. "
+    "Check that the file or table is whole, and that it can still be reached."
+)
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Table:
+    """Records at rest, with what their holder declares of them. Nothing is read before it is asked for.
+
+    Attributes
+    ----------
+    data
+        Where the records are: what `connect` takes.
+    columns
+        What each column may contain. Columns that are not declared are never read.
+    unit
+        Whose privacy is protected: `row`, or `person=COLUMN,rows=K`.
+    neighbours
+        `replace` or `add-remove`.
+    largest
+        How many records there are at most, declared; it bounds every sum.
+    """
+
+    data: Any
+    columns: Mapping[str, Domain]
+    unit: Unit
+    neighbours: Neighbours
+    largest: int
+
+    def __init__(
+        self,
+        data: Any,
+        columns: Mapping[str, Domain],
+        *,
+        unit: str | Unit = "row",
+        neighbours: str | Neighbours,
+        largest: int = 10**12,
+    ) -> None:
+        kind_of(data)
+        if not isinstance(columns, Mapping) or not columns:
+            raise InvalidParameter("columns", "none", "one or more columns with their domains", _COLUMNS)
+        for name, domain in columns.items():
+            if not isinstance(name, str) or not name:
+                raise InvalidParameter("a column's name", name, "text", _COLUMNS)
+            if not isinstance(domain, (Levels, Interval)):
+                raise InvalidParameter(f"the column {name}", domain, "levels or an interval", _COLUMNS)
+        if isinstance(largest, bool) or not isinstance(largest, int) or not 0 < largest < LIMIT:
+            raise InvalidParameter("largest", largest, "a whole number from 1 to below 2^62", "largest=10**9")
+        object.__setattr__(self, "data", data)
+        object.__setattr__(self, "columns", MappingProxyType(dict(columns)))
+        object.__setattr__(self, "unit", Unit.parse(unit))
+        object.__setattr__(self, "neighbours", Neighbours.parse(neighbours))
+        object.__setattr__(self, "largest", largest)
+
+    def __repr__(self) -> str:
+        return f"Table({kind_of(self.data)}, columns: {', '.join(self.columns)})"
+
+    def check(self, tally: Tally) -> None:
+        """Try everything that can fail without touching a value: connect, the schema, the query, its bounds.
+
+        Raises
+        ------
+        VestryError
+            If the tally cannot be collected from this table.
+        """
+        query = self._query(tally)
+        with connect(self.data, columns=query.columns) as source:
+            query.check_schema(source.schema)
+            source.explain(query.expression(source.table, row_key=""))
+
+    def count(self) -> int:
+        """Return the number of records, where it is public: under replace with unit row."""
+        if self.unit.person is not None or self.neighbours is not Neighbours.REPLACE:
+            raise InvalidParameter(
+                "the number of records",
+                f"asked for under {self.neighbours} with unit {self.unit}",
+                "private unless a row is replaced",
+                'neighbours="replace" and unit="row", or a tally of One() through a mechanism',
+            )
+        with connect(self.data, columns=()) as source:
+            rows = quietly(lambda: source.rows(source.table.aggregate(n=source.table.count())), VestryError(_FAILED))
+        return int(rows[0]["n"])
+
+    def collect(self, tally: Tally, *, row_key: str) -> Private:
+        """Sum over the records in one query.
+
+        Parameters
+        ----------
+        tally
+            What is summed.
+        row_key
+            A text that decides which records of a person count, where there are too many; it lives in the ledger.
+
+        Returns
+        -------
+        Private
+            The sums: for each cell of the tally, each term. Cells without records have 0.
+        """
+        if not isinstance(row_key, str):
+            raise InvalidParameter("row_key", type(row_key).__name__, "text", 'row_key="patients"')
+        query = self._query(tally)
+        with connect(self.data, columns=query.columns) as source:
+            query.check_schema(source.schema)
+            # The answer is opened and closed inside, so that no frame of a traceback holds it.
+            return quietly(
+                lambda: Private(query.read(source.rows(query.expression(source.table, row_key=row_key)))),
+                VestryError(_FAILED),
+            )
+
+    def _query(self, tally: Tally) -> Query:
+        tally.check(self.columns)
+        check_bound(tally, self.columns, self.largest)
+        return Query(tally, self.columns, self.unit)
+
+
+_COLUMNS = 'columns={"ward": Levels("A", "B"), "stay": Interval(0, 60)}'

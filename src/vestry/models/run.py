@@ -1,0 +1,122 @@
+"""The one path from a record to the world: check, charge, collect, release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vestry.data import Table
+from vestry.errors import InvalidParameter, Mismatch
+from vestry.ledger import Charge, Ledger
+from vestry.mechanisms.publish import publish
+from vestry.models.model import Model
+from vestry.models.plan import advised
+from vestry.models.request import AUTO, Frame, Prepared, Request
+from vestry.noise import Noise
+from vestry.posterior import Posterior
+from vestry.privacy.guarantee import Guarantee
+from vestry.release import Release
+
+
+def release(
+    model: Model,
+    table: Table,
+    *,
+    guarantee: Guarantee | str,
+    ledger: Ledger,
+    mechanism: str = AUTO,
+    draws: int | None = None,
+    truncation: float | None = None,
+    purpose: str | None = None,
+    again: bool = False,
+) -> Posterior:
+    """Release a model's posterior from a table, charged to its ledger.
+
+    Parameters
+    ----------
+    model
+        For example `BetaBernoulli("readmitted", success="yes", by="ward")`.
+    table
+        The records and what is declared of them.
+    guarantee
+        What the release may cost.
+    ledger
+        The dataset's ledger; its unit and neighbours must be the table's.
+    mechanism, draws, truncation
+        See `Request`.
+    purpose
+        Why, for the ledger; the model's question if left out.
+    again
+        Whether to release what was released before; it costs again.
+    """
+    request = Request(model, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
+    frame = frame_of(table)
+    ready = ready_for(request, table, ledger)
+    if not again:
+        refuse_repetition(request.definition(frame), ledger)
+    charge = charge_for(request, ready, frame, ledger, purpose=purpose)
+    return Posterior.from_release(run(ready, table, charge))
+
+
+def frame_of(table: Table) -> Frame:
+    """Return what is declared of a table."""
+    return Frame(table.columns, table.unit, table.neighbours)
+
+
+def ready_for(request: Request, table: Table, ledger: Ledger) -> Prepared:
+    """Try all that can fail without touching values: the ledger's terms, the calibration, the connection, the query."""
+    ledger.require(unit=table.unit, neighbours=table.neighbours)
+    frame = frame_of(table)
+    count = table.count() if frame.counts_publicly(request.model) else None
+    if count == 0:
+        raise InvalidParameter("the number of records", 0, "at least 1", "a table with records")
+    chosen = advised(request, frame, count)
+    prepared = chosen.prepared(frame, count)
+    table.check(prepared.tally)
+    return prepared
+
+
+def refuse_repetition(definition: str, ledger: Ledger) -> None:
+    """Refuse what was released before: its release is there, and free to use."""
+    for entry, done in ledger.charges():
+        if entry.facts.get("definition") == definition and "release" in done:
+            raise Mismatch(
+                "release",
+                "new",
+                f"released before, by entry {entry.sequence}",
+                "use that release, which is free, or say again to pay again",
+            )
+
+
+def charge_for(
+    request: Request, prepared: Prepared, frame: Frame, ledger: Ledger, *, purpose: str | None = None
+) -> Charge:
+    """Charge the ledger for what will run."""
+    return ledger.charge(
+        prepared.mechanism.charge,
+        purpose=purpose or request.model.question(),
+        definition=request.definition(frame),
+    )
+
+
+def run(
+    prepared: Prepared,
+    table: Table,
+    charge: Charge,
+    *,
+    noise: Noise | None = None,
+    keep: Callable[[str], None] = lambda text: None,
+) -> Release:
+    """Collect the statistics, which are paid for, and release."""
+    private = table.collect(prepared.tally, row_key=charge.ledger.row_key())
+    return publish(
+        prepared.mechanism,
+        private,
+        charge,
+        family=prepared.family,
+        prior=prepared.numbers,
+        by=prepared.model.by,
+        groups=prepared.groups,
+        labels=prepared.labels,
+        noise=noise,
+        keep=keep,
+    )

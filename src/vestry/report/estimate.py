@@ -1,0 +1,93 @@
+"""What a posterior says of each parameter, computed once for tables, pictures and sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vestry.posterior.mixture import Law, Marginal
+from vestry.posterior.posterior import DRAWS, Posterior
+from vestry.release import NoisyStatistics
+from vestry.report.story import Result
+
+# The tails of the half and of the wide interval, and how far pictures reach.
+HALF, WIDE, _REACH = 0.5, 0.9, 0.999
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """One parameter of one group.
+
+    Attributes
+    ----------
+    group, label
+        Which one; the label is the parameter's name.
+    index
+        The parameter's place.
+    marginal
+        Its law.
+    mean, sd
+        Its moments.
+    half, wide
+        The equal-tailed intervals of 50 % and 90 %.
+    reach
+        Where pictures begin and end.
+    """
+
+    group: str
+    label: str
+    index: int
+    marginal: Marginal
+    mean: float
+    sd: float
+    half: tuple[float, float]
+    wide: tuple[float, float]
+    reach: tuple[float, float]
+
+
+def labels(result: Result) -> tuple[str, ...]:
+    """Return what the parameters are called: as the study says, or by the categories that were counted."""
+    dimension = result.posterior.reading.dimension
+    if len(result.labels) == dimension:
+        return result.labels
+    first = next(iter(result.release.contents.values()))
+    if dimension > 2 and isinstance(first, NoisyStatistics) and result.posterior.reading.parameter == "probability":
+        return first.names
+    return result.posterior.parameters
+
+
+def estimates(result: Result) -> tuple[Estimate, ...]:
+    """Return every parameter of every group; nothing for released draws."""
+    if result.posterior.label == DRAWS:
+        return ()
+    names = labels(result)
+    return tuple(
+        _estimate(law, group, names[index], index)
+        for group, law in result.posterior.laws.items()
+        for index in range(law.dimension)
+    )
+
+
+def name_of(group: str, label: str, posterior: Posterior) -> str:
+    """Return what a row is called: by its group, by its parameter, or by both."""
+    if posterior.by is None:
+        return label
+    return group if posterior.reading.dimension == 1 else f"{group}: {label}"
+
+
+def prior(posterior: Posterior) -> Law:
+    """Return the prior: the posterior of no records at all."""
+    size = posterior.reading.dimension
+    zeros = max(2, size) if posterior.reading.parameter == "probability" else size + 1
+    names = tuple(str(place) for place in range(zeros))
+    return posterior.reading.plug_in(NoisyStatistics(names, (0,) * zeros, "discrete-laplace", 1.0))
+
+
+def _estimate(law: Law, group: str, label: str, index: int) -> Estimate:
+    marginal = law.marginal(index)
+    levels = np.array([(1 - _REACH) / 2, (1 - WIDE) / 2, (1 - HALF) / 2])
+    ends = marginal.quantile(np.concatenate([levels, 1 - levels[::-1]]))
+    outer, wide, half = ((float(ends[i]), float(ends[5 - i])) for i in range(3))
+    deviation = float(np.sqrt(marginal.variance()))
+    return Estimate(group, label, index, marginal, marginal.mean(), deviation, half, wide, outer)

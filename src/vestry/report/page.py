@@ -1,0 +1,80 @@
+"""One self-contained page to hand to a data-protection officer. It reads releases, never data."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.report.account import account
+from vestry.report.album import Album
+from vestry.report.estimate import Estimate, estimates
+from vestry.report.markup import Markup, definitions, joined, paragraph, register, safe, tag, terms
+from vestry.report.promise import hidden
+from vestry.report.section import headline, section
+from vestry.report.story import Result, Story
+
+__all__ = ["Result", "Story", "page"]
+
+
+def page(story: Story) -> str:
+    """Write the page: a function of the story alone, and the same text each time.
+
+    It holds its own style and pictures, asks for nothing over the network and needs no script.
+    """
+    album = Album()
+    found = [estimates(result) for result in story.results]
+    sections = [
+        section(result, place, each, album)
+        for place, (result, each) in enumerate(zip(story.results, found, strict=True), 1)
+    ]
+    main = tag("main", joined([_asked(story, found), *sections, account(story, album)]), id="main")
+    style = files("vestry.report").joinpath("page.css").read_text(encoding="utf-8")
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{safe(story.title)}</title>",
+            f"<style>\n{style}</style>",
+            "</head>",
+            "<body>",
+            '<a class="skip" href="#main">Skip to the report</a>',
+            main,
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def _asked(story: Story, found: list[tuple[Estimate, ...]]) -> Markup:
+    rows = [
+        (tag("a", result.name, href=f"#release-{place}"), result.question, headline(result, each), terms(result.spent))
+        for place, (result, each) in enumerate(zip(story.results, found, strict=True), 1)
+    ]
+    change = hidden(Unit.parse(story.unit), Neighbours.parse(story.neighbours))
+    facts = definitions(
+        [
+            ("Dataset", story.dataset),
+            ("Budget", story.budget),
+            ("Left", story.remaining),
+            ("Hidden", f"that {change}"),
+        ],
+        class_="facts",
+    )
+    intro = paragraph(
+        "These results come from records that stay private. Noise or chance hides what any single one adds, and every"
+        " number on this page was computed from published releases alone."
+    )
+    what = "One line for each release: mean and, in brackets, the interval that holds it with 90 % probability"
+    return tag(
+        "header",
+        tag("h1", story.title),
+        facts,
+        tag("h2", "What was asked"),
+        intro,
+        register(what, ("release", "question", "answer", "price"), rows),
+    )

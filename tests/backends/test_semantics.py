@@ -1,0 +1,155 @@
+"""Every backend sums as the oracle does, whatever the table holds."""
+
+import math
+
+import pytest
+from backends.tables import REALS, ROWS, SPELLED, TRUTHS, TYPES, WARDS, Question, questions
+from backends.tally_oracle import sums
+from hypothesis import Phase, given, settings
+
+from vestry.data import Table
+from vestry.statistics.domain import Interval, Levels
+from vestry.statistics.private import reveal
+from vestry.statistics.tally import Indicator, One, Product, Sum, Tally
+
+EXAMPLES = {"parquet": 30, "csv": 12, "arrow": 5, "pandas": 8, "polars": 8, "duckdb": 5, "postgresql": 40, "pyspark": 8}
+SERVERS = ("postgresql", "pyspark")
+
+
+def asked(table: Table, question: Question) -> tuple[int, ...]:
+    table.check(question.tally)
+    return reveal(table.collect(question.tally, row_key=question.key))
+
+
+def agree(backend, rows, question) -> None:
+    table = Table(backend.load(rows), question.domains, unit=question.unit, neighbours="add-remove", largest=10**6)
+    expected = sums(
+        backend.seen(rows),
+        question.tally,
+        question.domains,
+        person=question.person,
+        keep=question.rows,
+        key=question.key,
+    )
+    assert asked(table, question) == expected
+
+
+def test_any_table(backend):
+    phases = [Phase.explicit, Phase.generate] + [Phase.shrink] * (backend.name not in SERVERS)
+
+    @settings(max_examples=EXAMPLES[backend.name], phases=phases)
+    @given(ROWS, questions())
+    def law(rows, question):
+        agree(backend, rows, question)
+
+    law()
+
+
+def row(**values):
+    plain = {"real": 0.0, "whole": 0, "truth": False, "ward": "a", "Spelled Number": "0", "spelled_truth": "0"}
+    return {**plain, "id": 1, "name": "ann", "float_id": 1.0, **values}
+
+
+# Every troublesome value, each in a row of its own and all in one table.
+LONGEST = max(len(REALS), len(SPELLED), len(WARDS), len(TRUTHS))
+EVERY = [
+    row(
+        **{
+            "real": REALS[place % len(REALS)],
+            "ward": WARDS[place % len(WARDS)],
+            "Spelled Number": SPELLED[place % len(SPELLED)],
+            "spelled_truth": TRUTHS[place % len(TRUTHS)],
+            "id": place % 7 or None,
+        }
+    )
+    for place in range(LONGEST)
+]
+POLICIES = ["never", "drop", {"value": 2.5}]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_every_troublesome_number(backend, policy):
+    domains = {"real": Interval(-1, 3, policy), "Spelled Number": Interval(-1, 3, policy)}
+    terms = (
+        One(),
+        Sum("real", 0.0, 1.0),
+        Sum("Spelled Number", 0.0, 1.0),
+        Product(("real", "Spelled Number"), (0.5, -1.0), 0.1),
+    )
+    agree(backend, EVERY, Question(Tally((), terms), domains, None, 1, ""))
+
+
+@pytest.mark.parametrize("policy", ["never", "drop", "level"], ids=str)
+def test_every_troublesome_level(backend, policy):
+    domains = {
+        "ward": Levels("b", "a", "é", "", missing=policy),
+        "spelled_truth": Levels(True, False, missing=policy),
+        "Spelled Number": Levels(1, 2, 0, missing=policy),
+    }
+    terms = (One(3), Indicator("Spelled Number", ("1", "0")))
+    agree(backend, EVERY, Question(Tally(("ward", "spelled_truth"), terms), domains, None, 1, ""))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_rows_are_chosen_among_those_that_count_and_before_they_are_summed(backend, rows):
+    domains = {
+        "ward": Levels("a", "b", missing="drop"),
+        "real": Interval(0, 3),
+        "Spelled Number": Interval(0, 3, "drop"),
+    }
+    terms = (One(), Sum("real", 0.0, 0.5), Sum("Spelled Number", 0.0, 0.001))
+    agree(backend, EVERY * 2, Question(Tally(("ward",), terms), domains, "id", rows, "k"))
+
+
+def test_the_order_of_the_table_and_other_persons_play_no_part(backend):
+    domains = {"real": Interval(0, 3), "ward": Levels("a", "b")}
+    tally = Tally(("ward",), (One(), Sum("real", 0.0, 0.1)))
+    own = [row(real=value, id=9) for value in (0.1, 0.7, 1.5, 2.0, 2.5, 2.5)]
+    others = [row(real=value, ward="b", id=place) for place, value in enumerate([None, 1.0, 2.0, math.inf])]
+
+    def of_nine(rows):
+        table = Table(backend.load(rows), domains, unit="person=id,rows=2", neighbours="replace")
+        return reveal(table.collect(tally, row_key="k"))[:2]
+
+    assert of_nine(own) == of_nine(others + own[::-1])
+    assert of_nine(own)[0] == 2
+
+
+def test_another_key_chooses_others(backend):
+    domains = {"real": Interval(0, 3)}
+    tally = Tally((), (Sum("real", 0.0, 0.001),))
+    table = Table(
+        backend.load([row(real=place / 50) for place in range(150)]),
+        domains,
+        unit="person=id,rows=1",
+        neighbours="replace",
+    )
+    assert len({reveal(table.collect(tally, row_key=key)) for key in ("a", "b", "c", "d")}) > 1
+
+
+def test_an_empty_table_is_all_zeros(backend):
+    domains = {"ward": Levels("a", "b", missing="level"), "real": Interval(0, 3)}
+    table = Table(backend.load([]), domains, neighbours="replace")
+    for keys, cells in (((), 1), (("ward",), 3)):
+        tally = Tally(keys, (One(), Sum("real", 0.0, 1.0)))
+        assert reveal(table.collect(tally, row_key="")) == (0, 0) * cells
+    assert table.count() == 0
+
+
+def test_the_count_and_a_tally_that_reads_no_column(backend):
+    table = Table(backend.load(EVERY), {"ward": Levels("a", "b")}, neighbours="replace")
+    assert table.count() == len(EVERY)
+    assert reveal(table.collect(Tally((), (One(2),)), row_key="")) == (2 * len(EVERY),)
+
+
+def test_sums_larger_than_declared_are_still_exact(backend):
+    """More records than `largest` allows, and 64 bits do not hold their sum."""
+    domains = {"real": Interval(0, 3)}
+    table = Table(backend.load([row(real=3.0)] * 30), domains, neighbours="replace", largest=1)
+    grid = 2.0**-59
+    table.check(tally := Tally((), (Sum("real", 0.0, grid),)))
+    assert reveal(table.collect(tally, row_key="")) == (30 * 3 * 2**59,)
+
+
+def test_the_types_are_those_of_the_rows():
+    assert set(EVERY[0]) == set(TYPES)
