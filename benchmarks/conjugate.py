@@ -10,7 +10,7 @@ from vestry.mechanisms.posterior_sample import diffused
 from vestry.posterior import Posterior
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import ApproxDP, RenyiDP
-from vestry.release import Certificate, NoisyStatistics, Release
+from vestry.certificate import Certificate, NoisyStatistics, Release
 from vestry.statistics.population import Population
 
 

@@ -1,4 +1,4 @@
-"""Show a budget being created, charged, refused and verified, with the commands a user would type."""
+"""The main job, with the commands a user would type: a table, a study, four releases, a refusal and a report."""
 
 import shlex
 import shutil
@@ -7,22 +7,18 @@ import sys
 from pathlib import Path
 
 FOLDER = Path("demo-output")
+HERE = Path(__file__).parent
 STORY = [
     ("A hospital fixes what may ever be spent on its patients' records.", 0,
-     "ledger create patients.ledger --dataset patients --unit row --neighbours add-remove"
-     " --budget epsilon=1,delta=1e-6"),
-    ("Three analyses are paid for, each with pure epsilon 0.3.", 0,
-     "ledger charge patients.ledger epsilon=0.3 --purpose 'readmissions by ward'"),
-    ("", 0, "ledger charge patients.ledger epsilon=0.3 --purpose 'length of stay'"),
-    ("", 0, "ledger charge patients.ledger epsilon=0.3 --purpose 'infections by month'"),
-    ("A fourth does not fit, and is refused (exit code 3).", 3,
-     "ledger charge patients.ledger epsilon=0.3 --purpose 'one more'"),
-    ("What is left can still be spent.", 0,
-     "ledger charge patients.ledger epsilon=0.1 --purpose 'age structure'"),
-    ("Anyone can check that no line of the journal was changed.", 0, "ledger verify patients.ledger"),
-    ("The ledger at a glance.", 0, "ledger show patients.ledger"),
-    ("And what the budget means in another currency: the most Gaussian privacy that would keep it.", 0,
-     "convert epsilon=1,delta=1e-6 --to mu --meet"),
+     "ledger create patients.ledger --dataset patients --unit person=patient_id,rows=3 --neighbours add-remove"
+     " --budget epsilon=2,delta=1e-6"),
+    ("The study file says what each column may contain and what is asked. What would it cost?", 0, "check study.toml"),
+    ("What would each mechanism give? Nothing is spent and no record is read.", 0, "plan study.toml readmission stay"),
+    ("Four releases: by ward, a mean, a histogram, and three posterior draws.", 0,
+     "release study.toml readmission stay type infection --yes"),
+    ("A fifth does not fit the budget, and is refused (exit code 3).", 3, "release study.toml everything --yes"),
+    ("Anyone can check that no line of the ledger was changed.", 0, "ledger verify patients.ledger"),
+    ("Another prior for an old release costs nothing.", 0, "posterior readmission/release.json --prior 2,8"),
 ]  # fmt: skip
 
 
@@ -30,17 +26,22 @@ def main() -> None:
     """Run each command of the story and check its exit code."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
+    print("A fictional hospital.")
+    run([sys.executable, str((HERE / "hospital.py").absolute()), "patients.parquet"], 0)
+    shutil.copy(HERE / "study.toml", FOLDER / "study.toml")
     vestry = Path(sys.executable).parent.absolute() / "vestry"
     for sentence, expected, command in STORY:
-        if sentence:
-            print(f"\n{sentence}")
-        print(f"  $ vestry {command}", flush=True)
-        done = subprocess.run([vestry, *shlex.split(command)], cwd=FOLDER, capture_output=True, text=True, check=False)
-        print("".join(f"    {line}\n" for line in (done.stdout + done.stderr).splitlines()), end="")
-        if done.returncode != expected:
-            sys.exit(f"the demo expected exit code {expected} and got {done.returncode}")
-    print(f"\nThe ledger is {FOLDER / 'patients.ledger'}.")
-    print("The main job (a study from a table to a report) is not built yet; this demo will become it.")
+        print(f"\n{sentence}\n  $ vestry {command}", flush=True)
+        run([str(vestry), *shlex.split(command)], expected)
+    print(f"\nThe report is {(FOLDER / 'report.html').absolute()}")
+
+
+def run(command: list[str], expected: int) -> None:
+    """Run a command in the demo's folder and show what it prints."""
+    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+    print("".join(f"    {line}\n" for line in (done.stdout + done.stderr).splitlines()), end="")
+    if done.returncode != expected:
+        sys.exit(f"the demo expected exit code {expected} and got {done.returncode}")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,8 @@ def contributions(family: Family, population: Population, *, half: int = 1) -> l
     units of 1/half.
     """
     k, public = population.rows, population.count is not None
+    if population.groups > 1:
+        return _grouped(family, population, half=half)
     found = set()
     for size in [k] if public else range(k + 1):
         for chosen in itertools.combinations_with_replacement(records(family, half=half), size):
@@ -50,6 +52,22 @@ def contributions(family: Family, population: Population, *, half: int = 1) -> l
                 found.add(sums[:1])
             else:
                 found.add(sums)
+    return sorted(found)
+
+
+def _grouped(family: Family, population: Population, *, half: int) -> list[tuple[int, ...]]:
+    """Return the same by group: each of a unit's records may lie in any of them."""
+    alone = [(*r, half) if isinstance(family, NormalMean) else r for r in records(family, half=half)]
+    width = len(alone[0])
+    placed = []
+    for group, record in itertools.product(range(population.groups), alone):
+        before, after = (0,) * (group * width), (0,) * ((population.groups - 1 - group) * width)
+        placed.append((*before, *record, *after))
+    found = {
+        tuple(map(sum, zip((0,) * (population.groups * width), *chosen, strict=True)))
+        for size in range(population.rows + 1)
+        for chosen in itertools.combinations_with_replacement(placed, size)
+    }
     return sorted(found)
 
 

@@ -12,7 +12,7 @@ ROWS = [
     {"errors", "numerics"},
     {"privacy"},
     {"statistics", "noise"},
-    {"families", "samplers", "ledger", "release"},
+    {"families", "samplers", "ledger", "certificate"},
     {"data", "mechanisms"},
     {"posterior"},
     {"models", "estimators"},

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
+    from vestry.data import Table
     from vestry.errors import VestryError
-    from vestry.families import BetaBernoulli, DirichletCategorical, NormalMean
     from vestry.ledger import Ledger
+    from vestry.models import BetaBernoulli, DirichletCategorical, NormalMean
+    from vestry.models.run import release
     from vestry.posterior import Posterior, open_release
     from vestry.privacy.accountant import convert, price
     from vestry.privacy.batch import Batch
@@ -22,12 +24,16 @@ if TYPE_CHECKING:
     from vestry.privacy.law import event
     from vestry.privacy.neighbours import Neighbours, Unit
     from vestry.report.plot import plot
+    from vestry.statistics.domain import Interval, Levels
     from vestry.statistics.population import Population
+    from vestry.study import Study
 
 _HOMES = {
+    "vestry.data": ("Table",),
     "vestry.errors": ("VestryError",),
-    "vestry.families": ("BetaBernoulli", "DirichletCategorical", "NormalMean"),
     "vestry.ledger": ("Ledger",),
+    "vestry.models": ("BetaBernoulli", "DirichletCategorical", "NormalMean"),
+    "vestry.models.run": ("release",),
     "vestry.posterior": ("Posterior", "open_release"),
     "vestry.privacy.accountant": ("convert", "price"),
     "vestry.privacy.batch": ("Batch",),
@@ -36,7 +42,9 @@ _HOMES = {
     "vestry.privacy.law": ("event",),
     "vestry.privacy.neighbours": ("Neighbours", "Unit"),
     "vestry.report.plot": ("plot",),
+    "vestry.statistics.domain": ("Interval", "Levels"),
     "vestry.statistics.population": ("Population",),
+    "vestry.study": ("Study",),
 }
 
 __all__ = [
@@ -48,13 +56,17 @@ __all__ = [
     "Event",
     "GaussianDP",
     "Guarantee",
+    "Interval",
     "Ledger",
+    "Levels",
     "Neighbours",
     "NormalMean",
     "Population",
     "Posterior",
     "PureDP",
     "RenyiDP",
+    "Study",
+    "Table",
     "Unit",
     "VestryError",
     "compose",
@@ -63,6 +75,7 @@ __all__ = [
     "open_release",
     "plot",
     "price",
+    "release",
 ]
 
 

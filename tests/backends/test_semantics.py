@@ -93,12 +93,22 @@ def test_every_troublesome_level(backend, policy):
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_rows_are_chosen_among_those_that_count_and_before_they_are_summed(backend, rows):
     domains = {
-        "ward": Levels("a", "b", missing="drop"),
+        "ward": Levels("a", "b", missing="level"),
         "real": Interval(0, 3),
         "Spelled Number": Interval(0, 3, "drop"),
     }
     terms = (One(), Sum("real", 0.0, 0.5), Sum("Spelled Number", 0.0, 0.001))
     agree(backend, EVERY * 2, Question(Tally(("ward",), terms), domains, "id", rows, "k"))
+
+
+def test_declared_numbers_arrive_to_the_last_bit(backend):
+    """A literal that an engine reads as a decimal is off by an ulp: the grid here shows it."""
+    awkward = [0.30000000000000004, 1 / 3, 0.1 + 0.7, 2 / 3, 0.12345678901234566]
+    terms = tuple(Sum("real", origin, 2.0**-56) for origin in awkward)
+    domains = {"real": Interval(0.1, 0.9)}
+    table = Table(backend.load([row(real=value) for value in awkward]), domains, neighbours="replace", largest=10)
+    tally = Tally((), terms)
+    assert reveal(table.collect(tally, row_key="")) == sums([row(real=value) for value in awkward], tally, domains)
 
 
 def test_the_order_of_the_table_and_other_persons_play_no_part(backend):

@@ -17,6 +17,7 @@ from vestry.statistics.population import Population
 POPULATIONS = [
     *(Population("replace", rows, count) for rows, count in itertools.product([1, 2, 3], [9, None])),
     *(Population("add-remove", rows) for rows in (1, 2, 3)),
+    *(Population(relation, rows, groups=2) for relation in ("replace", "add-remove") for rows in (1, 2)),
 ]
 each_population = pytest.mark.parametrize("population", POPULATIONS, ids=str)
 COUNTS = [BetaBernoulli(), *(DirichletCategorical(d) for d in (2, 3, 4))]
@@ -35,7 +36,7 @@ def test_counts(family, population):
     l1, squared = true_sensitivities(family, population)
     assert made.l1 == l1
     assert made.l2 == pytest.approx(math.sqrt(squared), rel=1e-15)
-    assert len(made.names) == shifts(family, population).shape[1]
+    assert len(made.names) * population.groups == shifts(family, population).shape[1]
     assert made.count == population.count
     assert (made.grid, made.count_grid) == (1, 1)
 
@@ -55,7 +56,7 @@ def test_normal_sums(dimension, half, population):
     assert len(made.names) == dimension + (population.count is None)
     if population.count is None:
         assert made.count_grid == 1 / half
-        if population.replaces:
+        if population.replaces and population.groups == 1:
             public = layout(family, Population("replace", population.rows, 9), grid=3 / half)
             assert (made.l1, made.l2) == (public.l1, public.l2)
 
@@ -107,3 +108,21 @@ def test_a_public_layout_is_too_narrow_where_records_can_be_dropped():
     public = layout(BetaBernoulli(), Population("replace", 1, 9))
     assert public.l1 < l1
     assert public.l2**2 < squared
+
+
+@pytest.mark.parametrize("family", [NormalMean(1.0, -1.0, 5.0)], ids=str)
+def test_groups_priced_as_parallel_under_replace_fall_short(family):
+    """The broken twin: a record that moves between groups costs more than any change inside one."""
+    twin = layout(family, Population("replace"), grid=1.0)
+    l1, squared = true_sensitivities(family, Population("replace", groups=2), half=3)
+    assert l1 > twin.l1
+    assert squared == twin.l2**2  # in one coordinate no further by l2
+
+
+def test_changes_inside_a_group_forgotten_fall_short():
+    """The broken twin prices a move between groups alone."""
+    family, population = NormalMean(1.0, -1.0, 5.0, 2), Population("replace", groups=2)
+    added = layout(family, Population("add-remove"), grid=1.0)
+    _, squared = true_sensitivities(family, population, half=3)
+    assert squared > 2 * added.l2**2
+    assert squared == pytest.approx(layout(family, population, grid=1.0).l2 ** 2)

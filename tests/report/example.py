@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import vestry.families  # noqa: F401  (registers the laws of draws)
+from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
 from vestry.posterior import Posterior
 from vestry.privacy.law import event
-from vestry.release import Certificate, Draws, NoisyStatistics, Release
 from vestry.report.story import Result, Story
 
 VERSIONS = {"python": "3.11.2", "vestry": "0.1.0", "opendp": "0.16.0"}

@@ -13,6 +13,7 @@ import pytest
 from closed_engines import closed_engines
 from seeded_noise import SeededNoise
 
+from vestry.certificate import Draws, NoisyStatistics, Release, open_release
 from vestry.errors import EntryState, InvalidParameter, Mismatch, PrivateValue
 from vestry.families import BetaBernoulli, DirichletCategorical
 from vestry.ledger import Ledger
@@ -21,7 +22,6 @@ from vestry.mechanisms.publish import certificate, publish
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
-from vestry.release import Draws, NoisyStatistics, Release, open_release
 from vestry.statistics.population import Population
 from vestry.statistics.private import Private
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
 from vestry.errors import InvalidParameter, MissingExtra, VestryError
 from vestry.posterior import Posterior, beta, dirichlet, normal
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, NormalMixture
 from vestry.posterior.noise_law import Gaussian, Laplace
-from vestry.release import Certificate, Draws, NoisyStatistics, Release
 
 CERTIFICATE = Certificate(
     guarantee={"kind": "pure", "epsilon": 0.5, "neighbours": "replace"},

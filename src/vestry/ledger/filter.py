@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -244,8 +245,8 @@ def _floor_digits(amount: float) -> float:
     """Round down to six significant digits."""
     if amount <= 0:
         return 0.0
-    step = 10.0 ** (math.floor(math.log10(amount)) - 5)
-    return float(f"{math.floor(amount / step) * step:.6g}")
+    exact = Decimal(repr(amount))
+    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 5), ROUND_FLOOR))
 
 
 _SPREAD = (1.25, 1.5, 2.0, 3.0, 5.0)

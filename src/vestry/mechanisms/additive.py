@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vestry.certificate import NoisyStatistics
 from vestry.errors import InvalidParameter, Mismatch
 from vestry.families import BetaBernoulli, DirichletCategorical, Family, NormalMean
 from vestry.ledger import Opened
@@ -19,7 +20,6 @@ from vestry.privacy.calibrate import least
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.law import event
-from vestry.release import NoisyStatistics
 from vestry.statistics.population import Population
 from vestry.statistics.private import Private, reveal
 
@@ -62,7 +62,8 @@ def layout(family: Family, population: Population, *, grid: float | None = None)
       under add-remove. The redundant pair of [FouldsGWC16, sec. 3.2] costs twice as much where the count is public.
     - Categorical: all counts; 2k and sqrt(2) k under replace, k under add-remove. Two categories: as Bernoulli.
     - Groups: parallel under add-remove, where a unit changes no more than its own records. Under replace a record may
-      move: it leaves one group and enters another, twice what an addition costs (sqrt(2) times in l2).
+      also move: it leaves one group and enters another, twice what an addition costs (sqrt(2) times in l2). For means
+      of several coordinates a change inside a group is the larger one in l2.
     - Normal mean in d coordinates: sums of clipped values on a grid, counted from the middle of the interval, W units
       wide; replace with public count: k d W and k sqrt(d) W. Otherwise the count joins, in units chosen so that under
       replace it costs nothing more: a unit with k records at one end that changes into k at the other already moves
@@ -109,10 +110,11 @@ def _normal_layout(family: NormalMean, population: Population, grid: float | Non
         return Layout(names, k * d * width, k * math.sqrt(d) * width, grid=step, count=population.count)
     # The count in units of 1/half: contributions (sums, count) are (u, half j) with |u_i| <= half j, j <= k.
     l1, l2 = k * (d * half + half), k * half * math.sqrt(d + 1)
-    if population.replaces and population.groups > 1:
-        l1, l2 = 2 * l1, math.sqrt(2) * l2
-    elif population.replaces:
-        l1, l2 = k * max(d * width, d * half + half), k * half * max(2 * math.sqrt(d), math.sqrt(d + 1))
+    if population.replaces:
+        # From one end to the other in one group; or away, and into another group.
+        moves = population.groups > 1
+        l1 = max(k * d * width, 2 * l1 if moves else l1)
+        l2 = max(k * half * 2 * math.sqrt(d), math.sqrt(2) * l2 if moves else l2)
     return Layout((*names, "count"), l1, l2, grid=step, count_grid=1 / half)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincc, betainccinv
 
+from vestry.certificate import Draws
 from vestry.errors import InvalidParameter, Unreachable
 from vestry.families import Beta, BetaBernoulli, Dirichlet, DirichletCategorical, Family
 from vestry.ledger import Opened
@@ -27,7 +28,6 @@ from vestry.privacy.calibrate import greatest
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.law import event
-from vestry.release import Draws
 from vestry.statistics.population import Population
 from vestry.statistics.private import Private, reveal
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vestry.certificate import Draws
 from vestry.errors import InvalidParameter, Mismatch, Unreachable
 from vestry.families import Family
 from vestry.ledger import Opened
@@ -25,7 +26,6 @@ from vestry.privacy.calibrate import greatest
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee, PureDP, RenyiDP, decimal
 from vestry.privacy.law import promised
-from vestry.release import Draws
 from vestry.statistics.population import Population
 from vestry.statistics.private import Private, reveal
 

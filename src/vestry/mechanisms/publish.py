@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Protocol
 
+from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
 from vestry.errors import Mismatch
 from vestry.families import Family
 from vestry.ledger import Charge, Opened
 from vestry.noise import Noise, SystemNoise
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
-from vestry.release import Certificate, Draws, NoisyStatistics, Release
 from vestry.statistics.population import Population
 from vestry.statistics.private import Private
 

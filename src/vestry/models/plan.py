@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from vestry.certificate import Certificate, NoisyStatistics, Release
 from vestry.errors import InvalidParameter, Unreachable, VestryError
 from vestry.families import Beta, Dirichlet, NormalMean
 from vestry.mechanisms.additive import LAPLACE, Additive
@@ -24,7 +25,6 @@ from vestry.models.model import groups_of
 from vestry.models.request import Frame, Prepared, Request
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
-from vestry.release import Certificate, NoisyStatistics, Release
 
 # The number of records where none is declared.
 ASSUMED = 1000
@@ -90,7 +90,7 @@ def advised(request: Request, frame: Frame, n: int | None) -> Request:
     Where n is private the assumed number stands for it, so that the advice does not depend on the records.
     """
     if len(request.candidates()) == 1:
-        return request
+        return request.by(request.candidates()[0])
     looks = [_expectation(request.by(name), frame, n or ASSUMED, datasets=0 if request.draws is None else _DATASETS)
              for name in request.candidates()]  # fmt: skip
     return request.by(best(looks).mechanism)

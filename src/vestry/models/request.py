@@ -15,7 +15,7 @@ from vestry.mechanisms.calibrated import ADDITIVE, PARAMETERS, calibrated
 from vestry.mechanisms.exponential import TruncatedSample
 from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.models.model import Model, groups_of
-from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.statistics.domain import Domain, drops
 from vestry.statistics.population import Population
@@ -86,6 +86,9 @@ class Request:
             raise InvalidParameter("draws", None, f"given for {self.mechanism}", "draws = 1")
         if self.draws is not None and self.mechanism in ADDITIVE:
             raise InvalidParameter("draws", self.draws, f"left out for {self.mechanism}", "draws from it are free")
+        if self.draws is not None and not self.candidates():
+            instead = "truncation = 0.01, or a spend with a delta"
+            raise InvalidParameter("truncation", None, "given for draws that keep a pure epsilon", instead)
         if self.truncation is not None and self.mechanism not in (AUTO, "ops"):
             raise InvalidParameter("truncation", self.truncation, "left out but for ops", 'mechanism = "ops"')
 
@@ -93,9 +96,10 @@ class Request:
         """Return the mechanisms that `auto` compares, or the one that is named."""
         if self.mechanism != AUTO:
             return (self.mechanism,)
+        pure = isinstance(self.guarantee, PureDP)  # kept by Laplace noise and by a truncated posterior alone
         if self.draws is None:
-            return ADDITIVE
-        sampled = ("direct", "diffused", "concentrated")
+            return ("laplace",) if pure else ADDITIVE
+        sampled = () if pure else ("direct", "diffused", "concentrated")
         return sampled if self.truncation is None else (*sampled, "ops")
 
     def by(self, mechanism: str) -> Request:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from vestry.certificate import Release
 from vestry.data import Table
 from vestry.errors import InvalidParameter, Mismatch
 from vestry.ledger import Charge, Ledger
@@ -14,7 +15,6 @@ from vestry.models.request import AUTO, Frame, Prepared, Request
 from vestry.noise import Noise
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
-from vestry.release import Release
 
 
 def release(

@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
 from vestry.errors import InvalidParameter, MissingExtra, VestryError
 from vestry.posterior.mixture import Law, checked_level
 from vestry.posterior.noise_law import Array
 from vestry.posterior.reading import Reading, reading
-from vestry.release import Certificate, Draws, NoisyStatistics, Release
 
 NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from vestry.certificate import Certificate, Release
+from vestry.certificate import open_release as read_release
 from vestry.posterior.posterior import NOISE_AWARE, Posterior
-from vestry.release import Certificate, Release
-from vestry.release import open_release as read_release
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ import vestry.posterior.beta as beta
 import vestry.posterior.dirichlet as dirichlet
 import vestry.posterior.normal as normal
 import vestry.posterior.plug_in as plug_in
+from vestry.certificate import NoisyStatistics
 from vestry.errors import InvalidParameter
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law
 from vestry.posterior.noise_law import Array, noise_law
-from vestry.release import NoisyStatistics
 
 
 class Reading(Protocol):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vestry.certificate import NoisyStatistics
 from vestry.posterior.mixture import Law, Marginal
 from vestry.posterior.posterior import DRAWS, Posterior
-from vestry.release import NoisyStatistics
 from vestry.report.story import Result
 
 # The tails of the half and of the wide interval, and how far pictures reach.

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from vestry.certificate import NoisyStatistics, Release
 from vestry.posterior.posterior import Posterior
-from vestry.release import NoisyStatistics, Release
 from vestry.report.estimate import Estimate
 
 

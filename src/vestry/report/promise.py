@@ -10,13 +10,13 @@ import re
 from dataclasses import dataclass
 
 import vestry.families  # noqa: F401  (families register the laws of their draws)
+from vestry.certificate import Certificate
 from vestry.errors import VestryError
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, decimal
 from vestry.privacy.law import LAWS, promised
 from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.release import Certificate
 from vestry.report.number import percent_up, upward
 
 # Where a guarantee has no delta of its own, its epsilon is told at this one.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from vestry.certificate import NoisyStatistics
 from vestry.posterior.posterior import DRAWS, PLUG_IN
-from vestry.release import NoisyStatistics
 from vestry.report import picture
 from vestry.report.album import Album
 from vestry.report.claim import claim

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vestry.certificate import Release
 from vestry.posterior import Posterior
-from vestry.release import Release
 
 
 @dataclass(frozen=True)

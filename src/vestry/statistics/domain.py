@@ -13,6 +13,7 @@ value becomes is declared too:
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class Levels:
                 "levels",
                 values,
                 "two or more, all text, all whole numbers or all true and false",
-                'Levels("no", "yes")',
+                'for example "no", "yes"',
             )
         if len(set(values)) < len(values):
             raise InvalidParameter("levels", values, "different from each other", "each level once")
@@ -57,8 +58,10 @@ class Levels:
             raise InvalidParameter("levels", values, f'without "{MISSING_LEVEL}" if missing is a level', "another name")
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "missing", _policy(missing, levels=True))
-        if isinstance(missing, Mapping) and self.stand_in not in values:
-            raise InvalidParameter("missing", dict(missing), "one of the levels", f'missing={{"value": "{values[0]}"}}')
+        # 1 and 1.0 are equal to true, and are no truth value.
+        if isinstance(missing, Mapping) and not (type(self.stand_in) in kinds and self.stand_in in values):
+            first = json.dumps(values[0], ensure_ascii=False)
+            raise InvalidParameter("missing", self.stand_in, "one of the levels", f"{{ value = {first} }}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,19 +100,21 @@ class Interval:
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            object.__setattr__(self, name, _number(name, getattr(self, name)))
+            object.__setattr__(self, name, _number(name, getattr(self, name), f"for example {name} = 0"))
         if not self.low < self.high:
-            raise InvalidParameter("interval", [self.low, self.high], "a low end below the high end", "[0, 60]")
+            raise InvalidParameter(
+                "interval", [self.low, self.high], "a low end below the high end", "for example [0, 60]"
+            )
         object.__setattr__(self, "missing", _policy(self.missing, levels=False))
         if not self.low <= self.stand_in <= self.high:
-            raise InvalidParameter(
-                "missing", self.stand_in, "inside the interval", f'missing={{"value": {self.low:g}}}'
-            )
+            raise InvalidParameter("missing", self.stand_in, "inside the interval", f"{{ value = {self.low:g} }}")
 
     @property
     def stand_in(self) -> float:
         """What a missing value becomes, where it is not dropped."""
-        return _number("missing", self.missing["value"]) if isinstance(self.missing, Mapping) else float(self.low)
+        if isinstance(self.missing, Mapping):
+            return _number("missing", self.missing["value"], f"{{ value = {self.low:g} }}")
+        return float(self.low)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a study file writes them."""
@@ -137,10 +142,13 @@ def domain_from(record: Mapping[str, Any]) -> Domain:
             raise InvalidParameter("levels", record["levels"], "a list", 'levels = ["no", "yes"]')
         return Levels(*record["levels"], missing=missing)
     if "count" in record:
-        return Interval(0, record["count"], missing)
+        most = record["count"]
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise InvalidParameter("count", most, "a whole number of at least 1", "the largest count, count = 20")
+        return Interval(0, most, missing)
     ends = record["interval"]
-    if not isinstance(ends, list) or len(ends) != 2:
-        raise InvalidParameter("interval", ends, "a low and a high end", "interval = [0, 60]")
+    if not isinstance(ends, list) or len(ends) != 2 or not all(map(_finite, ends)):
+        raise InvalidParameter("interval", ends, "a low and a high end, both finite numbers", "interval = [0, 60]")
     return Interval(ends[0], ends[1], missing)
 
 
@@ -159,10 +167,17 @@ def _policy(missing: object, *, levels: bool) -> Missing:
     raise InvalidParameter("missing", missing, allowed, 'missing = "drop"')
 
 
-def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise InvalidParameter(name, value, "a finite number", f"for example {name} = 0")
+def _number(name: str, value: Any, instead: str) -> float:
+    if not _finite(value):
+        raise InvalidParameter(name, value, "a finite number", instead)
     return float(value)
+
+
+def _finite(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
 
 
 def _plain(missing: Missing) -> Any:

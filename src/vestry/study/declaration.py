@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 import difflib
+import json
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -15,19 +17,29 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from vestry.data.bound import LIMIT, check_bound
+from vestry.data.source import kind_of
 from vestry.errors import InvalidParameter, StudyFault
-from vestry.models import MODELS, Model
+from vestry.models import MODELS, Model, NormalMean
+from vestry.models.model import levels_of
 from vestry.models.request import AUTO, Frame, Request
-from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.statistics.domain import Domain, domain_from
+from vestry.statistics.domain import Domain, Levels, domain_from
+from vestry.statistics.tally import Tally
 from vestry.study.place import Places
 
-_REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
-_OPTIONAL = ("n", "largest")
-_RELEASE = ("model", "spend", "mechanism", "draws", "truncation", "purpose")
+REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
+OPTIONAL = ("n", "largest")
+SECTIONS = ("study", "columns", "release")
+COLUMN = ("levels", "interval", "count", "missing")
+PERSON = ("person", "rows")
+GUARANTEE = ("epsilon", "delta", "order", "rho", "mu")
+RELEASE = ("model", "spend", "mechanism", "draws", "truncation", "purpose")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 LARGEST = 10**12
+_DRAWS = 10**6
+_LONGEST = 1000
 
 
 @dataclass(frozen=True)
@@ -93,50 +105,58 @@ def read(path: str | Path) -> Declaration:
     """Read a study file, or raise a fault that names file, line, key and what to write instead."""
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InvalidParameter("a study file", str(path), f"readable ({error.strerror})", "another path") from None
     except UnicodeDecodeError:
-        raise InvalidParameter("a study file", str(path), "text in UTF-8", "another path") from None
-    places = Places.of(file.name, text)
+        raise InvalidParameter("a study file", str(path), "text in UTF-8", "the file again, saved as UTF-8") from None
+    except ValueError:
+        raise InvalidParameter("a study file", str(path), "a path", "another path") from None
     try:
         record = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _syntax(file.name, str(error)) from None
-    return _declared(file, text, record, places)
+    except (ValueError, RecursionError) as error:
+        raise _syntax(file.name, text, str(error)) from None
+    return _declared(file, text, record, Places.of(file.name, text))
 
 
-def _syntax(path: str, message: str) -> StudyFault:
+def _syntax(path: str, text: str, message: str) -> StudyFault:
     """Point at the line that tomllib names."""
     found = re.search(r"\s*\(at (?:line (?P<line>\d+), column \d+|end of document)\)", message)
-    line = int(found["line"]) if found and found["line"] else 1
-    words = message[: found.start()] if found else message
-    said = f'{words[:1].lower()}{words[1:]}; write it as TOML, for example name = "readmissions".'
-    return StudyFault(path, line, "the file", said)
+    if found is None:  # nested too deeply, or a number of thousands of digits
+        return StudyFault(path, 1, "the file", "it is nested too deeply, or a number is too long; write it plainly.")
+    line = int(found["line"] or text.rstrip().count("\n") + 1)
+    words = message[: found.start()]
+    said = _SYNTAX.get(words, f'{words[:1].lower()}{words[1:]}; write it as TOML, for example name = "readmissions"')
+    return StudyFault(path, line, "the file", said + ".")
 
 
 def _declared(file: Path, text: str, record: Mapping[str, Any], places: Places) -> Declaration:
-    _known(record, ("study", "columns", "release"), places, "")
-    study = _section(record, "study", places)
-    _known(study, (*_REQUIRED, *_OPTIONAL), places, "study")
-    for key in _REQUIRED:
-        if key not in study:
-            raise places.fault("study", f"{key} is missing; write {_EXAMPLES[key]}.")
+    _known(record, SECTIONS, places, "")
+    for section in SECTIONS:
+        if section not in record:
+            raise places.fault(section, f"this section is missing; write {_EXAMPLES[section]}.")
+        with places.at(section):
+            _table(section, record[section], _EXAMPLES[section])
+    study = record["study"]
+    _known(study, (*REQUIRED, *OPTIONAL), places, "study")
+    _needed(study, REQUIRED, places, "study")
     for key in ("name", "data", "ledger"):
         with places.at(f"study.{key}"):
             _text(key, study[key])
+    for key in ("data", "ledger"):
+        with places.at(f"study.{key}"):
+            _secretless(key, study[key])
+    with places.at("study.data"):
+        _readable(study["data"])
     with places.at("study.neighbours"):
         neighbours = Neighbours.parse(study["neighbours"])
-    with places.at("study.unit"):
-        unit = _unit(study["unit"])
-    with places.at("study.budget"):
-        budget = _guarantee("budget", study["budget"], neighbours)
-    whole = {key: _whole(study, key, places) for key in _OPTIONAL}
-    frame = Frame(_columns(record, places), unit, neighbours)
-    releases = _section(record, "release", places)
-    if not releases:
-        raise places.fault("release", "there is no release; write [release.NAME] with a model and what it may spend.")
-    asked = tuple(_asked(name, each, frame, places) for name, each in releases.items())
+    largest = _whole(study, "largest", places, "study", 10**9, most=LIMIT - 1) or LARGEST
+    n = _whole(study, "n", places, "study", 1000, most=largest)
+    unit = _unit(study["unit"], places)
+    budget = _guarantee("budget", study["budget"], neighbours, places, "study")
+    frame = Frame(_columns(record["columns"], places), unit, neighbours)
+    if not record["release"]:
+        raise places.fault("release", f"there is no release; write {_EXAMPLES['release']}.")
     return Declaration(
         path=file,
         text=text,
@@ -145,20 +165,24 @@ def _declared(file: Path, text: str, record: Mapping[str, Any], places: Places) 
         ledger=study["ledger"],
         frame=frame,
         budget=budget,
-        n=whole["n"],
-        largest=whole["largest"] or LARGEST,
-        releases=asked,
+        n=n,
+        largest=largest,
+        releases=tuple(_asked(name, each, frame, places) for name, each in record["release"].items()),
         places=places,
     )
 
 
 def _columns(record: Mapping[str, Any], places: Places) -> dict[str, Domain]:
     columns: dict[str, Domain] = {}
-    for name, each in _section(record, "columns", places).items():
-        with places.at(f"columns.{name}"):
-            if not isinstance(each, Mapping):
-                raise InvalidParameter("a column", each, "a table", f'{name} = {{ levels = ["no", "yes"] }}')
+    for name, each in record.items():
+        key = f"columns.{name}"
+        with places.at(key):
+            _text("a column's name", name)
+            _table("a column", each, f'{name} = {{ levels = ["no", "yes"] }}')
+        _known(each, COLUMN, places, key)
+        with places.at(key):
             columns[name] = domain_from(each)
+            check_bound(Tally((name,), ()), columns, 1)
     if not columns:
         raise places.fault("columns", 'no column is declared; write for example ward = { levels = ["A", "B"] }.')
     return columns
@@ -166,62 +190,96 @@ def _columns(record: Mapping[str, Any], places: Places) -> dict[str, Domain]:
 
 def _asked(name: str, record: object, frame: Frame, places: Places) -> Asked:
     key = f"release.{name}"
-    if not isinstance(record, Mapping):
-        raise places.fault(key, f"a release must be a table, not {record!r}; write [release.NAME].")
     with places.at(key):
         if not _NAME.fullmatch(name):
-            raise InvalidParameter("a release's name", name, "letters, digits, - and _", "[release.readmission]")
-    if "model" not in record:
-        raise places.fault(key, f'model is missing; write model = "beta-bernoulli" or another of {", ".join(MODELS)}.')
-    kind = record["model"]
+            raise InvalidParameter(
+                "a release's name", name, "at most 64 letters, digits, - and _", "for example [release.readmission]"
+            )
+        found = _table("a release", record, f'[release.{name}] and model = "beta-bernoulli" below it')
+    _needed(found, ("model",), places, key)
+    kind = found["model"]
     if not isinstance(kind, str) or kind not in MODELS:
-        near = difflib.get_close_matches(str(kind), MODELS, 1) or ["beta-bernoulli"]
-        raise places.fault(f"{key}.model", f'model must be one of {", ".join(MODELS)}, not {kind}; write "{near[0]}".')
+        near = difflib.get_close_matches(str(kind), MODELS, 1) or list(MODELS)
+        with places.at(f"{key}.model"):
+            raise InvalidParameter("model", kind, "one of " + ", ".join(MODELS), f'model = "{near[0]}"')
     own = fields(MODELS[kind])
-    _known(record, (*_RELEASE, *(field.name for field in own)), places, key)
-    for needed in ["spend", *(field.name for field in own if field.default is MISSING)]:
-        if needed not in record:
-            raise places.fault(key, f"{needed} is missing; write {_EXAMPLES.get(needed, needed + ' = ...')}.")
-    model = _model(kind, record, frame, places, key)
-    with places.at(f"{key}.spend"):
-        spend = _guarantee("spend", record["spend"], frame.neighbours)
-    draws, truncation = _whole(record, "draws", places, key), record.get("truncation")
+    _known(found, (*RELEASE, *(field.name for field in own)), places, key)
+    _needed(found, ("spend", *(field.name for field in own if field.default is MISSING)), places, key)
+    spend = _guarantee("spend", found["spend"], frame.neighbours, places, key)
+    model = _model(kind, found, frame, places, key)
+    draws = _whole(found, "draws", places, key, 1, most=_DRAWS)
+    with places.at(f"{key}.truncation"):
+        truncation = None if "truncation" not in found else _number("truncation", found["truncation"], "0.05")
+        if truncation is not None and draws is None:
+            raise InvalidParameter("truncation", truncation, "left out where there are no draws", "draws = 1 beside it")
     with places.at(f"{key}.mechanism"):
-        request = Request(model, spend, record.get("mechanism", AUTO), draws, truncation)
+        request = Request(model, spend, found.get("mechanism", AUTO), draws, truncation)
+        if request.mechanism == "ops" and truncation is None:
+            raise InvalidParameter("truncation", None, "given for ops", "truncation = 0.05")
     with places.at(f"{key}.purpose"):
-        purpose = _text("purpose", record.get("purpose", model.question()))
+        purpose = _text("purpose", found.get("purpose", model.question()))
     return Asked(name, request, purpose)
 
 
 def _model(kind: str, record: Mapping[str, Any], frame: Frame, places: Places, key: str) -> Model:
-    values = {
-        field.name: tuple(record[field.name]) if isinstance(record[field.name], list) else record[field.name]
-        for field in fields(MODELS[kind])
-        if field.name in record
+    names = [field.name for field in fields(MODELS[kind]) if field.name in record]
+    values: dict[str, Any] = {
+        name: tuple(record[name]) if isinstance(record[name], list) else record[name] for name in names
     }
-    for column in values["column"] if isinstance(values["column"], tuple) else (values["column"],):
-        _declared_column(column, frame, places, f"{key}.column")
-    if values.get("by") is not None:
+    _columns_of(kind, values["column"], frame, places, f"{key}.column")
+    if "by" in values:
         _declared_column(values["by"], frame, places, f"{key}.by")
+        with places.at(f"{key}.by"):
+            levels_of(frame.domains, values["by"])
     if "prior" in values:
         with places.at(f"{key}.prior"):
-            _numbers("prior", values["prior"])
+            values["prior"] = _numbers("prior", values["prior"])
+    if "variance" in values:
+        with places.at(f"{key}.variance"):
+            values["variance"] = _number("variance", values["variance"], "100")
+    if "success" in values:
+        with places.at(f"{key}.column"):
+            _success(values["success"], levels_of(frame.domains, values["column"]))
     make: Any = MODELS[kind]
     model: Model = make(**values)
-    # The first key that the model's own check concerns: what it refuses names the value.
-    with places.at(f"{key}.success" if "success" in values else f"{key}.column"):
+    with places.at(f"{key}.column"):
         family = model.family(frame.domains)
     with places.at(f"{key}.prior"):
         family.prior(model.numbers(frame.domains))
     return model
 
 
+def _columns_of(kind: str, given: object, frame: Frame, places: Places, key: str) -> None:
+    """Let one declared column through, or several different ones where the model takes them."""
+    several = given if isinstance(given, tuple) else (given,)
+    with places.at(key):
+        if isinstance(given, tuple) and kind != NormalMean.name:
+            raise InvalidParameter("column", list(given), f"one column for {kind}", _EXAMPLES["column"])
+        if not several or any(column in several[:place] for place, column in enumerate(several)):
+            raise InvalidParameter("column", list(several), "one column, or several, each once", _EXAMPLES["column"])
+    for column in several:
+        _declared_column(column, frame, places, key)
+
+
 def _declared_column(column: object, frame: Frame, places: Places, key: str) -> None:
     if isinstance(column, str) and column in frame.domains:
         return
-    near = difflib.get_close_matches(str(column), frame.domains, 1)
-    instead = f'"{near[0]}"' if near else f'{column} = {{ levels = ["no", "yes"] }} under [columns]'
-    raise places.fault(key, f"the column {column} is not declared; write {instead}.")
+    with places.at(key):
+        if not isinstance(column, str):
+            raise InvalidParameter(
+                "a column", column, "the name of one that is declared", f'"{next(iter(frame.domains))}"'
+            )
+        near = difflib.get_close_matches(column, frame.domains, 1)
+        named = ", ".join(frame.domains)
+        instead = f'"{near[0]}"' if near else f'{column} = {{ levels = ["no", "yes"] }} under [columns]'
+        raise InvalidParameter("a column", column, f"one that is declared ({named})", instead)
+
+
+def _success(given: object, levels: Levels) -> None:
+    """Refuse what is no level; 1 is no truth value, though Python holds it equal to one."""
+    if type(given) is not type(levels.values[0]) or given not in levels.values:
+        named, last = ", ".join(map(_toml, levels.values)), _toml(levels.values[-1])
+        raise InvalidParameter("success", given, f"one of the levels ({named})", f"success = {last}")
 
 
 def _known(record: Mapping[str, Any], allowed: Iterable[str], places: Places, key: str) -> None:
@@ -233,55 +291,124 @@ def _known(record: Mapping[str, Any], allowed: Iterable[str], places: Places, ke
             raise places.fault(f"{key}.{name}" if key else name, f"this key is not known; write {instead}.")
 
 
-def _section(record: Mapping[str, Any], name: str, places: Places) -> Mapping[str, Any]:
-    found = record.get(name, {})
-    if not isinstance(found, Mapping):
-        raise places.fault(name, f"{name} must be a table, not {found!r}; write [{name}].")
-    if name == "study" and not found:
-        raise places.fault("", "the section [study] is missing; write [study] with name, data, unit, neighbours,"
-                               " budget and ledger.")  # fmt: skip
+def _needed(record: Mapping[str, Any], names: Iterable[str], places: Places, key: str) -> None:
+    for name in names:
+        if name not in record:
+            raise places.fault(f"{key}.{name}", f"this key is missing; write {_EXAMPLES[name]}.")
+
+
+def _table(name: str, given: object, instead: str) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidParameter(name, given, "a table", instead)
+    return given
+
+
+def _unit(given: object, places: Places) -> Unit:
+    if isinstance(given, Mapping):
+        _known(given, PERSON, places, "study.unit")
+    with places.at("study.unit"):
+        if given == "row":
+            return Unit()
+        if not isinstance(given, Mapping) or set(given) != set(PERSON):
+            raise InvalidParameter("unit", given, '"row", or a person and rows', _EXAMPLES["unit"])
+        person, rows = given["person"], given["rows"]
+        try:
+            unit = Unit(person, rows)
+            if Unit.parse(str(unit)) == unit:
+                return unit
+        except InvalidParameter as error:
+            refused = error
+        else:
+            refused = InvalidParameter("rows", rows, "at most 999999999", "")
+        instead = 'unit = { person = "patient_id", rows = 3 }'
+        raise InvalidParameter(refused.name, refused.given, refused.allowed, instead)
+    raise AssertionError  # pragma: no cover - `at` raises
+
+
+def _guarantee(name: str, given: object, neighbours: Neighbours, places: Places, section: str) -> Guarantee:
+    key = f"{section}.{name}"
+    with places.at(key):
+        numbers = _table(name, given, _EXAMPLES[name])
+    _known(numbers, GUARANTEE, places, key)
+    with places.at(key):
+        if set(numbers) not in [set(kind.names()) for kind in (PureDP, ApproxDP, RenyiDP, ZCDP, GaussianDP)]:
+            raise InvalidParameter(name, dict(numbers), "a known combination of keys", f"{name} = {_WAYS}")
+        return Guarantee.parse(numbers, neighbours=neighbours)
+    raise AssertionError  # pragma: no cover - `at` raises
+
+
+def _secretless(key: str, address: str) -> None:
+    """Refuse a password that is written out. What may be one is never shown."""
+    rest = address.partition("://")[2]
+    # Whatever stands before the last @ and after a colon: a password may hold any mark.
+    asked = re.findall(r"(?:^|[?&])(?:ssl)?password=([^&]*)", rest.partition("?")[2])
+    secrets = [*asked, *([rest.rpartition("@")[0].partition(":")[2]] if "@" in rest else [])]
+    if any(secret and not re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", secret) for secret in secrets):
+        table = "/TABLE" if key == "data" else ""
+        instead = f'{key} = "postgresql://USER:${{VARIABLE}}@HOST/DATABASE{table}" and set VARIABLE in the environment'
+        raise InvalidParameter(key, "one with a password in it", "free of secrets", instead)
+
+
+def _readable(address: str) -> None:
+    try:
+        kind_of(address)
+    except InvalidParameter as error:
+        raise InvalidParameter("data", error.given, error.allowed, _EXAMPLES["data"]) from None
+
+
+def _whole(record: Mapping[str, Any], key: str, places: Places, section: str, example: int, *, most: int) -> int | None:
+    value = record.get(key)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most):
+        return value
+    with places.at(f"{section}.{key}"):
+        raise InvalidParameter(key, value, f"a whole number from 1 to {most}", f"{key} = {min(example, most)}")
+
+
+def _numbers(name: str, values: object) -> tuple[float, ...]:
+    instead = f"{name} = [1, 1]"
+    if not isinstance(values, tuple):
+        raise InvalidParameter(name, values, "a list of numbers", instead)
+    return tuple(_number(f"each number of {name}", value, instead) for value in values)
+
+
+def _number(name: str, value: object, instead: str) -> float:
+    try:
+        found = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise InvalidParameter(name, value, "a finite number", instead if "=" in instead else f"{name} = {instead}")
     return found
 
 
-def _unit(given: object) -> Unit:
-    if isinstance(given, Mapping):
-        if set(given) != {"person", "rows"}:
-            allowed = '"row", or a person with rows'
-            raise InvalidParameter("unit", ", ".join(given) or "nothing", allowed, _EXAMPLES["unit"])
-        return Unit(person=given["person"], rows=given["rows"])
-    if given != "row":
-        raise InvalidParameter("unit", given, '"row", or a person with rows', _EXAMPLES["unit"])
-    return Unit()
-
-
-def _guarantee(name: str, given: object, neighbours: Neighbours) -> Guarantee:
-    if not isinstance(given, Mapping):
-        raise InvalidParameter(name, given, "a table of numbers", f"{name} = {{ epsilon = 0.3 }}")
-    return Guarantee.parse(given, neighbours=neighbours)
-
-
-def _whole(record: Mapping[str, Any], key: str, places: Places, section: str = "study") -> int | None:
-    value = record.get(key)
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        return value
-    reason = f"{key} must be a whole number of at least 1, not {value!r}; write {key} = 1000."
-    raise places.fault(f"{section}.{key}", reason)
-
-
-def _numbers(name: str, values: object) -> None:
-    if not isinstance(values, tuple) or not all(
-        isinstance(x, (int, float)) and not isinstance(x, bool) for x in values
-    ):
-        raise InvalidParameter(name, values, "a list of numbers", f"{name} = [1, 1]")
-
-
 def _text(name: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise InvalidParameter(name, value, "text", _EXAMPLES[name])
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > _LONGEST:
+        allowed = f"one line of text of at most {_LONGEST} characters, not empty"
+        raise InvalidParameter(name, value, allowed, _EXAMPLES.get(name, "another name"))
     return value
 
 
+def _toml(level: str | int | bool) -> str:
+    return json.dumps(level, ensure_ascii=False)
+
+
+# What tomllib says, in words that tell what to do.
+_SYNTAX = {
+    "Cannot overwrite a value": "this key is written twice; write it once",
+    r"Illegal character '\n'": "a text is not closed on its line; write the closing quotation mark",
+    "Unterminated string": "a text is not closed; write the closing quotation mark",
+    "Unclosed array": "an array is not closed; write ]",
+    "Unclosed inline table": "an inline table is not closed on its line; write }",
+}
+_WAYS = (
+    "{ epsilon = 0.3 }, or { epsilon = 0.3, delta = 1e-6 }, or { order = 10, epsilon = 0.1 }, or { rho = 0.1 }, or"
+    " { mu = 0.5 }"
+)
 _EXAMPLES = {
+    "study": "[study] with name, data, unit, neighbours, budget and ledger",
+    "columns": '[columns] and for example ward = { levels = ["A", "B"] } below it',
+    "release": "[release.NAME] with a model and what it may spend",
+    "model": 'model = "beta-bernoulli", or another of ' + ", ".join(MODELS),
     "name": 'name = "readmissions"',
     "data": 'data = "patients.parquet"',
     "unit": 'unit = "row", or unit = { person = "patient_id", rows = 3 }',

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from vestry.errors import StudyFault, VestryError
+from vestry.errors import InvalidParameter, StudyFault, VestryError
 
-_HEADER = re.compile(r"\s*\[\s*(?P<name>[^\[\]]+?)\s*\]\s*(#.*)?")
-_KEY = re.compile(r"\s*(?P<name>[A-Za-z0-9_\-.\"' ]+?)\s*=")
+# The words of TOML. Only keys matter, so numbers and dates need no care: they are bare words and dots.
+_WORD = re.compile(
+    r'''(?P<long>"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?'{3,5})
+      | (?P<text>"(?:\\.|[^"\\\n])*"|'[^'\n]*')
+      | (?P<newline>\n)
+      | (?P<mark>[\[\]{}=,])
+      | (?P<bare>[^\s\[\]{}=,."'#]+)
+      | (?P<skip>\#[^\n]*|.)
+    ''',
+    re.VERBOSE | re.DOTALL,
+)
+_Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -30,16 +41,11 @@ class Places:
 
     @classmethod
     def of(cls, path: str, text: str) -> Places:
-        """Find the headers and the keys. Of an inline table the keys are on the line of the table."""
+        """Find the headers and the keys of a text that is TOML; keys of inline tables too."""
         found: dict[str, int] = {}
-        section = ""
-        for number, line in enumerate(text.splitlines(), 1):
-            header, key = _HEADER.fullmatch(line), _KEY.match(line)
-            if header is not None:
-                section = _plain(header["name"])
-                found.setdefault(section, number)
-            elif key is not None:
-                found.setdefault(f"{section}.{_plain(key['name'])}" if section else _plain(key["name"]), number)
+        for key, number in _keys(text):
+            for end in range(1, len(key) + 1):
+                found.setdefault(".".join(key[:end]), number)
         return cls(path, found)
 
     def line(self, key: str) -> int:
@@ -52,11 +58,11 @@ class Places:
 
     def fault(self, key: str, reason: str, *, exit_code: int = 2) -> StudyFault:
         """Return the error that points at a key."""
-        return StudyFault(self.path, self.line(key), key or "the file", reason, exit_code=exit_code)
+        return StudyFault(self.path, self.line(key), key, reason, exit_code=exit_code)
 
     @contextmanager
     def at(self, key: str) -> Iterator[None]:
-        """Turn any refusal inside into one that points at the key."""
+        """Turn any refusal inside into one that points at the key, or at a key in or beside it that it names."""
         refused: VestryError | None = None
         try:
             yield
@@ -65,8 +71,49 @@ class Places:
         except VestryError as error:
             refused = error
         if refused is not None:
-            raise self.fault(key, str(refused), exit_code=refused.exit_code)
+            raise self.fault(self._nearer(key, refused), str(refused), exit_code=refused.exit_code)
+
+    def _nearer(self, key: str, refused: VestryError) -> str:
+        if isinstance(refused, InvalidParameter):
+            for holder in (key, key.rpartition(".")[0]):
+                if f"{holder}.{refused.name}" in self.lines:
+                    return f"{holder}.{refused.name}"
+        return key
 
 
-def _plain(name: str) -> str:
-    return ".".join(part.strip().strip("\"'") for part in name.split("."))
+def _keys(text: str) -> Iterator[tuple[_Path, int]]:
+    """Yield each header and key with its line."""
+    section: _Path = ()
+    value: _Path = ()
+    parts: list[str] = []
+    # What is open: braces and brackets of values, each with the path of the keys inside it.
+    opened: list[tuple[str, _Path]] = []
+    in_key, in_header, line, first = True, False, 1, 1
+    for word in _WORD.finditer(text):
+        kind, found = word.lastgroup, word[0]
+        if kind in ("text", "bare") and in_key:
+            first = first if parts else line
+            parts.append(tomllib.loads(f"key = {found}")["key"] if kind == "text" else found)
+        elif found == "=" and in_key:
+            path = (*(opened[-1][1] if opened else section), *parts)
+            yield path, first
+            in_key, parts, value = False, [], path
+        elif found == "[" and in_key:
+            in_header = True
+        elif found == "]" and in_header:
+            if parts:
+                section = tuple(parts)
+                yield section, first
+            in_header, parts = False, []
+        elif found in ("{", "["):
+            opened.append((found, value))
+            in_key = found == "{"
+        elif found in ("}", "]") and opened:
+            opened.pop()
+            in_key, parts = False, []
+        elif found == "," and opened:
+            value = opened[-1][1]
+            in_key = opened[-1][0] == "{"
+        elif kind == "newline" and not opened:
+            in_key, parts = True, []
+        line += found.count("\n")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from vestry.certificate import Release
 from vestry.data import Table
 from vestry.errors import EntryState, InvalidParameter, LedgerMissing, Mismatch, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.models.plan import ASSUMED, Expectation, advised, expectations, needed
-from vestry.models.request import Prepared
+from vestry.models.request import Prepared, Request
 from vestry.models.run import charge_for, ready_for, run
 from vestry.noise import Noise
 from vestry.posterior import Posterior
@@ -161,7 +164,7 @@ class Study:
         one that was opened is never drawn again. The report is written last.
         """
         said = self.declaration
-        chosen = [said.release(name) for name in names] or list(said.releases)
+        chosen = [said.release(name) for name in dict.fromkeys(names)] or list(said.releases)
         folder = Folder(output or said.folder)
         folder.try_writing([asked.name for asked in chosen])
         ledger, table = self.ledger, self.table
@@ -170,10 +173,11 @@ class Study:
             for asked in chosen:
                 progress(asked.name)
                 outcomes.append(self._release(asked, ledger, table, folder, again=again, noise=noise))
-        finally:
-            if any(folder.release(asked.name) is not None for asked in said.releases):
-                progress("report")
-                self.report(folder.path)
+        except VestryError:
+            with suppress(VestryError):  # what went wrong first is told
+                self._page(folder, progress)
+            raise
+        self._page(folder, progress)
         return outcomes
 
     def report(self, output: Path | None = None) -> Path:
@@ -208,7 +212,7 @@ class Study:
         said = self.declaration
         with said.places.at(f"release.{asked.name}.spend"):
             count = (said.n or ASSUMED) if said.frame.counts_publicly(asked.request.model) else None
-            return advised(asked.request, said.frame, count or said.n).prepared(said.frame, count)
+            return advised(asked.request, said.frame, said.n).prepared(said.frame, count)
         raise AssertionError  # pragma: no cover - `at` raises
 
     def _standing(self, asked: Asked, ledger: Ledger) -> tuple[str, Charge | None]:
@@ -225,58 +229,87 @@ class Study:
         self, asked: Asked, ledger: Ledger, table: Table, folder: Folder, *, again: bool, noise: Noise | None
     ) -> Outcome:
         standing, charge = self._standing(asked, ledger)
-        if standing == OPENED and charge is not None and self._finished(asked, charge, folder):
+        if charge is not None and standing == OPENED and self._finished(asked, charge, folder):
             standing = KEPT
-        if standing == KEPT and not again:
+        if charge is not None and standing == KEPT and not again:
             return self._kept(asked, charge, folder)
-        if standing == OPENED and not again:
+        if charge is not None and standing == OPENED and not again:
             raise EntryState(
-                f"{asked.name} was opened by entry {charge.sequence if charge else '?'} and its release was lost; noise"
+                f"{asked.name} was opened by entry {charge.sequence} and its release was lost; noise"
                 " is never drawn twice for one charge; use --again to pay again, or leave it out."
             )
+        frame = self.declaration.frame
         with self.declaration.places.at(f"release.{asked.name}"):
-            prepared = ready_for(asked.request, table, ledger)
-        done = "released"
-        if standing == CHARGED and charge is not None:
-            done = "resumed, at no new cost"
-        else:
-            frame = self.declaration.frame
+            prepared = ready_for(self._chosen(asked), table, ledger)
+        done = "resumed, at no new cost"
+        if charge is None or standing != CHARGED or not self._paid(asked, charge, prepared, again=again):
+            done = "released"
             purpose = f"{asked.name}: {asked.purpose}"
             charge = charge_for(asked.request, prepared, frame, ledger, purpose=purpose)
-        made = run(prepared, table, charge, noise=noise, keep=lambda text: folder.keep(asked.name, text))
-        return self._written(asked, charge, folder, Posterior.from_release(made), done)
+        entry = charge.sequence
+        made = run(prepared, table, charge, noise=noise, keep=lambda text: folder.keep(asked.name, entry, text))
+        return self._written(asked, charge, folder, made.text().encode(), done)
+
+    def _chosen(self, asked: Asked) -> Request:
+        """Choose the mechanism as `check` does, from the declared number of records where the true one is private."""
+        said = self.declaration
+        if said.frame.counts_publicly(asked.request.model):
+            return asked.request
+        return advised(asked.request, said.frame, said.n)
+
+    def _paid(self, asked: Asked, charge: Charge, prepared: Prepared, *, again: bool) -> bool:
+        """Tell whether an old charge pays for what would run; if not, and `again` is not asked for, refuse."""
+        event = prepared.mechanism.charge.under(self.declaration.frame.neighbours)
+        if charge.entry.facts["event"] == event.to_dict():
+            return True
+        if not again:
+            raise EntryState(
+                f"{asked.name} was charged by entry {charge.sequence} for another number of records or another"
+                " calibration than would run now; use --again to pay again, or leave it out."
+            )
+        return False
 
     def _finished(self, asked: Asked, charge: Charge, folder: Folder) -> bool:
-        """Tell the ledger of a release that was written just before a crash."""
-        if folder.release(asked.name) is None:
+        """Tell the ledger of a release that was saved just before a crash."""
+        content = folder.saved(asked.name, charge.sequence)
+        if content is None:
             return False
-        content = folder.content(asked.name)
-        known = {entry.facts.get("release_sha256") for entry in charge.ledger.entries() if entry.action == "release"}
-        return hashlib.sha256(content).hexdigest() not in known and charge.finish(content)
+        charge.finish(content)  # unless another process has told it since
+        return True
 
-    def _kept(self, asked: Asked, charge: Charge | None, folder: Folder) -> Outcome:
-        made = folder.release(asked.name)
-        if made is None or charge is None:
+    def _kept(self, asked: Asked, charge: Charge, folder: Folder) -> Outcome:
+        """Return a release that the ledger knows, by the file that has its hash."""
+        known = next(entry for entry in charge.ledger.entries()
+                     if entry.action == "release" and entry.target == charge.sequence)  # fmt: skip
+        content = folder.find(asked.name, str(known.facts["release_sha256"]))
+        if content is None:
             raise InvalidParameter(
                 f"the release {asked.name}",
                 "not in this folder",
-                "where it was written",
-                "its folder by --output, or --again",
+                f"as entry {charge.sequence} released it",
+                "its folder by --output, or --again to pay again",
             )
-        return self._written(asked, charge, folder, Posterior.from_release(made), "released before, free")
+        return self._written(asked, charge, folder, content, "released before, free")
 
-    def _written(self, asked: Asked, charge: Charge, folder: Folder, posterior: Posterior, done: str) -> Outcome:
-        """Write what follows from the release."""
-        state = charge.ledger.state()
-        content = folder.content(asked.name)
+    def _written(self, asked: Asked, charge: Charge, folder: Folder, content: bytes, done: str) -> Outcome:
+        """Put the release in its place and write what follows from it, the certificate last."""
+        sha256 = hashlib.sha256(content).hexdigest()
+        if not folder.holds(asked.name, sha256):
+            lines = (entry for entry in charge.ledger.entries() if entry.action == "release")
+            entries = {str(entry.facts["release_sha256"]): entry.target or 0 for entry in lines}
+            folder.settle(asked.name, charge.sequence, content, entries)
+        record = json.loads(content)
+        posterior = Posterior.from_release(Release.from_dict(record))
         known = folder.facts(asked.name)
-        if known.get("entry") != charge.sequence:
-            made = folder.release(asked.name)
-            certificate = {} if made is None else made.to_dict()["certificate"]
+        there = (known.get("entry"), known.get("release_sha256")) == (charge.sequence, sha256)
+        if not there or not folder.has_posterior(asked.name):
+            folder.save_posterior(asked.name, posterior, sha256)
+        if not there:
+            state = charge.ledger.state()
             folder.certify(
                 asked.name,
                 {
-                    "certificate": certificate,
+                    "certificate": record["certificate"],
                     "release": asked.name,
                     "question": asked.request.model.question(),
                     "purpose": asked.purpose,
@@ -284,11 +317,16 @@ class Study:
                     "entry": charge.sequence,
                     "spent": str(asked.request.guarantee),
                     "remaining": state.filter.left(state.spent),
-                    "release_sha256": hashlib.sha256(content).hexdigest(),
+                    "release_sha256": sha256,
                 },
             )
-        folder.save_posterior(asked.name, posterior, hashlib.sha256(content).hexdigest())
         return Outcome(asked.name, done, posterior)
+
+    def _page(self, folder: Folder, progress: Progress) -> None:
+        """Write the report, if there is something to tell."""
+        if any(folder.release(asked.name) is not None for asked in self.declaration.releases):
+            progress("report")
+            self.report(folder.path)
 
 
 def _beside(folder: Path, address: str) -> str:

@@ -134,7 +134,7 @@ class Release:
 
     def text(self) -> str:
         """Return the JSON that is saved, and whose hash the ledger keeps."""
-        return json.dumps(self.to_dict(), indent=2, sort_keys=True, allow_nan=False) + "\n"
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Release:
