@@ -101,6 +101,17 @@ def test_rows_are_chosen_among_those_that_count_and_before_they_are_summed(backe
     agree(backend, EVERY * 2, Question(Tally(("ward",), terms), domains, "id", rows, "k"))
 
 
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("person", [None, "float_id"])
+@pytest.mark.parametrize("values", [[1.0, math.nan, 2.0], [math.nan, math.nan, -0.0]], ids=str)
+def test_what_a_file_claims_of_its_values_is_not_believed(backend, values, person, policy):
+    """A Parquet file's least and greatest value leave NaN out, so a planner that trusts them would not look for it."""
+    rows = [row(real=value, float_id=value) for value in values]
+    terms = (One(), Sum("real", 0.0, 0.1), Product(("real", "real"), (0.0, 0.0), 0.1))
+    domains = {"real": Interval(-1, 3, policy)}
+    agree(backend, rows, Question(Tally((), terms), domains, person, 1, ""))
+
+
 def test_declared_numbers_arrive_to_the_last_bit(backend):
     """A literal that an engine reads as a decimal is off by an ulp: the grid here shows it."""
     awkward = [0.30000000000000004, 1 / 3, 0.1 + 0.7, 2 / 3, 0.12345678901234566]

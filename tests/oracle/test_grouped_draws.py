@@ -84,8 +84,8 @@ def test_renyi_dominates_every_pair_and_is_nearly_reached(prior, power, relation
     event = family.worst_draw(family.prior(prior), Population(relation, groups=2), likelihood_power=power)
     claimed, true = accountant.renyi(event, order), largest_renyi(prior, power, relation, order)
     assert true <= claimed * (1 + 1e-9)
-    # The two directions of a move are priced at the worse of the two, so the claim for replace may be looser.
-    slack = 1.5 if relation == "replace" and math.isfinite(claimed) else 1.01
+    # Both directions of a move are priced at the worse one, so the claim for replace is at most twice too large.
+    slack = 2.0 if relation == "replace" and math.isfinite(claimed) else 1.01
     assert claimed <= slack * true or not math.isfinite(claimed)
 
 

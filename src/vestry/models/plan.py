@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 import numpy as np
@@ -130,8 +131,8 @@ def needed(request: Request, frame: Frame, *, n: int | None, width: float) -> Gu
     while high / low > 1.05:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if at(middle) <= width else (middle, high)
-    rounded = float(f"{high * 1.005:.2g}")
-    return _with(asked, name, max(rounded, high))
+    exact = Decimal(repr(high))
+    return _with(asked, name, float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), ROUND_CEILING)))
 
 
 def _with(guarantee: Guarantee, name: str, amount: float) -> Guarantee:
