@@ -24,9 +24,11 @@ def run(arguments, folder):
 
 
 def matches(printed: str, seen: str) -> bool:
-    """Compare line by line; `...` stands for anything within a line."""
-    pattern = ".*".join(re.escape(piece) for piece in printed.strip().split("..."))
-    return re.fullmatch(pattern, seen.strip()) is not None
+    """Compare line by line; `...` stands for anything within a line, and alone on a line for any lines."""
+    pattern = ""
+    for line in printed.strip().splitlines():
+        pattern += r"(?:.*\n)*?" if line == "..." else ".*".join(map(re.escape, line.rstrip().split("..."))) + r"\n"
+    return re.fullmatch(pattern, "".join(f"{line.rstrip()}\n" for line in seen.strip().splitlines())) is not None
 
 
 def check(page: str, folder: Path) -> int:

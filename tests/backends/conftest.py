@@ -41,7 +41,7 @@ def parquet(folder: Path) -> Callable[[list[dict]], Path]:
         import pyarrow.parquet as pq
 
         path = folder / f"{next(numbers)}.parquet"
-        pq.write_table(arrow(rows), path)
+        pq.write_table(arrow(rows), path, row_group_size=3)  # claims of few values each
         return path
 
     return load

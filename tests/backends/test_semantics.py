@@ -101,9 +101,14 @@ def test_rows_are_chosen_among_those_that_count_and_before_they_are_summed(backe
     agree(backend, EVERY * 2, Question(Tally(("ward",), terms), domains, "id", rows, "k"))
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-@pytest.mark.parametrize("person", [None, "float_id"])
-@pytest.mark.parametrize("values", [[1.0, math.nan, 2.0], [math.nan, math.nan, -0.0]], ids=str)
+@pytest.mark.parametrize(
+    ("values", "person", "policy"),
+    [
+        ([1.0, math.nan, 2.0], None, "never"),
+        ([1.0, math.nan, 2.0], "float_id", "never"),
+        ([math.nan, math.nan, -0.0], None, "drop"),
+    ],
+)
 def test_what_a_file_claims_of_its_values_is_not_believed(backend, values, person, policy):
     """A Parquet file's least and greatest value leave NaN out, so a planner that trusts them would not look for it."""
     rows = [row(real=value, float_id=value) for value in values]

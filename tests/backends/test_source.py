@@ -4,13 +4,13 @@ import traceback
 
 import pytest
 from backends.conftest import arrow, parquet
-from backends.test_semantics import EVERY
+from backends.test_semantics import EVERY, row
 
 from vestry.data import Table, connect
 from vestry.errors import InvalidParameter, MissingExtra, VestryError
-from vestry.statistics.domain import Levels
+from vestry.statistics.domain import Interval, Levels
 from vestry.statistics.private import reveal
-from vestry.statistics.tally import One, Tally
+from vestry.statistics.tally import One, Sum, Tally
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,29 @@ def test_nothing_of_a_csv_file_is_guessed(tmp_path):
     assert asked(tmp_path / "a.csv") == (1, 0)
 
 
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # Ibis 12 on DuckDB 2
 def test_a_table_of_ibis():
     import ibis
 
     assert asked(ibis.memtable(arrow(EVERY))) == asked(arrow(EVERY))
+    own = ibis.duckdb.connect(disabled_optimizers="join_order")
+    assert asked(own.create_table("records", arrow(EVERY))) == asked(arrow(EVERY))
+    assert own.raw_sql("SELECT current_setting('disabled_optimizers')").fetchone() == ("join_order",)
+    own.disconnect()
     with pytest.raises(InvalidParameter, match="data must be a table that a backend holds"):
         connect(ibis.table({"ward": "string"}, name="unbound"))
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # Ibis 12 on DuckDB 2
+def test_a_connection_of_someone_else_believes_no_file_either(tmp_path):
+    import ibis
+
+    values = [1.0, float("nan"), 2.0]
+    path = parquet(tmp_path)([row(real=value) for value in values])
+    own = ibis.duckdb.connect()
+    table = Table(own.read_parquet(path), {"real": Interval(0, 3)}, neighbours="replace")
+    assert reveal(table.collect(Tally((), (Sum("real", 0.0, 1.0),)), row_key="")) == (3,)
+    own.disconnect()
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,8 @@ def agrees(predicted: float, widths: np.ndarray) -> bool:
 
 
 FAST = [("normal", "replace"), ("normal", "add-remove")]
-SLOW = [("beta", "replace"), ("beta", "add-remove"), ("beta by ward", "replace"), ("beta by ward", "add-remove"), ("dirichlet", "replace"),
+SLOW = [("beta", "replace"), ("beta", "add-remove"),
+        ("beta by ward", "replace"), ("beta by ward", "add-remove"), ("dirichlet", "replace"),
         ("dirichlet", "add-remove")]  # fmt: skip
 CASES = [*FAST, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)]
 

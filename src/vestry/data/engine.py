@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from vestry.data.expression import Expression
@@ -19,13 +20,10 @@ _UNPREPARED = (
 )
 
 
-# These believe what a Parquet file claims of its values. Its least and greatest value leave NaN out by definition, and
-# DuckDB 2.0 concludes from them that nothing is NaN or beyond an end: the record would then be summed unclipped.
-_TRUSTING = "statistics_propagation,filter_pushdown"
-
-
-def nothing() -> None:
-    """Close nothing: the connection belongs to someone else."""
+# Steps of DuckDB's planner that it does without. The first believes what a Parquet file claims of its values: its least
+# and greatest value leave NaN out by definition, and DuckDB 2.0 concludes from them that nothing is NaN or beyond an
+# end, so that a record would be summed unclipped. The second takes rows of a person away if its premises change.
+_UNTRUSTED = "statistics_propagation,top_n_window_elimination"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -42,15 +40,15 @@ class Source:
         What answers.
     close
         Closes the connection.
-    muted
-        Keeps an engine outside this process from writing what it reads to its log.
+    around
+        What holds while a query runs: an engine's own log is silent, its planner believes no file.
     """
 
     kind: str
     table: Expression
     backend: Any
     close: Callable[[], None]
-    muted: Callable[[], AbstractContextManager[None]] = nullcontext
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def __enter__(self) -> Source:
         return self
@@ -71,7 +69,7 @@ class Source:
         """Let the engine plan the query and do nothing. A table of Ibis is only compiled: it may need more to run."""
 
         def plan() -> None:
-            with _unfused(), self.muted():
+            with _unfused(), self.around():
                 query = self.backend.compile(expression)
                 if self.kind == "ibis":
                     return
@@ -83,7 +81,7 @@ class Source:
 
     def rows(self, expression: Expression) -> list[dict[str, Any]]:
         """Run one query and return its rows."""
-        with _unfused(), self.muted():
+        with _unfused(), self.around():
             found: list[dict[str, Any]] = self.backend.to_pyarrow(expression).to_pylist()
         return found
 
@@ -109,13 +107,20 @@ def of_duckdb(kind: str, table: Callable[[Any], Expression], path: str = ":memor
             force_mbedtls_unsafe=True,
             autoinstall_known_extensions=False,
             preserve_insertion_order=False,
-            disabled_optimizers=_TRUSTING,
+            disabled_optimizers=_UNTRUSTED,
         )
         opened.callback(backend.disconnect)
         return Source(kind, table(backend), backend, close=opened.close)
     except BaseException:
         opened.close()
         raise
+
+
+def of_ibis(kind: str, table: Expression) -> Source:
+    """Return a table of someone else's connection, which is left open and as it was."""
+    backend = table.get_backend()
+    around = partial(_untrusting, backend) if backend.name == "duckdb" else nullcontext
+    return Source(kind, table, backend, close=lambda: None, around=around)
 
 
 def of_arrow(kind: str, data: Any) -> Source:
@@ -126,6 +131,18 @@ def of_arrow(kind: str, data: Any) -> Source:
         return backend.table("records")
 
     return of_duckdb(kind, table)
+
+
+@contextmanager
+def _untrusting(backend: Any) -> Iterator[None]:
+    """Do without the untrusted steps of the planner for a while."""
+    before = backend.con.execute("SELECT current_setting('disabled_optimizers')").fetchone()[0]
+    together = ",".join(filter(None, (before, _UNTRUSTED)))
+    backend.con.execute(f"SET disabled_optimizers = '{together}'")
+    try:
+        yield
+    finally:
+        backend.con.execute(f"SET disabled_optimizers = '{before}'")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from vestry.data.engine import Source, nothing, of_duckdb
+from vestry.data.engine import Source, of_duckdb
 from vestry.data.quiet import quietly
 from vestry.errors import InvalidParameter, MissingExtra
 
@@ -105,7 +105,7 @@ def _pyspark(address: str) -> Source:
         backend = ibis.pyspark.connect(session)
         with _muted_spark(session):
             table = backend.read_parquet(name) if "/" in name or name.endswith(".parquet") else _table(backend, name)
-        return Source("pyspark", table, backend, close=nothing, muted=lambda: _muted_spark(session))
+        return Source("pyspark", table, backend, close=lambda: None, around=lambda: _muted_spark(session))
 
     return quietly(opened, failure)
 

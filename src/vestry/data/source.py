@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from vestry.data.engine import Source, nothing, of_arrow
+from vestry.data.engine import Source, of_arrow, of_ibis
 from vestry.data.file import SUFFIXES, open_file
 from vestry.data.frame import FRAMES, to_arrow
 from vestry.data.quiet import quietly
@@ -46,7 +46,7 @@ def connect(data: Any, *, columns: Collection[str] | None = None) -> Source:
         return quietly(lambda: of_arrow(kind, to_arrow(data, kind, columns)), failure)
     if kind == "ibis":
         failure = InvalidParameter("data", "a table of no backend", "a table that a backend holds", WAYS)
-        return quietly(lambda: Source(kind, data, data.get_backend(), close=nothing), failure)
+        return quietly(lambda: of_ibis(kind, data), failure)
     text = os.fspath(data)
     if kind in SCHEMES:
         return open_table(kind, text)

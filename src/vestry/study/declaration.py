@@ -39,6 +39,8 @@ RELEASE = ("model", "spend", "mechanism", "draws", "truncation", "purpose")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 LARGEST = 10**12
 _DRAWS = 10**6
+# What a ledger can write.
+_ROWS = 10**9 - 1
 _LONGEST = 1000
 
 
@@ -126,6 +128,9 @@ def _syntax(path: str, text: str, message: str) -> StudyFault:
         return StudyFault(path, 1, "the file", "it is nested too deeply, or a number is too long; write it plainly.")
     line = int(found["line"] or text.rstrip().count("\n") + 1)
     words = message[: found.start()]
+    if (twice := re.fullmatch(r"Cannot declare \((?P<parts>.*)\) twice", words)) is not None:
+        header = ".".join(re.findall(r"'([^']*)'", twice["parts"]))
+        return StudyFault(path, line, header, f"[{header}] is written twice; write it once.")
     said = _SYNTAX.get(words, f'{words[:1].lower()}{words[1:]}; write it as TOML, for example name = "readmissions"')
     return StudyFault(path, line, "the file", said + ".")
 
@@ -245,7 +250,12 @@ def _model(kind: str, record: Mapping[str, Any], frame: Frame, places: Places, k
     with places.at(f"{key}.column"):
         family = model.family(frame.domains)
     with places.at(f"{key}.prior"):
-        family.prior(model.numbers(frame.domains))
+        try:
+            family.prior(model.numbers(frame.domains))
+        except InvalidParameter as error:
+            flat = make(**{**values, "prior": fields(MODELS[kind])[-1].default}).numbers(frame.domains)
+            instead = f"prior = [{', '.join(f'{x:g}' for x in flat)}]"
+            raise InvalidParameter(error.name, error.given, error.allowed, instead) from None
     return model
 
 
@@ -311,17 +321,14 @@ def _unit(given: object, places: Places) -> Unit:
             return Unit()
         if not isinstance(given, Mapping) or set(given) != set(PERSON):
             raise InvalidParameter("unit", given, '"row", or a person and rows', _EXAMPLES["unit"])
-        person, rows = given["person"], given["rows"]
-        try:
-            unit = Unit(person, rows)
-            if Unit.parse(str(unit)) == unit:
-                return unit
-        except InvalidParameter as error:
-            refused = error
-        else:
-            refused = InvalidParameter("rows", rows, "at most 999999999", "")
         instead = 'unit = { person = "patient_id", rows = 3 }'
-        raise InvalidParameter(refused.name, refused.given, refused.allowed, instead)
+        try:
+            unit = Unit(given["person"], given["rows"])
+        except InvalidParameter as error:
+            raise InvalidParameter(error.name, error.given, error.allowed, instead) from None
+        if unit.rows > _ROWS:
+            raise InvalidParameter("rows", unit.rows, f"at most {_ROWS}", instead)
+        return unit
     raise AssertionError  # pragma: no cover - `at` raises
 
 

@@ -37,7 +37,7 @@ class Folder:
         """Try to write where the releases will lie, before anything is charged; leave nothing behind."""
         for name in names:
             folder = self.path / name
-            made = not folder.exists()
+            made = not _exists(folder)
             probe = folder / ".probe"
             try:
                 write(probe, _TRIAL)
@@ -52,7 +52,7 @@ class Folder:
     def release(self, name: str) -> Release | None:
         """Return the release that lies here; None if there is none."""
         path = self.path / name / RELEASE
-        return open_release(path) if path.exists() else None
+        return open_release(path) if _exists(path) else None
 
     def holds(self, name: str, sha256: str) -> bool:
         """Tell whether the release file is the one with this hash."""
@@ -65,7 +65,7 @@ class Folder:
     def saved(self, name: str, entry: int) -> bytes | None:
         """Return what was saved under a charge's number, whole; None if nothing was."""
         path = self._numbered(name, entry)
-        if not path.exists():
+        if not _exists(path):
             return None
         open_release(path)  # refuses a file that was changed
         return path.read_bytes()
@@ -114,7 +114,7 @@ class Folder:
 
     def has_posterior(self, name: str) -> bool:
         """Tell whether there is a posterior."""
-        return (self.path / name / POSTERIOR).exists()
+        return _exists(self.path / name / POSTERIOR)
 
     def save_posterior(self, name: str, posterior: Posterior, seed: str) -> None:
         """Write the posterior as an ArviZ tree; its draws are a function of the release."""
@@ -155,6 +155,14 @@ def _synchronise(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _exists(path: Path) -> bool:
+    """Tell whether there is a file; if that cannot be told, say so, and let whoever opens it fail with a sentence."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
 
 
 def _hash(path: Path) -> str | None:
