@@ -12,7 +12,7 @@ from vestry.statistics.domain import Interval, Levels
 from vestry.statistics.private import reveal
 from vestry.statistics.tally import Indicator, One, Product, Sum, Tally
 
-EXAMPLES = {"parquet": 30, "csv": 12, "arrow": 5, "pandas": 8, "polars": 8, "duckdb": 5, "postgresql": 40, "pyspark": 8}
+EXAMPLES = {"parquet": 20, "csv": 8, "arrow": 5, "pandas": 8, "polars": 8, "duckdb": 5, "postgresql": 40, "pyspark": 8}
 SERVERS = ("postgresql", "pyspark")
 
 

@@ -62,15 +62,17 @@ def frame_of(table: Table) -> Frame:
     return Frame(table.columns, table.unit, table.neighbours)
 
 
-def ready_for(request: Request, table: Table, ledger: Ledger) -> Prepared:
-    """Try all that can fail without touching values: the ledger's terms, the calibration, the connection, the query."""
+def ready_for(request: Request, table: Table, ledger: Ledger, *, n: int | None = None) -> Prepared:
+    """Try all that can fail without touching values: the ledger's terms, the calibration, the connection, the query.
+
+    `n` is the declared guess that `auto` is advised by, so that a plan and its release agree.
+    """
     ledger.require(unit=table.unit, neighbours=table.neighbours)
     frame = frame_of(table)
     count = table.count() if frame.counts_publicly(request.model) else None
     if count == 0:
         raise InvalidParameter("the number of records", 0, "at least 1", "a table with records")
-    chosen = advised(request, frame, count)
-    prepared = chosen.prepared(frame, count)
+    prepared = advised(request, frame, n).prepared(frame, count)
     table.check(prepared.tally)
     return prepared
 
