@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import betaln, gammaln, log_expit
 
-from vestry.families import BetaBernoulli, DirichletCategorical, Family, NormalMean
+from vestry.families import BetaBernoulli, DirichletCategorical, Family, GammaExponential, GammaPoisson, NormalMean
 from vestry.statistics.population import Population
 
 # --- what one unit may contribute ------------------------------------------------------------------------------------
@@ -26,6 +26,10 @@ def records(family: Family, *, half: int) -> list[tuple[int, ...]]:
             return [(1, 0), (0, 1)]
         case DirichletCategorical(categories=categories):
             return [tuple(int(i == j) for j in range(categories)) for i in range(categories)]
+        case GammaPoisson(high=high):
+            return [(x,) for x in range(high + 1)]
+        case GammaExponential():
+            return [(x,) for x in range(-half, half + 1)]
         case NormalMean(dimension=dimension):
             return list(itertools.product(range(-half, half + 1), repeat=dimension))
     raise AssertionError(family)
@@ -46,8 +50,8 @@ def contributions(family: Family, population: Population, *, half: int = 1) -> l
         for chosen in itertools.combinations_with_replacement(records(family, half=half), size):
             width = len(records(family, half=half)[0])
             sums = tuple(sum(record[i] for record in chosen) for i in range(width))
-            if isinstance(family, NormalMean):
-                found.add(sums if public else (*sums, half * size))
+            if isinstance(family, SUMS):
+                found.add(sums if public else (*sums, _units(family, half) * size))
             elif width == 2 and public:
                 found.add(sums[:1])
             else:
@@ -55,9 +59,17 @@ def contributions(family: Family, population: Population, *, half: int = 1) -> l
     return sorted(found)
 
 
+SUMS = (NormalMean, GammaExponential, GammaPoisson)
+
+
+def _units(family: Family, half: int) -> int:
+    """Return what one record adds to a private count beside sums."""
+    return max(1, family.high // 2) if isinstance(family, GammaPoisson) else half
+
+
 def _grouped(family: Family, population: Population, *, half: int) -> list[tuple[int, ...]]:
     """Return the same by group: each of a unit's records may lie in any of them."""
-    alone = [(*r, half) if isinstance(family, NormalMean) else r for r in records(family, half=half)]
+    alone = [(*r, _units(family, half)) if isinstance(family, SUMS) else r for r in records(family, half=half)]
     width = len(alone[0])
     placed = []
     for group, record in itertools.product(range(population.groups), alone):

@@ -10,7 +10,7 @@ import pytest
 from mechanism_oracle import shifts
 
 from vestry.errors import InvalidParameter
-from vestry.families import BetaBernoulli, DirichletCategorical, NormalMean
+from vestry.families import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, NormalMean
 from vestry.mechanisms.additive import GAUSSIAN, event_of, layout
 from vestry.statistics.population import Population
 
@@ -39,6 +39,25 @@ def test_counts(family, population):
     assert len(made.names) * population.groups == shifts(family, population).shape[1]
     assert made.count == population.count
     assert (made.grid, made.count_grid) == (1, 1)
+
+
+@each_population
+@pytest.mark.parametrize("high", [1, 2, 5])
+def test_sums_of_counts(high, population):
+    made = layout(GammaPoisson(high), population)
+    l1, squared = true_sensitivities(GammaPoisson(high), population)
+    assert made.l1 == l1
+    assert made.l2 == pytest.approx(math.sqrt(squared), rel=1e-15)
+    assert len(made.names) == 1 + (population.count is None)
+    assert made.count_grid == (1 if population.count is not None else 1 / max(1, high // 2))
+
+
+@each_population
+@pytest.mark.parametrize("half", [1, 3])
+def test_sums_of_times(half, population):
+    made = layout(GammaExponential(1.0, 7.0), population, grid=3 / half)
+    l1, squared = true_sensitivities(GammaExponential(1.0, 7.0), population, half)
+    assert (made.l1, made.l2) == (l1, pytest.approx(math.sqrt(squared), rel=1e-15))
 
 
 @each_population

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import itertools
 import json
 import os
 import random
@@ -263,13 +264,13 @@ def killed(folder: Path, count: int, seed: int) -> Iterator[dict[str, Any]]:
     assert told(*made) == []
     timed(folder / str(count) / "study.toml")  # the first one warms the machine
     moments = timed(folder / str(count + 1) / "study.toml")
-    gaps = [(moment, after - before) for (moment, before), (_, after) in zip(moments, moments[1:], strict=False)]
+    gaps = [(moment, after - before) for (moment, before), (_, after) in itertools.pairwise(moments)]
     for number in range(count):
         moment, gap = gaps[number % len(gaps)]
         study = folder / str(number) / "study.toml"
 
         def run(tell: Callable[[object], None], study: Path = study) -> None:
-            hooked(lambda reached: tell(reached))
+            hooked(tell)
             tell("start")
             tell(vars(released(study)))
 

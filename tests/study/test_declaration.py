@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 from vestry.cli import main
 from vestry.cli.init import STUDY
 from vestry.errors import InvalidParameter, StudyFault, VestryError
+from vestry.mechanisms.calibrated import PARAMETERS
 from vestry.models import MODELS
+from vestry.models.request import AUTO
 from vestry.study import Study, declaration
 from vestry.study.place import Places
 
@@ -190,7 +192,7 @@ BROKEN = [
     ("[release.readmission]", '[release.""]', '""', "release.", "a release's name must be"),
     ("[release.readmission]", f"[release.{'a' * 65}]", "aaa", f"release.{'a' * 65}", "at most 64 letters"),
     ('model = "beta-bernoulli"\ncolumn = "readmitted"', 'column = "readmitted"', "[release.readmission]", f"{FIRST}.model", 'this key is missing; write model = "beta-bernoulli", or another of'),
-    ('model = "normal-mean"', 'model = "normal-maen"', "normal-maen", f"{STAY}.model", "model must be one of beta-bernoulli, dirichlet-categorical, normal-mean, not 'normal-maen'; write model = \"normal-mean\"."),
+    ('model = "normal-mean"', 'model = "normal-maen"', "normal-maen", f"{STAY}.model", "not 'normal-maen'; write model = \"normal-mean\"."),
     ('model = "normal-mean"', "model = []", "model = []", f"{STAY}.model", 'not []; write model = "beta-bernoulli".'),
     ("prior = [1, 1]", "pryor = [1, 1]", "pryor", f"{FIRST}.pryor", "this key is not known; write prior."),
     ("prior = [1, 1]", "variance = 1", "variance = 1\n", f"{FIRST}.variance", "this key is not known; write one of model, spend, mechanism"),
@@ -449,15 +451,15 @@ def survives(text: str, folder: Path) -> bool:
     """Tell whether a file is good; whatever is raised must be one of ours, and point into the file."""
     path = folder / "study.toml"
     path.write_bytes(text.encode())
+    refused: VestryError | None = None
     try:
         checked(path)
-    except StudyFault as fault:
-        assert 1 <= fault.line <= text.count("\n") + 1
-        assert fault.reason.endswith(".")
-        return False
-    except VestryError:
-        return False
-    return True
+    except VestryError as error:
+        refused = error
+    if isinstance(refused, StudyFault):
+        assert 1 <= refused.line <= re.sub("\r\n?", "\n", text).count("\n") + 1
+        assert refused.reason.endswith(".")
+    return refused is None
 
 
 @given(change=st.lists(st.tuples(st.sampled_from(PLACES), literals), min_size=1, max_size=2, unique_by=lambda x: x[0]))
@@ -477,3 +479,125 @@ def test_any_edit_gives_our_errors_alone(data, tmp_path_factory):
         piece = data.draw(st.sampled_from(["", "[", "]", "{", "}", '"', "'", "=", ".", ",", "\n", "#", "\r", "0", "x", "[a]\n", '"""', "\x00"]))  # fmt: skip
         text = text[:start] + piece + text[end:]
     survives(text, tmp_path_factory.mktemp("fuzz"))
+
+
+def test_numbers_that_cannot_be_computed_with_are_a_fault():
+    places = Places.of("study.toml", GOOD)
+    with (
+        pytest.raises(
+            StudyFault, match=r"line 25, release\.readmission\.spend: its numbers are too large or too small"
+        ),
+        places.at("release.readmission.spend"),
+    ):
+        math.exp(1e9)
+
+
+SCHEMA = json.loads((ROOT / "docs" / "study.schema.json").read_text())
+KINDS = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
+
+
+def of_kind(kind: str, value: object) -> bool:
+    return isinstance(value, KINDS[kind]) and (kind == "boolean" or not isinstance(value, bool))
+
+
+def same(one: object, other: object) -> bool:
+    return type(one) is type(other) and one == other
+
+
+# Every keyword that the schema uses, and whether a value meets it.
+RULES = {
+    "$ref": lambda rule, value, _: valid(SCHEMA["$defs"][rule.removeprefix("#/$defs/")], value),
+    "type": lambda rule, value, _: any(of_kind(kind, value) for kind in ([rule] if isinstance(rule, str) else rule)),
+    "const": lambda rule, value, _: same(rule, value),
+    "enum": lambda rule, value, _: any(same(each, value) for each in rule),
+    "oneOf": lambda rule, value, _: sum(valid(each, value) for each in rule) == 1,
+    "required": lambda rule, value, _: not isinstance(value, dict) or set(rule) <= set(value),
+    "properties": lambda rule, value, _: not isinstance(value, dict) or all(valid(rule[k], v) for k, v in value.items() if k in rule),
+    "additionalProperties": lambda rule, value, schema: not isinstance(value, dict) or all(rule is not False and valid(rule, v) for k, v in value.items() if k not in schema.get("properties", {})),
+    "propertyNames": lambda rule, value, _: not isinstance(value, dict) or all(valid(rule, key) for key in value),
+    "minProperties": lambda rule, value, _: not isinstance(value, dict) or len(value) >= rule,
+    "items": lambda rule, value, _: not isinstance(value, list) or all(valid(rule, each) for each in value),
+    "minItems": lambda rule, value, _: not isinstance(value, list) or len(value) >= rule,
+    "maxItems": lambda rule, value, _: not isinstance(value, list) or len(value) <= rule,
+    "uniqueItems": lambda rule, value, _: not isinstance(value, list) or len(set(map(json.dumps, value))) == len(value),
+    "pattern": lambda rule, value, _: not isinstance(value, str) or re.search(rule, value) is not None,
+    "minLength": lambda rule, value, _: not isinstance(value, str) or len(value) >= rule,
+    "maxLength": lambda rule, value, _: not isinstance(value, str) or len(value) <= rule,
+    "minimum": lambda rule, value, _: not of_kind("number", value) or value >= rule,
+    "maximum": lambda rule, value, _: not of_kind("number", value) or value <= rule,
+    "exclusiveMinimum": lambda rule, value, _: not of_kind("number", value) or value > rule,
+    "exclusiveMaximum": lambda rule, value, _: not of_kind("number", value) or value < rule,
+}  # fmt: skip
+SILENT = {"$schema", "$defs", "title", "description", "default"}
+
+
+def valid(schema: dict, value: object) -> bool:
+    return all(RULES[key](rule, value, schema) for key, rule in schema.items() if key not in SILENT)
+
+
+def test_good_files_are_valid_by_the_schema():
+    assert valid(SCHEMA, tomllib.loads(GOOD))
+    assert valid(SCHEMA, tomllib.loads(STUDY))
+
+
+# What a schema must see; the rest may depend on another key or on arithmetic.
+SHAPE = re.compile(
+    r"this (?:key|section) is (?:missing|not known)|must be a table|known combination|must be two or more"
+)
+
+
+def test_broken_files_are_invalid_by_the_schema():
+    found = 0
+    for old, new, _, key, sentence in BROKEN:
+        try:
+            invalid = not valid(SCHEMA, tomllib.loads(GOOD.replace(old, new, 1)))
+        except (ValueError, RecursionError):
+            continue
+        assert invalid or not SHAPE.search(sentence), (key, sentence)
+        found += invalid
+    assert found > 80
+
+
+def test_the_schema_has_every_key_and_no_other():
+    def keys(part: dict) -> set[str]:
+        return set(part["properties"])
+
+    definitions = SCHEMA["$defs"]
+    assert keys(SCHEMA) == set(SCHEMA["required"]) == set(declaration.SECTIONS)
+    study = SCHEMA["properties"]["study"]
+    assert set(study["required"]) == set(declaration.REQUIRED)
+    assert keys(study) == {*declaration.REQUIRED, *declaration.OPTIONAL}
+    assert keys(study["properties"]["unit"]["oneOf"][1]) == set(declaration.PERSON)
+    assert set().union(*map(keys, definitions["guarantee"]["oneOf"])) == set(declaration.GUARANTEE)
+    assert set().union(*map(keys, definitions["column"]["oneOf"])) == set(declaration.COLUMN)
+    listed = SCHEMA["properties"]["release"]["additionalProperties"]["oneOf"]
+    assert [each["$ref"].removeprefix("#/$defs/") for each in listed] == list(MODELS)
+    for name, model in MODELS.items():
+        part, own = definitions[name], fields(model)
+        assert keys(part) == {*declaration.RELEASE, *(field.name for field in own)}
+        needed = {"model", "spend", *(field.name for field in own if field.default is MISSING)}
+        assert set(part["required"]) == needed
+        defaults = {field.name: field.default for field in own if field.name == "prior"}
+        assert part["properties"]["prior"].get("default") == (list(defaults["prior"]) if defaults["prior"] else None)
+    assert definitions["mechanism"]["enum"] == [AUTO, *PARAMETERS]
+    assert definitions["mechanism"]["default"] == AUTO
+    assert study["properties"]["largest"]["default"] == declaration.LARGEST
+
+
+PAGE = (ROOT / "docs" / "study.md").read_text()
+FILES = [block for block in re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE) if "[study]" in block]
+
+
+@pytest.mark.parametrize("block", FILES)
+def test_study_files_of_the_page_are_sound(block, tmp_path):
+    (tmp_path / "study.toml").write_text(block)
+    checked(tmp_path / "study.toml")
+    assert valid(SCHEMA, tomllib.loads(block))
+
+
+def test_the_page_names_every_key_model_and_mechanism():
+    assert len(FILES) >= 2
+    own = {field.name for model in MODELS.values() for field in fields(model)}
+    known = {*declaration.REQUIRED, *declaration.OPTIONAL, *declaration.COLUMN, *declaration.RELEASE, *own,
+             *MODELS, AUTO, *PARAMETERS, "1e12", "never"}  # fmt: skip
+    assert {word for word in known if f"`{word}`" not in PAGE and f'`"{word}"`' not in PAGE} == set()

@@ -26,7 +26,12 @@ PARAMETERS = {
 }
 
 Mechanism = Annotated[str, typer.Argument(metavar="MECHANISM", help=f"One of {NAMES}.")]
-FamilyName = Annotated[str, typer.Option("--family", help="beta-bernoulli, dirichlet-categorical or normal-mean.")]
+FamilyName = Annotated[
+    str,
+    typer.Option(
+        "--family", help="beta-bernoulli, dirichlet-categorical, normal-mean, gamma-poisson or gamma-exponential."
+    ),
+]
 Prior = Annotated[
     str | None, typer.Option(help="The prior's numbers: alpha,beta; one alpha a category; or mean,variance.")
 ]
@@ -143,7 +148,7 @@ def _family(
     high: float | None,
     dimension: int,
 ) -> Family:
-    from vestry.families import BetaBernoulli, DirichletCategorical, NormalMean
+    from vestry.families import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, NormalMean
 
     if name == "beta-bernoulli":
         return BetaBernoulli()
@@ -155,7 +160,12 @@ def _family(
             missing = next(key for key, value in given.items() if value is None)
             raise InvalidParameter(missing, None, "given: a normal mean needs clipping", f"for example {missing} 1")
         return NormalMean(variance, low, high, dimension)
-    raise InvalidParameter("--family", name, "a known family", "beta-bernoulli, dirichlet-categorical or normal-mean")
+    if name in ("gamma-poisson", "gamma-exponential"):
+        if high is None or (low is None and name == "gamma-exponential"):
+            missing = "--high" if high is None else "--low"
+            raise InvalidParameter(missing, None, f"given: {name} needs clipping", f"for example {missing} 1")
+        return GammaPoisson(high) if low is None or name == "gamma-poisson" else GammaExponential(low, high)  # type: ignore[arg-type]
+    raise InvalidParameter("--family", name, "a known family", "beta-bernoulli, or see --help")
 
 
 def _population(n: int | None, neighbours: str, rows: int, count: str | None) -> Population:

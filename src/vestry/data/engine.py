@@ -20,9 +20,10 @@ _UNPREPARED = (
 )
 
 
-# Steps of DuckDB's planner that it does without. The first believes what a Parquet file claims of its values: its least
+# Steps of DuckDB's planner to do without. The first believes what a Parquet file claims of its values: its least
 # and greatest value leave NaN out by definition, and DuckDB 2.0 concludes from them that nothing is NaN or beyond an
-# end, so that a record would be summed unclipped. The second takes rows of a person away if its premises change.
+# end, so that a record would be summed unclipped (duckdb issue 25521). The second rewrites "at most k rows a person",
+# and keeps one too few in DuckDB 2.0 if filters are not pushed down first: a precaution.
 _UNTRUSTED = "statistics_propagation,top_n_window_elimination"
 
 

@@ -9,12 +9,17 @@ from vestry.errors import InvalidParameter
 from vestry.families.beta_bernoulli import Beta, BetaBernoulli
 from vestry.families.dirichlet_categorical import Dirichlet, DirichletCategorical
 from vestry.families.family import Family, Member
+from vestry.families.gamma import Gamma
+from vestry.families.gamma_exponential import GammaExponential
+from vestry.families.gamma_poisson import GammaPoisson
 from vestry.families.normal_mean import Normal, NormalMean
 
 FAMILIES: dict[str, Callable[..., Family]] = {
     BetaBernoulli.name: BetaBernoulli,
     DirichletCategorical.name: DirichletCategorical,
     NormalMean.name: NormalMean,
+    GammaPoisson.name: GammaPoisson,
+    GammaExponential.name: GammaExponential,
 }
 
 
@@ -39,6 +44,9 @@ __all__ = [
     "Dirichlet",
     "DirichletCategorical",
     "Family",
+    "Gamma",
+    "GammaExponential",
+    "GammaPoisson",
     "Member",
     "Normal",
     "NormalMean",

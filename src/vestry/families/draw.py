@@ -73,14 +73,14 @@ def _renyi(order: float, betas: tuple[float, ...], gammas: tuple[float, ...]) ->
     found = [_beta_renyi(order, a, b, s) for a, b, s in _both_ways(betas)]
     for a, s in _pairs(gammas):
         found += [_gamma_renyi(order, a, s), _gamma_renyi_back(order, a, s)]
-    return _greatest(found)
+    return greatest(found)
 
 
 def _profile(epsilon: float, betas: tuple[float, ...], gammas: tuple[float, ...]) -> float:
     found = [_beta_delta(epsilon, a, b, s) for a, b, s in _both_ways(betas)]
     for a, s in _pairs(gammas):
         found += [_gamma_delta(epsilon, a, s), _gamma_delta_back(epsilon, a, s)]
-    return _greatest(found)
+    return greatest(found)
 
 
 class Estimate(NamedTuple):
@@ -97,7 +97,7 @@ class Estimate(NamedTuple):
         return _refined(self.formula)
 
 
-def _greatest(estimates: list[Estimate]) -> float:
+def greatest(estimates: list[Estimate]) -> float:
     """Return the largest of the values, rounded up; only those that may be the largest are refined."""
     bar = max(0.0, *(estimate.value - estimate.error for estimate in estimates))
     rivals = [estimate for estimate in estimates if estimate.value + estimate.error >= bar > 0 or bar == 0]

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 
 from vestry.certificate import NoisyStatistics
 from vestry.errors import InvalidParameter, Mismatch
-from vestry.families import BetaBernoulli, DirichletCategorical, Family, NormalMean
+from vestry.families import (
+    BetaBernoulli,
+    DirichletCategorical,
+    Family,
+    GammaExponential,
+    GammaPoisson,
+    NormalMean,
+)
 from vestry.ledger import Opened
 from vestry.noise import Noise
 from vestry.numerics import outward
@@ -64,10 +71,11 @@ def layout(family: Family, population: Population, *, grid: float | None = None)
     - Groups: parallel under add-remove, where a unit changes no more than its own records. Under replace a record may
       also move: it leaves one group and enters another, twice what an addition costs (sqrt(2) times in l2). For means
       of several coordinates a change inside a group is the larger one in l2.
-    - Normal mean in d coordinates: sums of clipped values on a grid, counted from the middle of the interval, W units
-      wide; replace with public count: k d W and k sqrt(d) W. Otherwise the count joins, in units chosen so that under
-      replace it costs nothing more: a unit with k records at one end that changes into k at the other already moves
-      the sums as far as one that vanishes moves sums and count together.
+    - Counts in 0 ... B: their sum; k B under replace with public count. Otherwise the count joins, in units of B/2.
+    - Normal mean in d coordinates, and times in one: sums of clipped values on a grid, counted from the middle of the
+      interval, W units wide; replace with public count: k d W and k sqrt(d) W. Otherwise the count joins, in units
+      chosen so that under replace it costs nothing more: a unit with k records at one end that changes into k at the
+      other already moves the sums as far as one that vanishes moves sums and count together.
     """
     k, replaces, public = population.rows, population.replaces, population.count is not None
     match family:
@@ -81,25 +89,41 @@ def layout(family: Family, population: Population, *, grid: float | None = None)
             if replaces:
                 return Layout(names, 2 * k, math.sqrt(2) * k, count=population.count)
             return Layout(names, k, k)
-        case NormalMean():
-            return _normal_layout(family, population, grid)
+        case NormalMean() | GammaExponential():
+            return _sum_layout(family, population, grid)
+        case GammaPoisson():
+            return _count_layout(family.high, population)
         case _:
             raise InvalidParameter("a family", family, "one with minimal statistics", "for example BetaBernoulli()")
 
 
 def real_sums(family: Family, population: Population, units: Sequence[int], count: int) -> list[float]:
-    """Turn integer sums back into sums of records: a normal mean is counted on a grid from the middle of its interval.
+    """Turn integer sums back into sums of records: real ones are counted on a grid from the middle of their interval.
 
     On the default grid one record spans exactly the declared interval, so no sensitivity grows by the rounding.
     """
-    if not isinstance(family, NormalMean):
+    if not isinstance(family, (NormalMean, GammaExponential)):
         return [float(unit) for unit in units]
     grid, middle = layout(family, population).grid, (family.low + family.high) / 2
     return [unit * grid + count * middle for unit in units]
 
 
-def _normal_layout(family: NormalMean, population: Population, grid: float | None) -> Layout:
-    k, d = population.rows, family.dimension
+def _count_layout(high: int, population: Population) -> Layout:
+    """Lay out sums of counts in 0 ... high; a private count joins in units of half the largest record.
+
+    A unit contributes (x, u j), 0 <= x <= high j, j <= k; the farthest from nothing is k (high, u).
+    """
+    k = population.rows
+    if population.count is not None:
+        return Layout(("sum",), k * high, k * high, count=population.count)
+    units = max(1, high // 2)
+    times = 2 if population.replaces and population.groups > 1 else 1
+    l1, l2 = times * k * (high + units), math.sqrt(times) * k * math.hypot(high, units)
+    return Layout(("sum", "count"), l1, l2, count_grid=1 / units)
+
+
+def _sum_layout(family: NormalMean | GammaExponential, population: Population, grid: float | None) -> Layout:
+    k, d = population.rows, family.dimension if isinstance(family, NormalMean) else 1
     names = tuple(f"sum {i}" for i in range(d)) if d > 1 else ("sum",)
     step = (family.high - family.low) / 2**20 if grid is None else grid
     if not 0 < step <= (family.high - family.low) / 2:

@@ -1,14 +1,28 @@
 """Models by name: what each record adds, which family that is, and the path from a table to a release."""
 
+from typing import Any
+
 from vestry.models.beta_bernoulli import BetaBernoulli
 from vestry.models.dirichlet_categorical import DirichletCategorical
+from vestry.models.gamma_exponential import GammaExponential
+from vestry.models.gamma_poisson import GammaPoisson
 from vestry.models.model import Model
 from vestry.models.normal_mean import NormalMean
 
-MODELS: dict[str, type[BetaBernoulli] | type[DirichletCategorical] | type[NormalMean]] = {
+MODELS: dict[str, Any] = {
     "beta-bernoulli": BetaBernoulli,
     "dirichlet-categorical": DirichletCategorical,
     "normal-mean": NormalMean,
+    "gamma-poisson": GammaPoisson,
+    "gamma-exponential": GammaExponential,
 }
 
-__all__ = ["MODELS", "BetaBernoulli", "DirichletCategorical", "Model", "NormalMean"]
+__all__ = [
+    "MODELS",
+    "BetaBernoulli",
+    "DirichletCategorical",
+    "GammaExponential",
+    "GammaPoisson",
+    "Model",
+    "NormalMean",
+]

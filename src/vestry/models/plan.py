@@ -18,7 +18,7 @@ import numpy as np
 
 from vestry.certificate import Certificate, NoisyStatistics, Release
 from vestry.errors import InvalidParameter, Unreachable, VestryError
-from vestry.families import Beta, Dirichlet, NormalMean
+from vestry.families import Beta, Dirichlet, Gamma, GammaExponential, GammaPoisson, NormalMean
 from vestry.mechanisms.additive import LAPLACE, Additive
 from vestry.mechanisms.exponential import TruncatedSample
 from vestry.mechanisms.posterior_sample import PosteriorSample
@@ -222,6 +222,11 @@ def simulated(
         sums = [float(rng.binomial(n, min(max(theta[0], 0.0), 1.0)))]
     elif isinstance(prior, Dirichlet):
         sums = [float(x) for x in rng.multinomial(n, theta / theta.sum())]
+    elif isinstance(family, GammaPoisson):
+        sums = [float(min(rng.poisson(n * theta[0]), n * family.high))]
+    elif isinstance(family, GammaExponential):
+        total = rng.standard_gamma(n) / max(theta[0], 1e-300)
+        sums = [float(np.clip(total, n * family.low, n * family.high))]
     elif isinstance(family, NormalMean):
         # The sum of unclipped records: a declared interval is taken to be wide enough.
         drawn = rng.normal(n * theta, math.sqrt(n * family.variance))
@@ -234,8 +239,8 @@ def simulated(
 def integers(prepared: Prepared, mechanism: Additive, sums: list[float], n: int) -> list[int]:
     """Return the integers of one group that the mechanism adds noise to."""
     layout, family = mechanism.layout, prepared.family
-    if isinstance(family, NormalMean):
-        middle = (family.low + family.high) / 2
+    if isinstance(family, (NormalMean, GammaExponential, GammaPoisson)):
+        middle = 0.0 if isinstance(family, GammaPoisson) else (family.low + family.high) / 2
         units = [math.floor((each - n * middle) / layout.grid + 0.5) for each in sums]
         return units if layout.count is not None else [*units, n * round(1 / layout.count_grid)]
     counts = [round(each) for each in sums]
@@ -277,7 +282,7 @@ def _own_log_density(member: Any, index: int, points: np.ndarray) -> np.ndarray:
     if isinstance(member, Dirichlet):
         own = member.alphas[index]
         return np.asarray(Beta(own, sum(member.alphas) - own).log_density(points[:, [index]]))
-    if isinstance(member, Beta):
+    if isinstance(member, (Beta, Gamma)):
         return np.asarray(member.log_density(points))
     mean, variance = float(member.mean()[index]), float(member.variance()[index])
     return -((points[:, index] - mean) ** 2) / (2 * variance) - 0.5 * math.log(2 * math.pi * variance)

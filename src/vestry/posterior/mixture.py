@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, betaln, expit, gammaln, logit, logsumexp, ndtr, ndtri, xlog1py, xlogy
+from scipy.special import betainc, betaln, expit, gammainc, gammaln, logit, logsumexp, ndtr, ndtri, xlog1py, xlogy
 
 from vestry.errors import InvalidParameter
 from vestry.posterior.invert import invert
@@ -210,6 +210,78 @@ class NormalMixture:
         """Return a member chosen by weight, and a draw from it; as a column."""
         chosen = _chosen(rng, self.weights, size)
         return rng.normal(self.means[chosen], np.sqrt(self.variances[chosen]))[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class GammaMixture:
+    """Weighted Gamma(shape_j, rate_j).
+
+    Attributes
+    ----------
+    weights, shapes, rates
+        One entry a component; the weights sum to 1.
+    """
+
+    weights: Array
+    shapes: Array
+    rates: Array
+
+    @property
+    def dimension(self) -> int:
+        """One parameter."""
+        return 1
+
+    def marginal(self, index: int) -> GammaMixture:
+        """Return itself: there is one parameter."""
+        return [self][index]
+
+    def mean(self) -> float:
+        """Return sum w a/b."""
+        return float(self.weights @ (self.shapes / self.rates))
+
+    def variance(self) -> float:
+        """Return the mean of the variances plus the variance of the means."""
+        means = self.shapes / self.rates
+        return _total_variance(self.weights, means, means / self.rates)
+
+    def cdf(self, x: npt.ArrayLike) -> Array:
+        """Return sum w g(a, b x), g the regularised lower incomplete gamma function."""
+        return _averaged(np.maximum(x, 0.0), self.weights, lambda at: gammainc(self.shapes, self.rates * at))
+
+    def log_density(self, theta: npt.ArrayLike) -> Array:
+        """Return log sum w b^a theta^(a-1) e^(-b theta)/G(a)."""
+        norm = np.log(self.weights) + self.shapes * np.log(self.rates) - gammaln(self.shapes)
+
+        def component(at: Array) -> Array:
+            inside: Array = xlogy(self.shapes - 1, at) - self.rates * at + norm
+            return inside
+
+        found = _log_summed(np.maximum(np.asarray(theta, float), 0.0), norm.size, component)
+        return np.where(np.asarray(theta) < 0, -np.inf, found)
+
+    def quantile(self, p: npt.ArrayLike) -> Array:
+        """Return the root of the distribution function, sought on the scale of the logarithm."""
+        target = _probabilities(p)
+        mean, deviation = self.mean(), np.sqrt(self.variance())
+        centre = np.log(mean)
+        start = centre + np.clip(ndtri(target) * deviation / mean, -20, 20)
+        low, high = np.full_like(target, centre - 740.0), np.full_like(target, centre + 40.0)
+
+        def slope(t: Array) -> Array:
+            return np.asarray(np.exp(self.log_density(np.exp(t)) + t))
+
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            t = invert(target, lambda t: self.cdf(np.exp(t)), slope, start=start, low=low, high=high)
+        return np.asarray(np.exp(t))
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the equal-tailed interval."""
+        return _equal_tailed(self, level)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return a member chosen by weight, and a draw from it; as a column."""
+        chosen = _chosen(rng, self.weights, size)
+        return (rng.standard_gamma(self.shapes[chosen]) / self.rates[chosen])[:, None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vestry.posterior.mixture import BetaMixture, DirichletMixture
+from vestry.posterior.mixture import BetaMixture, DirichletMixture, GammaMixture
 from vestry.posterior.noise_law import Array
 from vestry.posterior.normal import NormalModel, NormalPosterior
 
@@ -49,3 +49,8 @@ def _onto_simplex(point: Array, total: float) -> Array:
     ordered = np.sort(point)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, point.size + 1)
     return np.asarray(np.maximum(point - excess[np.flatnonzero(ordered > excess)[-1]], 0.0))
+
+
+def gamma(shape: float, rate: float) -> GammaMixture:
+    """Return Gamma(shape, rate), of a sum and a count that were projected and are taken as exact."""
+    return GammaMixture(np.ones(1), np.array([shape]), np.array([rate]))

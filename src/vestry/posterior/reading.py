@@ -11,6 +11,7 @@ import numpy as np
 
 import vestry.posterior.beta as beta
 import vestry.posterior.dirichlet as dirichlet
+import vestry.posterior.gamma as gamma
 import vestry.posterior.normal as normal
 import vestry.posterior.plug_in as plug_in
 from vestry.certificate import NoisyStatistics
@@ -170,6 +171,77 @@ class NormalMean:
         return values[: self.dimension], float(values[-1])
 
 
+@dataclass(frozen=True)
+class PoissonRate:
+    """The rate of counts, with the prior Gamma(shape, rate)."""
+
+    shape: float
+    rate: float
+
+    parameter = "rate"
+    dimension = 1
+
+    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+        """Sum over the sum, and over the count where it is private."""
+        noisy, count, units = _sum_and_count(statistics)
+        noise = noise_law(statistics.noise, statistics.scale)
+        return gamma.poisson(noisy, count=count, count_units=units, shape=self.shape, rate=self.rate, noise=noise)
+
+    def plug_in(self, statistics: NoisyStatistics) -> Law:
+        """Take the projected sum and count as exact."""
+        noisy, count, units = _sum_and_count(statistics)
+        return plug_in.gamma(self.shape + max(noisy, 0.0), self.rate + max(count / (units or 1), 0.0))
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the sum of the new records."""
+        return rng.poisson(size * theta).astype(float)
+
+
+@dataclass(frozen=True)
+class ExponentialRate:
+    """The rate of times clipped to an interval, with the prior Gamma(shape, rate)."""
+
+    shape: float
+    rate: float
+    low: float
+    high: float
+
+    parameter = "rate"
+    dimension = 1
+
+    @property
+    def _middle(self) -> float:
+        return (self.low + self.high) / 2
+
+    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+        """Sum over the sum, and over the count where it is private."""
+        noisy, count, units = _sum_and_count(statistics)
+        noise, numbers = noise_law(statistics.noise, statistics.scale), {"shape": self.shape, "rate": self.rate}
+        steps = {"grid": statistics.grid, "middle": self._middle}
+        return gamma.exponential(noisy, count=count, count_units=units, noise=noise, **steps, **numbers)
+
+    def plug_in(self, statistics: NoisyStatistics) -> Law:
+        """Take the projected sum and count as exact."""
+        noisy, count, units = _sum_and_count(statistics)
+        n = max(count / (units or 1), 0.0)
+        total = float(np.clip(noisy * statistics.grid + n * self._middle, n * self.low, n * self.high))
+        return plug_in.gamma(self.shape + n, self.rate + total)
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the mean of the new records."""
+        return rng.standard_gamma(size, theta.shape) / (size * theta)
+
+
+def _sum_and_count(statistics: NoisyStatistics) -> tuple[float, float, int | None]:
+    """Return the noisy sum, the count, and the units of the count where it is noisy too."""
+    private = statistics.count is None
+    _check_size(statistics, {2 if private else 1})
+    values = _floats(statistics)
+    if statistics.count is None:
+        return float(values[0]), float(values[1]), round(1 / statistics.count_grid)
+    return float(values[0]), float(statistics.count), None
+
+
 def _two_sided(law: BetaMixture) -> DirichletMixture:
     return DirichletMixture(law.weights, np.stack([law.alphas, law.betas], axis=1))
 
@@ -220,6 +292,20 @@ def _dirichlet_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> Di
     return DirichletCategorical(prior)
 
 
+def _gamma_numbers(prior: tuple[float, ...]) -> tuple[float, float]:
+    if len(prior) != 2 or not all(0 < each < math.inf for each in prior):
+        raise InvalidParameter("a gamma prior", prior, "a shape and a rate above 0", "for example prior=(2, 1)")
+    return prior[0], prior[1]
+
+
+def _poisson_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> PoissonRate:
+    return PoissonRate(*_gamma_numbers(prior))
+
+
+def _exponential_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> ExponentialRate:
+    return ExponentialRate(*_gamma_numbers(prior), float(family["low"]), float(family["high"]))
+
+
 def _normal_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> NormalMean:
     if len(prior) != 2 or not math.isfinite(prior[0]) or not 0 < prior[1] < math.inf:
         raise InvalidParameter(
@@ -233,4 +319,6 @@ _READERS: dict[str, Callable[[Mapping[str, Any], tuple[float, ...]], Reading]] =
     "beta-bernoulli": _beta_reader,
     "dirichlet-categorical": _dirichlet_reader,
     "normal-mean": _normal_reader,
+    "gamma-poisson": _poisson_reader,
+    "gamma-exponential": _exponential_reader,
 }

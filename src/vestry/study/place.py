@@ -62,7 +62,10 @@ class Places:
 
     @contextmanager
     def at(self, key: str) -> Iterator[None]:
-        """Turn any refusal inside into one that points at the key, or at a key in or beside it that it names."""
+        """Turn any refusal inside into one that points at the key, or at a key in or beside it that it names.
+
+        Declarations may hold numbers that no calibration can compute with; that is a refusal too.
+        """
         refused: VestryError | None = None
         try:
             yield
@@ -70,6 +73,8 @@ class Places:
             raise
         except VestryError as error:
             refused = error
+        except ArithmeticError:
+            refused = VestryError("its numbers are too large or too small to compute with; write more moderate ones.")
         if refused is not None:
             raise self.fault(self._nearer(key, refused), str(refused), exit_code=refused.exit_code)
 

@@ -15,7 +15,7 @@ from vestry.data import Table
 from vestry.errors import EntryState, InvalidParameter, LedgerMissing, Mismatch, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.models.plan import ASSUMED, Expectation, advised, expectations, needed
-from vestry.models.request import Prepared, Request
+from vestry.models.request import Prepared
 from vestry.models.run import charge_for, ready_for, run
 from vestry.noise import Noise
 from vestry.posterior import Posterior
@@ -240,7 +240,7 @@ class Study:
             )
         frame = self.declaration.frame
         with self.declaration.places.at(f"release.{asked.name}"):
-            prepared = ready_for(self._chosen(asked), table, ledger)
+            prepared = ready_for(asked.request, table, ledger, n=self.declaration.n)
         done = "resumed, at no new cost"
         if charge is None or standing != CHARGED or not self._paid(asked, charge, prepared, again=again):
             done = "released"
@@ -249,13 +249,6 @@ class Study:
         entry = charge.sequence
         made = run(prepared, table, charge, noise=noise, keep=lambda text: folder.keep(asked.name, entry, text))
         return self._written(asked, charge, folder, made.text().encode(), done)
-
-    def _chosen(self, asked: Asked) -> Request:
-        """Choose the mechanism as `check` does, from the declared number of records where the true one is private."""
-        said = self.declaration
-        if said.frame.counts_publicly(asked.request.model):
-            return asked.request
-        return advised(asked.request, said.frame, said.n)
 
     def _paid(self, asked: Asked, charge: Charge, prepared: Prepared, *, again: bool) -> bool:
         """Tell whether an old charge pays for what would run; if not, and `again` is not asked for, refuse."""

@@ -1,0 +1,120 @@
+"""Times: an exponential likelihood with a gamma prior of its rate; a record is clipped to [low, high], low above 0.
+
+theta is the rate, T = (log theta, -theta), eta = (shape, rate): a record adds (1, x) [GeumlekSC17, appendix A.3].
+With low = 0 one record can change a short sum many times over, and privacy worsens with n; so low is above 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vestry.errors import InvalidParameter
+from vestry.families.family import Array, check_number, check_positive, check_sums
+from vestry.families.gamma import Gamma, gradient, log_partition, read_prior
+from vestry.families.gamma_poisson import refuse_moving_count
+from vestry.families.rate_draw import rate_draw
+from vestry.privacy.event import Event
+from vestry.statistics.population import Population
+
+
+@dataclass(frozen=True)
+class GammaExponential:
+    """Records that are times, clipped to [low, high]."""
+
+    low: float
+    high: float
+
+    name: ClassVar[str] = "gamma-exponential"
+
+    def __post_init__(self) -> None:
+        low = check_positive("low", self.low, instead="the least time a record may have, above 0")
+        high = check_positive("high", self.high, instead="the longest time a record may have")
+        if not low < high:
+            raise InvalidParameter("high", self.high, f"above low, {low:g}", "the ends of the declared interval")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def statistic(self, x: ArrayLike) -> Array:
+        """Return x clipped to [low, high]; a missing value counts as low."""
+        record = np.asarray(x, dtype=float).reshape(1)
+        return np.clip(np.where(np.isnan(record), self.low, record), self.low, self.high)
+
+    def bounds(self) -> tuple[Array, Array]:
+        """Return low and high."""
+        return np.array([self.low]), np.array([self.high])
+
+    def extremes(self) -> Iterator[Array]:
+        """Yield the width of the interval, both ways."""
+        yield np.array([self.low - self.high])
+        yield np.array([self.high - self.low])
+
+    def log_partition(self, eta: ArrayLike) -> float:
+        """Return C(eta) = log G(shape) - shape log(rate)."""
+        return log_partition(eta)
+
+    def gradient(self, eta: ArrayLike) -> Array:
+        """Return E[T]."""
+        return gradient(eta)
+
+    def normalisable(self, eta: ArrayLike) -> bool:
+        """Tell whether shape and rate are above 0."""
+        return bool(np.all(np.asarray(eta, dtype=float) > 0))
+
+    def prior(self, numbers: Sequence[float]) -> Gamma:
+        """Read (shape, rate)."""
+        return read_prior(self.name, numbers)
+
+    def update(
+        self,
+        prior: Gamma,
+        sums: Sequence[float],
+        count: float,
+        *,
+        likelihood_power: float = 1.0,
+        prior_scale: float = 1.0,
+    ) -> Gamma:
+        """Return Gamma(shape/m + r n, rate/m + r sum)."""
+        r, m = check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
+        (total,) = check_sums(sums, 1)
+        return Gamma(prior.shape / m + r * check_number("count", count), prior.rate / m + r * total)
+
+    def worst_draw(
+        self, prior: Gamma, population: Population, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+    ) -> Event:
+        """Return the event of one draw.
+
+        Privacy
+        -------
+        Replace with n public: the two posteriors have one shape s = shape/m + r n, and rates whose ratio is largest
+        where all other records are at the low clip: q = (b + r ((n - k) low + k high))/(b + r n low), b = rate/m.
+        The divergence of two gammas of one shape grows with the ratio of their rates.
+
+        Refused elsewhere: where the count can change so can the shape, and no supremum is known.
+        """
+        refuse_moving_count(population, "exponential")
+        shape, ratio = self._pair(prior, population, likelihood_power, prior_scale)
+        return rate_draw(shape, ratio, neighbours=population.neighbours)
+
+    def order_limit(
+        self, prior: Gamma, population: Population, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+    ) -> float:
+        """Return lambda* = 1 + 1/(q - 1)."""
+        refuse_moving_count(population, "exponential")
+        _, ratio = self._pair(prior, population, likelihood_power, prior_scale)
+        return 1 + 1 / (ratio - 1)
+
+    def _pair(self, prior: Gamma, population: Population, power: float, scale: float) -> tuple[float, float]:
+        """Return the common shape, and the ratio of the rates at its largest."""
+        r, m = check_positive("likelihood_power", power), check_positive("prior_scale", scale)
+        n, k = population.count or 0, population.rows
+        least = prior.rate / m + r * n * self.low
+        return prior.shape / m + r * n, 1 + r * k * (self.high - self.low) / least
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the name and the clips."""
+        return {"name": self.name, "low": self.low, "high": self.high}

@@ -1,0 +1,440 @@
+"""Planted values show nowhere, whatever is asked and whatever fails; and neighbours fail in the same words."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+from closed_engines import closed_engines
+from study.fault_study import HEADER, Done, actions, records, study_in, vestry
+
+from vestry.cli import main
+from vestry.data.engine import Source
+from vestry.data.query import Query
+from vestry.errors import VestryError
+from vestry.mechanisms.additive import Additive
+from vestry.noise import SystemNoise
+from vestry.statistics.private import Private
+from vestry.study import Study
+
+NUMBER, TEXT = "48151.62342", "CANARY-48151"
+# What of them must not show: the number also in other notations, and as a double. Five digits alone are not a sign:
+# the ledger is full of numbers.
+SIGNS = (TEXT, TEXT.lower(), "48151.6", "4815162", "4.81516", struct.pack("<d", float(NUMBER)).decode("latin-1"))
+PERSON = '{ person = "patient_id", rows = 2 }'
+
+# An unknown level, numbers out of range, text for a number, undeclared columns, a person's name.
+PLANTED = [
+    f"{TEXT},{TEXT},{TEXT},{NUMBER},{TEXT}",
+    f"{TEXT},A,yes,{TEXT},{NUMBER}",
+    f"{NUMBER},B,{NUMBER},-{NUMBER},{TEXT}",
+    f"{NUMBER},{NUMBER},no,,{TEXT}",
+]
+# Neighbours of the table with the planted records: some changed, some removed.
+TABLES = {"planted": [*records(60), *PLANTED], "changed": records(64), "removed": records(60)}
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    with closed_engines():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _quick_page(request, monkeypatch):
+    if "whole" not in request.node.name:
+        monkeypatch.setattr("vestry.study.story.page", lambda story: f"<html>{story}</html>")
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_logged(caplog):
+    caplog.set_level(logging.DEBUG)
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch) -> Iterator[Path]:
+    """A folder of its own for temporary files."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+def shown(text: str) -> list[str]:
+    return [sign for sign in SIGNS if sign in text]
+
+
+@pytest.fixture
+def silent(tmp_path, capfd, caplog):
+    """Check that nothing which was printed, logged, raised or written shows a planted value."""
+
+    def check(*said: object, folder: Path | None = None) -> None:
+        out, err = capfd.readouterr()
+        for text in (out, err, caplog.text, *(repr(vars(record)) for record in caplog.records), *map(str, said)):
+            assert shown(text) == [], text
+        for path in (folder or tmp_path).rglob("*"):
+            assert shown(path.name) == []
+            if path.is_file() and not path.name.startswith("people.") | path.name.startswith("whole."):
+                content = path.read_bytes()
+                assert shown(content.decode("latin-1")) == [], path
+        ledgers = [path for path in (folder or tmp_path).rglob("people.ledger*") if path.is_file()]
+        for path in ledgers:
+            assert shown(path.read_bytes().decode("latin-1")) == [], path
+
+    return check
+
+
+def told(error: BaseException) -> str:
+    """All that an error can say of itself and of what came before it."""
+    seen, chain = [], [error]
+    while chain:
+        each = chain.pop()
+        seen += [str(each), repr(each), repr(each.args), repr(vars(each)), *traceback.format_exception(each)]
+        chain += [more for more in (each.__cause__, each.__context__) if more is not None]
+    return "\n".join(seen)
+
+
+def plain(done: Done, folder: Path) -> tuple[int, str, str]:
+    """What a command said, without its folder, for comparison."""
+    return done.code, done.out.replace(str(folder), ""), done.err.replace(str(folder), "")
+
+
+# Nothing fails
+
+
+@pytest.mark.parametrize("unit", [pytest.param('"row"', marks=pytest.mark.slow), PERSON])
+def test_every_command_is_silent_when_all_goes_well(tmp_path, temporary, silent, unit):
+    study = study_in(tmp_path, "readmission", "stay", unit=unit, lines=TABLES["planted"])
+    file = tmp_path / "readmission" / "release.json"
+    commands = [
+        ("check", study), ("check", study, "--json"), ("release", study, "--dry-run"), ("release", study, "--yes"),
+        ("release", study, "--json"), ("release", study, "--yes", "--again", "--json"), ("report", tmp_path),
+        ("posterior", file), ("posterior", file, "--prior", "2,2", "--json"),
+        ("ledger", "show", tmp_path / "people.ledger"), ("ledger", "show", tmp_path / "people.ledger", "--json"),
+        ("ledger", "verify", tmp_path / "people.ledger"),
+        ("ledger", "export", tmp_path / "people.ledger", "--output", tmp_path / "lines.jsonl"),
+    ]  # fmt: skip
+    for command in commands:
+        done = vestry(*command)
+        assert done.code == 0, done.err
+        silent(done.out, done.err)
+    assert list(temporary.iterdir()) == []
+    opened = Study.open(study)
+    silent(repr(opened.table), repr(opened), repr(opened.ledger), repr(opened.release()))
+
+
+def test_plan_needs_neither_records_nor_a_ledger(tmp_path):
+    study = study_in(tmp_path, ledger=False)
+    (tmp_path / "people.csv").unlink()
+    done = vestry("plan", study)
+    assert (done.code, done.err) == (0, "")
+
+
+@pytest.mark.slow
+def test_the_whole_page_is_silent(tmp_path, silent):
+    study = study_in(tmp_path, lines=TABLES["planted"])
+    assert vestry("release", study, "--yes").code == 0
+    silent((tmp_path / "report.html").read_text())
+
+
+def test_the_planted_values_are_found_where_they_are(tmp_path, silent):
+    """The look is not blind: a file, a message and a log record that show a value are found."""
+    study_in(tmp_path, lines=TABLES["planted"])
+    silent("nothing")
+    with pytest.raises(AssertionError, match=TEXT):
+        silent(f"a value {TEXT}")
+    (tmp_path / "copy.bin").write_bytes(b"\0" + NUMBER.encode())
+    with pytest.raises(AssertionError, match=r"copy\.bin"):
+        silent()
+    (tmp_path / "copy.bin").unlink()
+    logging.getLogger("anything").debug("a value %s", NUMBER)
+    with pytest.raises(AssertionError, match=NUMBER):
+        silent()
+
+
+def test_the_cost_and_the_confirmation_are_the_same_for_neighbours(tmp_path):
+    said = []
+    for name, lines in TABLES.items():
+        folder = tmp_path / name
+        study = study_in(folder, "readmission", "stay", lines=lines)
+        said.append([plain(vestry(*command), folder) for command in
+                     (["check", study], ["release", study], ["release", study, "--dry-run", "--json"])])  # fmt: skip
+    assert said[0] == said[1] == said[2]
+    assert [each[0] for each in said[0]] == [0, 2, 0]
+
+
+# Something fails
+
+
+def csv(lines: list[str], header: str = HEADER) -> bytes:
+    return ("\n".join([header, *lines]) + "\n").encode()
+
+
+def parquet(lines: list[str], **changed: object) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [line.split(",") for line in lines]
+    columns = {name: [row[place] or None for row in rows] for place, name in enumerate(HEADER.split(","))}
+    target = io.BytesIO()
+    pq.write_table(pa.table({**columns, **changed}), target, use_dictionary=False, compression="NONE")
+    return target.getvalue()
+
+
+def of_floats(lines: list[str]) -> bytes:
+    return parquet(lines, readmitted=[float(NUMBER)] * len(lines))
+
+
+def of_times(lines: list[str]) -> bytes:
+    import pyarrow as pa
+
+    return parquet(lines, patient_id=pa.array(range(len(lines)), pa.timestamp("s")))
+
+
+def truncated(lines: list[str]) -> bytes:
+    whole = parquet(lines)
+    return whole[: len(whole) // 2]
+
+
+def scrambled(lines: list[str]) -> bytes:
+    whole = parquet(lines)
+    half = len(whole) // 3
+    return whole[:4] + b"\xff" * half + whole[4 + half :]
+
+
+# What is wrong with the file: its suffix, how it is written, what is said, and what the ledger has after it.
+FILES: dict[str, tuple[str, Callable[[list[str]], bytes], str, list[str]]] = {
+    "a missing column": ("csv", lambda lines: csv(lines, HEADER.replace("ward", "war")), "must be one of the ta", []),
+    "a missing person": ("csv", lambda lines: csv(lines, HEADER.replace("patient_id", "p")), "one of the table's", []),
+    "a wrong type": ("parquet", of_floats, "the column readmitted must be text", []),
+    "a person of a wrong type": ("parquet", of_times, "the column patient_id must be text or whole numbers", []),
+    "a truncated file": ("parquet", truncated, "a file that can be read as parquet", []),
+    "another format": ("parquet", csv, "a file that can be read as parquet", []),
+    "broken pages": ("parquet", scrambled, "the data could not be read, and nothing was summed", ["charge"]),
+    "names twice": ("csv", lambda lines: csv(lines, HEADER.replace("note", "ward")), "a different name for each", []),
+    "no text": ("csv", lambda lines: b"\xff\xfe" + csv(lines), "a file that can be read as csv", []),
+}
+
+
+@pytest.mark.parametrize("fault", FILES)
+def test_a_file_that_cannot_be_used(tmp_path, silent, fault):
+    suffix, written, message, charged = FILES[fault]
+    said = []
+    for name, lines in TABLES.items():
+        folder = tmp_path / name
+        study = study_in(folder, unit=PERSON, data=f"people.{suffix}", lines=lines)
+        (folder / f"people.{suffix}").write_bytes(written(lines))
+        done = vestry("release", study, "--yes", "--json")
+        assert done.code == 2
+        assert message in done.err
+        assert done.err.strip().count("\n") == 0
+        said.append(plain(done, folder))
+        silent(done.out, done.err, folder=folder)
+        assert actions(folder) == charged
+        if name == "planted":
+            with pytest.raises(VestryError, match=re.escape(message)) as caught:
+                Study.open(study).release()
+            silent(told(caught.value), folder=folder)
+    assert said[0] == said[1] == said[2]
+
+
+def breaking(self, table, *, row_key):
+    """A query that casts text to a number, so that the engine quotes the text as it fails."""
+    return table.aggregate(s0=table["ward"].cast("int64").sum().cast("string"))
+
+
+LOGGER = logging.getLogger("duckdb")
+
+
+def quoting(*given, **named):
+    """A backend that quotes a record as it fails, from a deep chain."""
+    LOGGER.error("could not read %s", TEXT)
+    try:
+        raise KeyError(TEXT)
+    except KeyError:
+        raise RuntimeError(f"cannot cast {NUMBER} of {TEXT}") from OSError(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "broken", "message", "charged"),
+    [
+        (Query, "expression", breaking, "the data could not be read, and nothing was summed", ["charge"]),
+        (Source, "rows", quoting, "the data could not be read, and nothing was summed", ["charge"]),
+        (Source, "explain", None, "the query could not be prepared, and nothing was read", []),
+        (Query, "read", quoting, "the data could not be read, and nothing was summed", ["charge"]),
+    ],
+)
+def test_a_backend_that_quotes_a_record(tmp_path, silent, monkeypatch, owner, name, broken, message, charged):
+    said = []
+    if broken is None:
+        import ibis.backends.duckdb
+
+        ask = ibis.backends.duckdb.Backend.raw_sql
+        monkeypatch.setattr(
+            ibis.backends.duckdb.Backend,
+            "raw_sql",
+            lambda self, query, **more: (quoting if str(query).startswith("EXPLAIN") else ask)(self, query, **more),
+        )
+    elif name == "expression":
+        real = Query.expression
+        monkeypatch.setattr(
+            Query,
+            "expression",
+            lambda self, table, *, row_key: (breaking if row_key else real)(self, table, row_key=row_key),
+        )
+    else:
+        monkeypatch.setattr(owner, name, broken)
+    for kind in ("planted", "changed"):
+        folder = tmp_path / kind
+        study = study_in(folder, lines=TABLES[kind])
+        done = vestry("release", study, "--yes", "--json")
+        assert (done.code, done.out) == (2, "")
+        assert message in done.err
+        said.append(plain(done, folder))
+        silent(done.err, folder=folder)
+        assert actions(folder) == charged
+        assert not (folder / "readmission").exists()
+        with pytest.raises(VestryError, match=message) as caught:
+            Study.open(study).release()
+        silent(told(caught.value), folder=folder)
+    assert said[0] == said[1]
+
+
+def test_a_backend_that_quotes_a_record_as_the_public_count_is_asked(tmp_path, silent, monkeypatch):
+    study = study_in(tmp_path, "stay", neighbours="replace", lines=TABLES["planted"])
+    monkeypatch.setattr(Source, "rows", quoting)
+    with pytest.raises(VestryError, match="the data could not be read, and nothing was summed") as caught:
+        Study.open(study).release()
+    silent(told(caught.value))
+    assert actions(tmp_path) == []
+
+
+def test_a_refused_budget_is_the_same_for_neighbours(tmp_path, silent):
+    said = []
+    for name, lines in TABLES.items():
+        folder = tmp_path / name
+        study = study_in(folder, lines=lines, budget="{ epsilon = 0.2 }")
+        done = vestry("release", study, "--yes")
+        assert done.code == 3
+        said.append(plain(done, folder))
+        silent(done.out, done.err, folder=folder)
+        assert actions(folder) == []
+    assert said[0] == said[1] == said[2]
+
+
+def test_noise_that_cannot_be_drawn_is_the_same_for_neighbours(tmp_path, silent, monkeypatch):
+    from vestry.errors import NoiseUnavailable
+
+    def none(self, values, *, scale):
+        raise NoiseUnavailable
+
+    monkeypatch.setattr(SystemNoise, "discrete_laplace", none)
+    said = []
+    for name, lines in TABLES.items():
+        folder = tmp_path / name
+        study = study_in(folder, lines=lines)
+        done = vestry("release", study, "--yes", "--json")
+        assert done.code == 2
+        said.append([plain(done, folder), plain(vestry("release", study, "--yes", "--json"), folder)])
+        silent(said[-1], folder=folder)
+        assert actions(folder) == ["charge", "open"]
+    assert said[0] == said[1] == said[2]
+    assert said[0][0][2].strip() == (
+        "vestry: no noise could be drawn, so nothing was released; check the system's entropy."
+    )
+    assert "was opened by entry 1 and its release was lost" in said[0][1][2]
+
+
+def test_a_fault_inside_the_mechanism_shows_no_sum(tmp_path, silent, monkeypatch):
+    """Even an error that nobody foresaw has no private value in its text: frames are shown without their values."""
+    study = study_in(tmp_path, lines=[f"{TEXT},A,yes,1,x"] * 48151)
+    held = []
+
+    def failing(self, private, opened, noise):
+        held.append(private)
+        return {}[private]
+
+    monkeypatch.setattr(Additive, "release", failing)
+    with pytest.raises(Exception, match=r"private value|Private") as caught:
+        Study.open(study).release()
+    said = [told(caught.value), repr(held), str(held[0])]
+    silent(*said)
+    assert not [text for text in said if "48151" in text]
+    assert isinstance(held[0], Private)
+
+
+KILLED = """
+import os, signal, sys, vestry.study.folder as rooms
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from study.fault_study import vestry
+from vestry.mechanisms.additive import Additive
+Additive.release = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
+vestry("release", sys.argv[1], "--yes")
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_no_record_behind(tmp_path, temporary, silent):
+    study = study_in(tmp_path, lines=TABLES["planted"])
+    tests = Path(__file__).resolve().parent.parent
+    done = subprocess.run([sys.executable, "-c", KILLED, study, tests], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert actions(tmp_path) == ["charge", "open"]
+    silent(done.stdout, done.stderr)
+    assert all(path.is_dir() for path in temporary.rglob("*"))
+    assert not os.path.exists("core")
+
+
+# Progress
+
+
+class Terminal(io.StringIO):
+    """Standard error as a terminal sees it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_shows_names_and_time_and_no_rows(tmp_path, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    said = []
+    for count in (1111, 2222):
+        folder = tmp_path / str(count)
+        study = study_in(folder, "readmission", "stay", lines=records(count))
+        screen = Terminal()
+        monkeypatch.setattr(sys, "argv", ["vestry", "release", str(study), "--yes", "--json"])
+        with redirect_stderr(screen), redirect_stdout(io.StringIO()), pytest.raises(SystemExit, match="0"):
+            main()
+        text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+        lines = {re.sub(r"[^ -~]", "", line).strip() for line in re.split(r"[\r\n]+", text)} - {""}
+        said.append({re.sub(r"\d+:\d\d:\d\d", "TIME", line) for line in lines})
+        assert "calibrating ..." in lines
+        assert not [line for line in lines if str(count) in line]
+    assert said[0] | said[1] <= {"calibrating ...", "TIME", "readmission TIME", "stay TIME", "report TIME"}
+    assert "readmission TIME" in said[0] | said[1]
+
+
+def test_the_outcome_says_nothing_of_the_count_where_it_is_private(tmp_path):
+    study = study_in(tmp_path, lines=records(48151 // 10))
+    done = vestry("release", study, "--yes", "--json")
+    record = json.loads(done.out)
+    assert set(record) == {"releases", "left", "head", "report"}
+    assert set(record["releases"][0]) == {"name", "done", "summary"}
+    claim = json.loads((tmp_path / "readmission" / "certificate.json").read_text())
+    assert "4815" not in json.dumps(claim["certificate"])
