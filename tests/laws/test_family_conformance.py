@@ -29,8 +29,10 @@ from vestry.families import (
     Gamma,
     GammaExponential,
     GammaPoisson,
+    MeanVariance,
     Member,
     Normal,
+    NormalInverseGamma,
     NormalMean,
     family_from,
 )
@@ -123,6 +125,16 @@ def half_line() -> Grid:
     return np.exp(logs)[:, None], step * np.exp(logs)
 
 
+def half_plane() -> Grid:
+    """Means in units of the deviation, and logarithms of the variance."""
+    t, step = np.linspace(-1, 1, 241, retstep=True)
+    x = np.sinh(7.5 * t) / math.sinh(7.5) * 400
+    x_weights = step * 7.5 * np.cosh(7.5 * t) / math.sinh(7.5) * 400
+    logs, gap = np.linspace(-5.0, 14.0, 901, retstep=True)
+    m, v = (each.ravel() for each in np.meshgrid(x, np.exp(logs), indexing="ij"))
+    return np.stack([m, v], axis=1), np.outer(x_weights, gap * np.exp(logs)).ravel()
+
+
 def cube(dimension: int, *, half: float, step: float) -> Grid:
     axis = np.arange(-half, half + step / 2, step)
     points = np.stack([x.ravel() for x in np.meshgrid(*[axis] * dimension, indexing="ij")], axis=1)
@@ -191,6 +203,15 @@ def gamma_case(family: Family, **changes: object) -> Case:
     )
 
 
+def mean_variance_cdf(member: MeanVariance, i: int, x: float) -> mp.mpf:
+    if i == 1:
+        return mp.gammainc(member.shape, member.scale / mp.mpf(x), mp.inf, regularized=True)
+    degrees = 2 * mp.mpf(member.shape)
+    t = (mp.mpf(x) - member.location) / mp.sqrt(mp.mpf(member.scale) / (member.shape * member.weight))
+    tail = mp.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True) / 2
+    return tail if t < 0 else 1 - tail
+
+
 CASES = {
     "gamma-poisson": gamma_case(
         GammaPoisson(4),
@@ -203,6 +224,46 @@ CASES = {
         records=((1, 1), (2.5, 2.5), (9, 3), (-3, 0.5), (math.nan, 0.5), (math.inf, 3), (0.1, 0.5), (3, 3)),
         domain=(0.5, 3.0),
         log_likelihood=lambda theta, x: np.log(theta[:, 0]) - x * theta[:, 0],
+    ),
+    "normal-inverse-gamma": Case(
+        family=NormalInverseGamma(-1.0, 3.0),
+        numbers=(0.5, 2.0, 5.0, 4.0),
+        prior=MeanVariance(0.5, 2.0, 5.0, 4.0),
+        members=(
+            MeanVariance(0.5, 2.0, 5.0, 4.0),
+            MeanVariance(0.2, 1.5, 4.5, 3.5),
+            MeanVariance(0.8, 3.0, 6.0, 6.0),
+            MeanVariance(0.4, 2.5, 7.0, 5.0),
+        ),
+        records=((0, 0), (2.5, 2.5), (7, 3), (-9, -1), (math.nan, -1), (math.inf, 3), (1, 1), (-0.5, -0.5)),
+        domain=(-1.0, 3.0),
+        grid=half_plane(),
+        log_pdf=lambda member, theta: (
+            stats.invgamma.logpdf(theta[:, 1], member.shape, scale=member.scale)
+            + stats.norm.logpdf(theta[:, 0], member.location, np.sqrt(theta[:, 1] / member.weight))
+        ),
+        cdf=mean_variance_cdf,
+        log_likelihood=lambda theta, x: -((theta[:, 0] - x) ** 2) / (2 * theta[:, 1]) - np.log(theta[:, 1]) / 2,
+        sufficient=lambda theta: np.column_stack(
+            [
+                theta[:, 0] / theta[:, 1],
+                -1 / (2 * theta[:, 1]),
+                -(theta[:, 0] ** 2) / (2 * theta[:, 1]),
+                -np.log(theta[:, 1]) / 2,
+            ]
+        ),
+        log_base=lambda theta: -1.5 * np.log(theta[:, 1]),
+        smooth=lambda eta: eta[3] >= 6 and eta[2] >= 0.7 and eta[1] - eta[0] ** 2 / eta[2] >= 3,
+        fit=((1.0, 8.5, 2.0, 10.0), (0.3, 7.5, 1.5, 9.0)),
+        unfit=((1, 1, 0, 4), (2, 1, 1, 4), (0, 1, 1, 0), (0, -1, 1, 2)),
+        outside=([0.0, -1.0], [[2.0, 0.0]]),
+        bad_priors=(
+            ((0, 1), "must be a mean, its weight in records, a shape and a scale"),
+            ((0, 0, 1, 1), "weight must be above 0 and finite, not 0"),
+            ((0, 1, 1, -1), "scale must be above 0 and finite, not -1"),
+            ((math.nan, 1, 1, 1), "the mean must be a finite number, not nan"),
+        ),
+        populations=(),
     ),
     "beta-bernoulli": Case(
         family=BetaBernoulli(),
@@ -410,8 +471,8 @@ def test_distribution_function_and_quantiles(case):
                 exactly = float(case.cdf(member, i, float(place)))
             assert exactly == pytest.approx(shares[row], rel=1e-9)
             assert member.cdf(place)[i] == pytest.approx(exactly, rel=1e-11)
-        assert member.cdf(-1e3).tolist() == [0] * member.dimension
-        assert member.cdf(1e3).tolist() == [1] * member.dimension
+        assert member.cdf(-1e3).tolist() == pytest.approx([0] * member.dimension, abs=1e-12)
+        assert member.cdf(1e3).tolist() == pytest.approx([1] * member.dimension, abs=1e-12)
 
 
 @each_case
@@ -507,6 +568,8 @@ def test_records_are_clipped_into_the_domain(case):
 @each_case
 def test_extremes_span_the_differences(case):
     """Every extreme point is a difference of two records, and none reaches further in any direction."""
+    if not case.populations:
+        pytest.skip("x and x^2 have infinitely many extreme differences, and no draw is priced by them")
     statistics = [case.family.statistic(x) for x in case.domain]
     differences = {tuple(x - y) for x in statistics for y in statistics}
     extremes = [tuple(x) for x in case.family.extremes()]

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from study.fault_study import Done, ledger_of, study_in, vestry
 
-import vestry.models.run as path_of_a_record
+import vestry.study.folder as rooms
 import vestry.study.story as story
 from vestry.certificate import open_release
 from vestry.data import Table
@@ -151,15 +151,19 @@ def look(folder: Path) -> dict[str, Any]:
     lines = list(ledger.entries())
     opened = {line.target for line in lines if line.action == "open"}
     hashes = {line.facts["release_sha256"]: line.target for line in lines if line.action == "release"}
+    lost = set(hashes)
     for file in sorted((folder / NAME).glob("release*.json")):
         try:
             open_release(file)
         except VestryError as error:
             wrong.append(str(error))
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+        lost.discard(sha256)
         number = file.stem.partition("-")[2]
         if (int(number) if number else hashes.get(sha256)) not in opened:
             wrong.append(f"{file.name} has no opened charge")
+    if lost:
+        wrong.append("the ledger was told of a release that was not saved")
     if (folder / NAME / "posterior.nc").exists():
         import xarray
 
@@ -189,34 +193,28 @@ def after(study: Path, tell: Callable[[object], None]) -> None:
 
 def break_it(twin: str) -> None:
     """Make the code wrong, so that the same look finds it."""
-    if twin == "saves before it opens":
-        opening = Charge.open
+    if twin == "does not open":
+        Charge.open = lambda charge: Opened(charge)  # type: ignore[method-assign]
+    elif twin == "saves late":
+        kept: list[tuple[str, int, str]] = []
+        keep, settle = Folder.keep, Folder.settle
+        Folder.keep = lambda self, *given: kept.append(given)  # type: ignore
 
-        def late(charge: Charge) -> Opened:
-            Folder.keep(folder_now[0], NAME, charge.sequence, "{}")
-            return opening(charge)
+        def late(self: Folder, *given: Any) -> None:
+            keep(self, *kept[-1])
+            settle(self, *given)
 
-        folder_now: list[Folder] = []
-        trying = Folder.try_writing
-        Folder.try_writing = lambda self, names: (folder_now.append(self), trying(self, names))[1]  # type: ignore
-        Charge.open = late  # type: ignore[method-assign]
+        Folder.settle = late  # type: ignore[method-assign]
     elif twin == "writes in place":
-        Path.replace = lambda source, target: source  # type: ignore
-        opening_file = Path.open
-        Path.open = lambda path, *rest: opening_file(path.with_suffix("") if path.suffix == ".part" else path, *rest)  # type: ignore
-    elif twin == "draws twice":
-        follow = Ledger._follow
 
-        def lenient(ledger: Ledger, action: str, target: int, record: Any) -> Any:
-            try:
-                return follow(ledger, action, target, record)
-            except VestryError:
-                return None
+        def halved(path: Path, content: bytes) -> None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content[: len(content) // 2])
+            if path.name.startswith("release"):
+                die()
+            path.write_bytes(content)
 
-        Ledger._follow = lenient  # type: ignore[method-assign]
-        import vestry.study.study as room
-
-        room.OPENED = room.CHARGED
+        rooms.write = halved  # type: ignore[assignment]
     elif twin != "sound":
         raise ValueError(twin)
 
@@ -303,5 +301,4 @@ def main(mode: str, folder: str, twin: str, *rest: str) -> None:
 
 
 if __name__ == "__main__":
-    assert path_of_a_record.run
     main(*sys.argv[1:])

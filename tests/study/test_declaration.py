@@ -223,6 +223,8 @@ BROKEN = [
     ("prior = [1, 1]", "prior = [-1, 1]", "prior =", f"{FIRST}.prior", "alpha must be above 0 and finite, not -1.0"),
     ("prior = [1, 1]", 'prior = ["1", 1]', "prior =", f"{FIRST}.prior", "each number of prior must be a finite number, not '1'; write prior = [1, 1]."),
     ("prior = [1, 1]", 'prior = "flat"', "prior =", f"{FIRST}.prior", "prior must be a list of numbers, not 'flat'; write prior = [1, 1]."),
+    ("prior = [1, 1]", "prior = [1e31, 1]", "prior =", f"{FIRST}.prior", "each number of prior must be 0, or from 1e-30 to 1e+30 in size, not 1e+31; write prior = [1, 1]."),
+    ("variance = 50", "variance = 1e-31", "variance =", f"{STAY}.variance", "variance must be 0, or from 1e-30 to 1e+30 in size, not 1e-31; write variance = 100."),
     ("prior = [1, 1]", "prior = [nan, 1]", "prior =", f"{FIRST}.prior", "a finite number, not nan"),
     ("prior = [1, 1]", f"prior = [{'9' * 400}, 1]", "prior =", f"{FIRST}.prior", "a finite number"),
     ("prior = [2, 2, 2]", "prior = [2, 2]", "prior = [2, 2]", "release.wards.prior", "one alpha for each of 3 categories, not (2.0, 2.0); write prior = [1, 1, 1]."),

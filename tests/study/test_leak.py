@@ -44,7 +44,7 @@ PLANTED = [
     f"{NUMBER},{NUMBER},no,,{TEXT}",
 ]
 # Neighbours of the table with the planted records: some changed, some removed.
-TABLES = {"planted": [*records(60), *PLANTED], "changed": records(64), "removed": records(60)}
+TABLES = {"planted": [*PLANTED, *records(60)], "changed": records(64), "removed": records(60)}
 
 
 @pytest.fixture(autouse=True)
@@ -118,7 +118,7 @@ def plain(done: Done, folder: Path) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("unit", [pytest.param('"row"', marks=pytest.mark.slow), PERSON])
 def test_every_command_is_silent_when_all_goes_well(tmp_path, temporary, silent, unit):
-    study = study_in(tmp_path, "readmission", "stay", unit=unit, lines=TABLES["planted"])
+    study = study_in(tmp_path, "readmission", unit=unit, lines=TABLES["planted"])
     file = tmp_path / "readmission" / "release.json"
     commands = [
         ("check", study), ("check", study, "--json"), ("release", study, "--dry-run"), ("release", study, "--yes"),
@@ -235,6 +235,8 @@ def test_a_file_that_cannot_be_used(tmp_path, silent, fault):
     suffix, written, message, charged = FILES[fault]
     said = []
     for name, lines in TABLES.items():
+        if name == "changed" and not charged:
+            continue  # what fails before any record is read
         folder = tmp_path / name
         study = study_in(folder, unit=PERSON, data=f"people.{suffix}", lines=lines)
         (folder / f"people.{suffix}").write_bytes(written(lines))
@@ -249,7 +251,7 @@ def test_a_file_that_cannot_be_used(tmp_path, silent, fault):
             with pytest.raises(VestryError, match=re.escape(message)) as caught:
                 Study.open(study).release()
             silent(told(caught.value), folder=folder)
-    assert said[0] == said[1] == said[2]
+    assert len(set(said)) == 1
 
 
 def breaking(self, table, *, row_key):

@@ -142,6 +142,7 @@ def test_under_replace_the_count_is_public_where_there_are_no_groups(tmp_path, n
     assert found["noisy-statistics"]["count"] == (None if count == "private" else count)
 
 
+@pytest.mark.slow
 def test_the_report_is_written_and_written_again(tmp_path):
     study = study_in(tmp_path, "readmission", "draws")
     assert vestry("release", study, "readmission", "--yes").code == 0

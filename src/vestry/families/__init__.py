@@ -12,6 +12,7 @@ from vestry.families.family import Family, Member
 from vestry.families.gamma import Gamma
 from vestry.families.gamma_exponential import GammaExponential
 from vestry.families.gamma_poisson import GammaPoisson
+from vestry.families.normal_inverse_gamma import MeanVariance, NormalInverseGamma
 from vestry.families.normal_mean import Normal, NormalMean
 
 FAMILIES: dict[str, Callable[..., Family]] = {
@@ -20,6 +21,7 @@ FAMILIES: dict[str, Callable[..., Family]] = {
     NormalMean.name: NormalMean,
     GammaPoisson.name: GammaPoisson,
     GammaExponential.name: GammaExponential,
+    NormalInverseGamma.name: NormalInverseGamma,
 }
 
 
@@ -47,8 +49,10 @@ __all__ = [
     "Gamma",
     "GammaExponential",
     "GammaPoisson",
+    "MeanVariance",
     "Member",
     "Normal",
+    "NormalInverseGamma",
     "NormalMean",
     "family_from",
 ]

@@ -4,8 +4,7 @@ Poisson records: p(s | n) ~ G(s + a)/s! (n/(b + n))^s (b/(b + n))^a, the negativ
 Gamma(a + s, b + n). Exponential records: p(s | n) ~ s^(n-1) b^a/(b + s)^(n + a) G(n + a)/G(n), and a member is
 Gamma(a + n, b + s). Either way p(s, n | z) is that law times the noise of both; the prior of a private n is uniform.
 
-The sums run over whole numbers, or over so many of them that the sum is as good: nodes are placed anew in the window
-that the last pass has found, denser at its top.
+The sums run over whole numbers, or over so many of them that the sum is as good; see `nodes`.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from vestry.posterior.mixture import GammaMixture, kept
+from vestry.posterior.nodes import Axis, summed
 from vestry.posterior.noise_law import Array, NoiseLaw
 from vestry.posterior.window import DROP, log_ratio
 
 # Nodes of a sum over one number, and along each axis of a sum over two.
 _LINE, _PLANE = 4000, 500
-_PASSES = 6
 
 LogLaw = Callable[[Array, Array], Array]
 
@@ -37,7 +36,7 @@ def poisson(
     def law(s: Array, n: Array) -> Array:
         return _negative_binomial(s, n, shape, rate)
 
-    s, n, logs = _summed(law, noisy, 0.0, 1.0, count, count_units, noise)
+    s, n, logs = _summed(law, noisy, 0.0, count, count_units, noise)
     weights, places = kept(logs)
     return GammaMixture(weights, shape + s[places], rate + n[places])
 
@@ -58,7 +57,7 @@ def exponential(
     def law(units: Array, n: Array) -> Array:
         return _sum_of_times(grid * units + n * middle, n, shape, rate)
 
-    units, n, logs = _summed(law, noisy, -np.inf, 1.0, count, count_units, noise)
+    units, n, logs = _summed(law, noisy, -np.inf, count, count_units, noise)
     weights, places = kept(logs)
     return GammaMixture(weights, shape + n[places], rate + grid * units[places] + n[places] * middle)
 
@@ -80,58 +79,24 @@ def _sum_of_times(s: Array, n: Array, a: float, b: float) -> Array:
 
 
 def _summed(
-    law: LogLaw, noisy: float, least: float, step: float, count: float, count_units: int | None, noise: NoiseLaw
+    law: LogLaw, noisy: float, least: float, count: float, count_units: int | None, noise: NoiseLaw
 ) -> tuple[Array, Array, Array]:
     """Return nodes of the sum and the count, flat, with their log weights."""
-    private = count_units is not None
-    reach = noise.reach(4 * DROP)
-    ends = [(max(least, noisy - reach), max(least, noisy) + reach)]
-    if count_units is not None:
-        centre = count / count_units
-        ends.append((max(0.0, centre - reach / count_units), max(0.0, centre) + reach / count_units))
-    tops = [max(least, noisy), max(0.0, count / (count_units or 1))]
-    size = _PLANE if private else _LINE
-    for _ in range(_PASSES):
-        axes = [_nodes(low, high, top, size) for (low, high), top in zip(ends, tops, strict=False)]
-        s, s_cells = axes[0]
-        n, n_cells = axes[1] if private else (np.array([count]), np.zeros(1))
-        noise_s = noise.log_weight(s, np.array(noisy), np.array(tops[0]))
-        logs = (noise_s + s_cells)[:, None] + n_cells + law(s[:, None], n[None, :])
-        if count_units is not None:
-            logs = logs + noise.log_weight(n * count_units, np.array(count), np.array(tops[1] * count_units))
-        ends, tops, settled = _narrowed(logs, [s, n], ends, private)
-        if settled:
-            break
-    return np.repeat(s, n.size), np.tile(n, s.size), logs.ravel()
+    reach, top = noise.reach(4 * DROP), max(least, noisy)
+    sums = Axis(max(least, noisy - reach), top + reach, top)
 
+    def log_noise(s: Array) -> Array:
+        return noise.log_weight(s, np.array(noisy), np.array(top))
 
-def _narrowed(
-    logs: Array, axes: list[Array], ends: list[tuple[float, float]], private: bool
-) -> tuple[list[tuple[float, float]], list[float], bool]:
-    """Return the window in which the weights lie, where they are greatest, and whether it is the one before."""
-    best = np.unravel_index(int(np.argmax(logs)), logs.shape)
-    found, tops, settled = [], [], True
-    for axis in range(2 if private else 1):
-        profile = logs.max(axis=1 - axis)
-        above = np.flatnonzero(profile > profile.max() - DROP)
-        points = axes[axis]
-        low, high = points[max(above[0] - 1, 0)], points[min(above[-1] + 1, points.size - 1)]
-        before = ends[axis]
-        settled = settled and high - low > 0.5 * (before[1] - before[0])
-        found.append((float(low), float(high)))
-        tops.append(float(points[best[axis]]))
-    return found, tops, settled or all(high - low < 2 for low, high in found)
+    if count_units is None:
+        found = summed(lambda s: log_noise(s) + law(s, np.array(count)), [sums], size=_LINE, drop=DROP)
+        return found.axes[0], np.full(found.axes[0].size, count), found.logs
+    middle, units = max(0.0, count / count_units), float(count_units)
+    counts = Axis(max(0.0, (count - reach) / units), middle + reach / units, middle)
 
+    def both(s: Array, n: Array) -> Array:
+        near = np.array(np.rint(middle) * units)
+        return log_noise(s) + law(s, n) + noise.log_weight(n * units, np.array(count), near)
 
-def _nodes(low: float, high: float, top: float, size: int) -> tuple[Array, Array]:
-    """List whole numbers from low to high, or so many, denser near the top; and the log of how many each stands for."""
-    first, last = np.floor(low), np.ceil(high)
-    if last - first + 1 <= size:
-        return np.arange(first, last + 1), np.zeros(int(last - first) + 1)
-    t = np.linspace(-1, 1, size)
-    bent = 0.15 * t + 0.85 * t**3
-    spread = np.where(bent < 0, top - first, last - top)
-    points = np.unique(np.rint(np.clip(top + bent * spread, first, last)))
-    gaps = np.diff(points)
-    cells = np.concatenate([[0.5 + gaps[0] / 2], (gaps[1:] + gaps[:-1]) / 2, [0.5 + gaps[-1] / 2]])
-    return points, np.log(cells)
+    found = summed(both, [sums, counts], size=_PLANE, drop=DROP)
+    return found.flat(0), found.flat(1), found.logs.ravel()

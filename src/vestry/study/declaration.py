@@ -42,6 +42,8 @@ _DRAWS = 10**6
 # What a ledger can write.
 _ROWS = 10**9 - 1
 _LONGEST = 1000
+# As for the ends of intervals: beyond it no calibration computes well.
+_GREATEST = 1e30
 
 
 @dataclass(frozen=True)
@@ -383,8 +385,12 @@ def _number(name: str, value: object, instead: str) -> float:
         found = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
     except OverflowError:
         found = math.inf
+    example = instead if "=" in instead else f"{name} = {instead}"
     if not math.isfinite(found):
-        raise InvalidParameter(name, value, "a finite number", instead if "=" in instead else f"{name} = {instead}")
+        raise InvalidParameter(name, value, "a finite number", example)
+    if found != 0 and not 1 / _GREATEST <= abs(found) <= _GREATEST:
+        allowed = f"0, or from {1 / _GREATEST:g} to {_GREATEST:g} in size"
+        raise InvalidParameter(name, value, allowed, example)
     return found
 
 

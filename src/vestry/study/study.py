@@ -6,7 +6,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -229,8 +229,9 @@ class Study:
         self, asked: Asked, ledger: Ledger, table: Table, folder: Folder, *, again: bool, noise: Noise | None
     ) -> Outcome:
         standing, charge = self._standing(asked, ledger)
-        if charge is not None and standing == OPENED and self._finished(asked, charge, folder):
-            standing = KEPT
+        if charge is not None and standing == OPENED:
+            with suppress(VestryError) if again else nullcontext():  # a saved file that was changed is as good as lost
+                standing = KEPT if self._finished(asked, charge, folder) else OPENED
         if charge is not None and standing == KEPT and not again:
             return self._kept(asked, charge, folder)
         if charge is not None and standing == OPENED and not again:
