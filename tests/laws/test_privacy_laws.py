@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from vestry.errors import NoConversion, Unreachable
 from vestry.families.draw import draw
+from vestry.families.rate_draw import rate_draw
 from vestry.numerics import root, up
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
@@ -74,6 +75,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Event]] = {
     "gdp": st.builds(partial(event, "gdp"), mu=size),
     "profile": st.builds(partial(event, "profile"), profile=st.sampled_from(PROFILES)),
     "conjugate-draw": conjugate_draws(),
+    "rate-draw": st.builds(rate_draw, st.floats(0.5, 500), st.floats(1.001, 3)),
 }
 
 each_kind = pytest.mark.parametrize("kind", STRATEGIES)
@@ -357,6 +359,7 @@ GROWING: dict[str, Mechanism] = {
     "zcdp": lambda x: event("zcdp", rho=x),
     "gdp": lambda x: event("gdp", mu=x),
     "profile": lambda x: event("profile", profile=partial(coin_profile, epsilon=x)),
+    "rate-draw": lambda x: rate_draw(4000, 1 + max(x, 1e-9) / 1000),
     "conjugate-draw": lambda x: draw(betas=((3000, 5000 + x, x),), gammas=((4000, x),)),
 }
 CURRENCIES = [PureDP(1), ApproxDP(1, 1e-6), ApproxDP(1, 1e-3), RenyiDP(1.5, 1), RenyiDP(64, 1), ZCDP(1), GaussianDP(1)]

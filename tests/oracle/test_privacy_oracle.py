@@ -325,7 +325,7 @@ with_profile = pytest.mark.parametrize(("kind", "case"), [p for p in EVERY if TR
 
 
 # Laws that others register once they are imported, and where their truths are.
-ELSEWHERE = {"conjugate-draw": "test_conjugate_oracle.py"}
+ELSEWHERE = {"conjugate-draw": "test_conjugate_oracle.py", "rate-draw": "test_gamma_oracle.py"}
 
 
 def test_every_law_has_a_truth():

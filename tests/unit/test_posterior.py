@@ -131,7 +131,7 @@ def test_repr_is_short():
     ("release", "options", "match"),
     [
         (
-            released(counts(1, count=5), family="gamma-poisson"),
+            released(counts(1, count=5), family="gamma-normal"),
             {},
             "family must be one of beta-bernoulli, .*not 'gamma-",
         ),

@@ -18,6 +18,7 @@ from vestry.families import (
     Family,
     GammaExponential,
     GammaPoisson,
+    NormalInverseGamma,
     NormalMean,
 )
 from vestry.ledger import Opened
@@ -72,6 +73,7 @@ def layout(family: Family, population: Population, *, grid: float | None = None)
       also move: it leaves one group and enters another, twice what an addition costs (sqrt(2) times in l2). For means
       of several coordinates a change inside a group is the larger one in l2.
     - Counts in 0 ... B: their sum; k B under replace with public count. Otherwise the count joins, in units of B/2.
+    - Values and their squares: see `_squares_layout`.
     - Normal mean in d coordinates, and times in one: sums of clipped values on a grid, counted from the middle of the
       interval, W units wide; replace with public count: k d W and k sqrt(d) W. Otherwise the count joins, in units
       chosen so that under replace it costs nothing more: a unit with k records at one end that changes into k at the
@@ -93,6 +95,8 @@ def layout(family: Family, population: Population, *, grid: float | None = None)
             return _sum_layout(family, population, grid)
         case GammaPoisson():
             return _count_layout(family.high, population)
+        case NormalInverseGamma():
+            return _squares_layout(family, population)
         case _:
             raise InvalidParameter("a family", family, "one with minimal statistics", "for example BetaBernoulli()")
 
@@ -120,6 +124,32 @@ def _count_layout(high: int, population: Population) -> Layout:
     times = 2 if population.replaces and population.groups > 1 else 1
     l1, l2 = times * k * (high + units), math.sqrt(times) * k * math.hypot(high, units)
     return Layout(("sum", "count"), l1, l2, count_grid=1 / units)
+
+
+def _squares_layout(family: NormalInverseGamma, population: Population) -> Layout:
+    """Lay out the sums of y and of y^2, y = (x - middle)/reach in [-1, 1], in units of 1/M; M = 2^19.
+
+    Replace: l1 is 9/4 between y = 1 and y = -1/2, and l2 is 2 between the ends; rounding adds at most one unit a
+    coordinate and record. From nothing: (1, 1). A private count joins in units of 4/M, where it costs nothing more
+    under replace.
+    """
+    k, half = population.rows, _HALF
+    step = (family.high - family.low) / 2 / half
+    names: tuple[str, ...] = ("sum", "sum of squares")
+    inside = k * (9 * half // 4 + 2), k * (2 * half + 2.0)
+    if population.count is not None:
+        return Layout(names, *inside, grid=step, count=population.count)
+    units = half // 4
+    l1, l2 = k * (2 * half + units), k * math.hypot(half, half, units)
+    if population.replaces:
+        moves = population.groups > 1
+        l1 = max(inside[0], 2 * l1 if moves else l1)
+        l2 = max(inside[1], math.sqrt(2) * l2 if moves else l2)
+    return Layout((*names, "count"), l1, l2, grid=step, count_grid=1 / units)
+
+
+# Units from the middle to an end of an interval whose squares are summed too.
+_HALF = 2**19
 
 
 def _sum_layout(family: NormalMean | GammaExponential, population: Population, grid: float | None) -> Layout:

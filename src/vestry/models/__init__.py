@@ -7,6 +7,7 @@ from vestry.models.dirichlet_categorical import DirichletCategorical
 from vestry.models.gamma_exponential import GammaExponential
 from vestry.models.gamma_poisson import GammaPoisson
 from vestry.models.model import Model
+from vestry.models.normal_inverse_gamma import NormalInverseGamma
 from vestry.models.normal_mean import NormalMean
 
 MODELS: dict[str, Any] = {
@@ -15,6 +16,7 @@ MODELS: dict[str, Any] = {
     "normal-mean": NormalMean,
     "gamma-poisson": GammaPoisson,
     "gamma-exponential": GammaExponential,
+    "normal-inverse-gamma": NormalInverseGamma,
 }
 
 __all__ = [
@@ -24,5 +26,6 @@ __all__ = [
     "GammaExponential",
     "GammaPoisson",
     "Model",
+    "NormalInverseGamma",
     "NormalMean",
 ]

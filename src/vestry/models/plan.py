@@ -18,13 +18,23 @@ import numpy as np
 
 from vestry.certificate import Certificate, NoisyStatistics, Release
 from vestry.errors import InvalidParameter, Unreachable, VestryError
-from vestry.families import Beta, Dirichlet, Gamma, GammaExponential, GammaPoisson, NormalMean
+from vestry.families import (
+    Beta,
+    Dirichlet,
+    Gamma,
+    GammaExponential,
+    GammaPoisson,
+    MeanVariance,
+    NormalInverseGamma,
+    NormalMean,
+)
 from vestry.mechanisms.additive import LAPLACE, Additive
 from vestry.mechanisms.exponential import TruncatedSample
 from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.models.model import groups_of
 from vestry.models.request import Frame, Prepared, Request
 from vestry.posterior import Posterior
+from vestry.posterior.mean_variance import MeanVarianceMixture
 from vestry.privacy.guarantee import Guarantee
 
 # The number of records where none is declared.
@@ -227,6 +237,10 @@ def simulated(
     elif isinstance(family, GammaExponential):
         total = rng.standard_gamma(n) / max(theta[0], 1e-300)
         sums = [float(np.clip(total, n * family.low, n * family.high))]
+    elif isinstance(family, NormalInverseGamma):
+        total = rng.normal(n * theta[0], math.sqrt(n * theta[1]))
+        squares = theta[1] * rng.chisquare(max(n - 1, 1)) + total * total / n
+        sums = [float(total), float(squares)]
     elif isinstance(family, NormalMean):
         # The sum of unclipped records: a declared interval is taken to be wide enough.
         drawn = rng.normal(n * theta, math.sqrt(n * family.variance))
@@ -243,6 +257,12 @@ def integers(prepared: Prepared, mechanism: Additive, sums: list[float], n: int)
         middle = 0.0 if isinstance(family, GammaPoisson) else (family.low + family.high) / 2
         units = [math.floor((each - n * middle) / layout.grid + 0.5) for each in sums]
         return units if layout.count is not None else [*units, n * round(1 / layout.count_grid)]
+    if isinstance(family, NormalInverseGamma):
+        middle, reach = (family.low + family.high) / 2, (family.high - family.low) / 2
+        around = sums[1] - 2 * middle * sums[0] + n * middle * middle
+        first = math.floor((sums[0] - n * middle) / layout.grid + 0.5)
+        both = [first, math.floor(around / (reach * layout.grid) + 0.5)]
+        return both if layout.count is not None else [*both, n * round(1 / layout.count_grid)]
     counts = [round(each) for each in sums]
     if len(counts) == 1:
         counts.append(n - counts[0])
@@ -284,6 +304,11 @@ def _own_log_density(member: Any, index: int, points: np.ndarray) -> np.ndarray:
         return np.asarray(Beta(own, sum(member.alphas) - own).log_density(points[:, [index]]))
     if isinstance(member, (Beta, Gamma)):
         return np.asarray(member.log_density(points))
+    if isinstance(member, MeanVariance):
+        one = np.ones(1)
+        numbers = (member.location, member.weight, member.shape, member.scale)
+        alone = MeanVarianceMixture(one, *(np.array([x]) for x in numbers))
+        return alone.marginal(index).log_density(points[:, index])
     mean, variance = float(member.mean()[index]), float(member.variance()[index])
     return -((points[:, index] - mean) ** 2) / (2 * variance) - 0.5 * math.log(2 * math.pi * variance)
 

@@ -102,7 +102,7 @@ class BetaMixture:
 
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w I_x(a, b)."""
-        return _averaged(np.clip(x, 0.0, 1.0), self.weights, lambda at: betainc(self.alphas, self.betas, at))
+        return averaged(np.clip(x, 0.0, 1.0), self.weights, lambda at: betainc(self.alphas, self.betas, at))
 
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return log sum w theta^(a-1) (1-theta)^(b-1)/B(a, b)."""
@@ -112,12 +112,12 @@ class BetaMixture:
             inside: Array = xlogy(self.alphas - 1, at) + xlog1py(self.betas - 1, -at) + norm
             return inside
 
-        found = _log_summed(np.asarray(theta, float), norm.size, component)
+        found = log_summed(np.asarray(theta, float), norm.size, component)
         return np.where((np.asarray(theta) < 0) | (np.asarray(theta) > 1), -np.inf, found)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
         """Return the root of the distribution function, sought on the scale of the logit."""
-        target = _probabilities(p)
+        target = probabilities(p)
         mean, deviation = self.mean(), np.sqrt(self.variance())
         centre = np.clip(logit(mean), _LOGIT_LOW, _LOGIT_HIGH)
         start = centre + np.clip(ndtri(target) * deviation / (mean * (1 - mean)), -20, 20)
@@ -133,7 +133,7 @@ class BetaMixture:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the equal-tailed interval."""
-        return _equal_tailed(self, level)
+        return equal_tailed(self, level)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
@@ -175,7 +175,7 @@ class NormalMixture:
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w Phi((x - mean)/sd)."""
         deviation = np.sqrt(self.variances)
-        return _averaged(np.asarray(x, float), self.weights, lambda at: ndtr((at - self.means) / deviation))
+        return averaged(np.asarray(x, float), self.weights, lambda at: ndtr((at - self.means) / deviation))
 
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return the logarithm of the weighted normal densities."""
@@ -185,11 +185,11 @@ class NormalMixture:
             inside: Array = norm - (at - self.means) ** 2 / (2 * self.variances)
             return inside
 
-        return _log_summed(np.asarray(theta, float), norm.size, component)
+        return log_summed(np.asarray(theta, float), norm.size, component)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
         """Return the root of the distribution function, sought in units of the standard deviation."""
-        target = _probabilities(p)
+        target = probabilities(p)
         mean, deviation = self.mean(), np.sqrt(self.variance())
         reach = 40 * np.sqrt(self.variances)
         low = np.full_like(target, ((self.means - reach).min() - mean) / deviation)
@@ -204,7 +204,7 @@ class NormalMixture:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the equal-tailed interval."""
-        return _equal_tailed(self, level)
+        return equal_tailed(self, level)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
@@ -246,7 +246,7 @@ class GammaMixture:
 
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w g(a, b x), g the regularised lower incomplete gamma function."""
-        return _averaged(np.maximum(x, 0.0), self.weights, lambda at: gammainc(self.shapes, self.rates * at))
+        return averaged(np.maximum(x, 0.0), self.weights, lambda at: gammainc(self.shapes, self.rates * at))
 
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return log sum w b^a theta^(a-1) e^(-b theta)/G(a)."""
@@ -256,12 +256,12 @@ class GammaMixture:
             inside: Array = xlogy(self.shapes - 1, at) - self.rates * at + norm
             return inside
 
-        found = _log_summed(np.maximum(np.asarray(theta, float), 0.0), norm.size, component)
+        found = log_summed(np.maximum(np.asarray(theta, float), 0.0), norm.size, component)
         return np.where(np.asarray(theta) < 0, -np.inf, found)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
         """Return the root of the distribution function, sought on the scale of the logarithm."""
-        target = _probabilities(p)
+        target = probabilities(p)
         mean, deviation = self.mean(), np.sqrt(self.variance())
         centre = np.log(mean)
         start = centre + np.clip(ndtri(target) * deviation / mean, -20, 20)
@@ -276,7 +276,7 @@ class GammaMixture:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the equal-tailed interval."""
-        return _equal_tailed(self, level)
+        return equal_tailed(self, level)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
@@ -374,7 +374,8 @@ def _total_variance(weights: Array, means: Array, variances: Array) -> float:
     return float(weights @ variances + weights @ (means - weights @ means) ** 2)
 
 
-def _probabilities(p: npt.ArrayLike) -> Array:
+def probabilities(p: npt.ArrayLike) -> Array:
+    """Return probabilities strictly between 0 and 1, or refuse them."""
     target = np.asarray(p, float)
     if not np.all((target > 0) & (target < 1)):
         raise InvalidParameter("a quantile's probability", p, "between 0 and 1", "for example 0.05")
@@ -388,7 +389,8 @@ def checked_level(level: float) -> float:
     return float(level)
 
 
-def _equal_tailed(law: Marginal, level: float) -> tuple[float, float]:
+def equal_tailed(law: Marginal, level: float) -> tuple[float, float]:
+    """Return the interval that leaves as much below as above."""
     tail = (1 - checked_level(level)) / 2
     low, high = law.quantile([tail, 1 - tail])
     return float(low), float(high)
@@ -400,7 +402,7 @@ def _chunks(points: Array, components: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _averaged(x: Array, weights: Array, component: Callable[[Array], Array]) -> Array:
+def averaged(x: Array, weights: Array, component: Callable[[Array], Array]) -> Array:
     """Return the weighted sum of a function of (point, component) at every point, a few points at a time."""
     flat, found = np.ravel(x), np.empty(np.size(x))
     for part in _chunks(flat, weights.size):
@@ -408,7 +410,7 @@ def _averaged(x: Array, weights: Array, component: Callable[[Array], Array]) -> 
     return np.minimum(found, 1.0).reshape(np.shape(x))
 
 
-def _log_summed(x: Array, components: int, component: Callable[[Array], Array]) -> Array:
+def log_summed(x: Array, components: int, component: Callable[[Array], Array]) -> Array:
     """Return the logarithm of the sum of exponentials over the components at every point."""
     flat, found = np.ravel(x), np.empty(np.size(x))
     for part in _chunks(flat, components):

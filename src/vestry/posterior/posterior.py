@@ -18,7 +18,7 @@ from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
 from vestry.errors import InvalidParameter, MissingExtra, VestryError
 from vestry.posterior.mixture import Law, checked_level
 from vestry.posterior.noise_law import Array
-from vestry.posterior.reading import Reading, reading
+from vestry.posterior.reading import Reading, UnknownVariance, reading
 
 NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
 
@@ -119,6 +119,8 @@ class Posterior:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of a group's parameters."""
+        if isinstance(self.reading, UnknownVariance):
+            return ("mean", "variance")
         name, dimension = self.reading.parameter, self.reading.dimension
         labels = self.labels if len(self.labels) == dimension else range(dimension)
         return (name,) if dimension == 1 else tuple(f"{name}[{label}]" for label in labels)

@@ -12,12 +12,13 @@ import numpy as np
 import vestry.posterior.beta as beta
 import vestry.posterior.dirichlet as dirichlet
 import vestry.posterior.gamma as gamma
+import vestry.posterior.mean_variance as mean_variance
 import vestry.posterior.normal as normal
 import vestry.posterior.plug_in as plug_in
 from vestry.certificate import NoisyStatistics
 from vestry.errors import InvalidParameter
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law
-from vestry.posterior.noise_law import Array, noise_law
+from vestry.posterior.noise_law import Array, NoiseLaw, noise_law
 
 
 class Reading(Protocol):
@@ -232,6 +233,61 @@ class ExponentialRate:
         return rng.standard_gamma(size, theta.shape) / (size * theta)
 
 
+@dataclass(frozen=True)
+class UnknownVariance:
+    """Mean and variance of records clipped to an interval, with the prior (mean, weight, shape, scale)."""
+
+    prior: mean_variance.Prior
+    low: float
+    high: float
+
+    parameter = "normal"
+    dimension = 2
+
+    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+        """Sum over both sums, and over the count where it is private."""
+        return self._posterior(statistics, noise_law(statistics.noise, statistics.scale))
+
+    def plug_in(self, statistics: NoisyStatistics) -> Law:
+        """Take the projected sums and count as exact."""
+        first, second, count = self._numbers(statistics)
+        n = max(2.0, count if statistics.count is not None else count * statistics.count_grid)
+        reach, middle, unit = self._scales(statistics)
+        s = float(np.clip(first * unit, -n, n)) * reach + n * middle
+        y = float(np.clip(second * unit, (first * unit) ** 2 / n if abs(first * unit) <= n else 0.0, n))
+        t = y * reach**2 + 2 * middle * (s - n * middle) + n * middle**2
+        found = self.prior.updated(np.array([s]), np.array([max(t, s * s / n)]), np.array([n]))
+        return mean_variance.MeanVarianceMixture(np.ones(1), *(np.broadcast_to(x, (1,)) for x in found))
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the mean of the new records, and their variance around it."""
+        means = rng.normal(theta[:, 0], np.sqrt(theta[:, 1] / size))
+        spread = theta[:, 1] * rng.chisquare(max(size - 1, 1), len(theta)) / max(size - 1, 1)
+        return np.stack([means, spread], axis=1)
+
+    def _posterior(self, statistics: NoisyStatistics, noise: NoiseLaw) -> Law:
+        first, second, count = self._numbers(statistics)
+        reach, middle, unit = self._scales(statistics)
+        units = None if statistics.count is not None else round(1 / statistics.count_grid)
+        if units is None and count < 2:
+            raise InvalidParameter("the number of records", int(count), "at least 2", "a table with more records")
+        scales = {"unit": unit, "middle": middle, "reach": reach}
+        return mean_variance.posterior(
+            (first, second), count=count, count_units=units, prior=self.prior, noise=noise, **scales
+        )
+
+    def _numbers(self, statistics: NoisyStatistics) -> tuple[float, float, float]:
+        _check_size(statistics, {2 if statistics.count is not None else 3})
+        values = _floats(statistics)
+        count = float(values[2]) if statistics.count is None else float(statistics.count)
+        return float(values[0]), float(values[1]), count
+
+    def _scales(self, statistics: NoisyStatistics) -> tuple[float, float, float]:
+        """Return the half-width and the middle of the interval, and the unit of both sums of (x - middle)/reach."""
+        reach = (self.high - self.low) / 2
+        return reach, (self.low + self.high) / 2, statistics.grid / reach
+
+
 def _sum_and_count(statistics: NoisyStatistics) -> tuple[float, float, int | None]:
     """Return the noisy sum, the count, and the units of the count where it is noisy too."""
     private = statistics.count is None
@@ -306,6 +362,13 @@ def _exponential_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> 
     return ExponentialRate(*_gamma_numbers(prior), float(family["low"]), float(family["high"]))
 
 
+def _variance_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> UnknownVariance:
+    if len(prior) != 4 or not math.isfinite(prior[0]) or not all(0 < each < math.inf for each in prior[1:]):
+        allowed = "a mean, and a weight, a shape and a scale above 0"
+        raise InvalidParameter("a normal-inverse-gamma prior", prior, allowed, "for example prior=(0, 1, 2, 1)")
+    return UnknownVariance(mean_variance.Prior(*prior), float(family["low"]), float(family["high"]))
+
+
 def _normal_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> NormalMean:
     if len(prior) != 2 or not math.isfinite(prior[0]) or not 0 < prior[1] < math.inf:
         raise InvalidParameter(
@@ -321,4 +384,5 @@ _READERS: dict[str, Callable[[Mapping[str, Any], tuple[float, ...]], Reading]] =
     "normal-mean": _normal_reader,
     "gamma-poisson": _poisson_reader,
     "gamma-exponential": _exponential_reader,
+    "normal-inverse-gamma": _variance_reader,
 }

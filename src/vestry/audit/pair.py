@@ -1,0 +1,213 @@
+"""Worst-case neighbours of every shipped mechanism: the two datasets that are easiest to tell apart.
+
+A dataset is what a mechanism is given: the integers of its layout (noisy statistics), or integer sums and then the
+count (posterior draws), group after group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from vestry.errors import Unreachable
+from vestry.families import (
+    BetaBernoulli,
+    DirichletCategorical,
+    Family,
+    GammaExponential,
+    GammaPoisson,
+    NormalInverseGamma,
+    NormalMean,
+)
+from vestry.mechanisms.additive import LAPLACE, Additive, layout
+from vestry.mechanisms.exponential import TruncatedSample
+from vestry.mechanisms.posterior_sample import PosteriorSample
+from vestry.privacy.neighbours import Neighbours
+from vestry.statistics.population import Population
+
+Dataset = tuple[int, ...]
+Shipped = Additive | PosteriorSample | TruncatedSample
+# Other records, where very many of them are the worst case: far in the limit, and still exact in doubles.
+CROWD = 10**6
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring datasets, and in words what differs."""
+
+    name: str
+    first: Dataset
+    second: Dataset
+
+    @property
+    def datasets(self) -> tuple[Dataset, Dataset]:
+        """Both."""
+        return self.first, self.second
+
+
+def worst_pairs(mechanism: Shipped, family: Family) -> tuple[Pair, ...]:
+    """Return the neighbours at which the mechanism's claim is attained, as far as that is known.
+
+    Noisy statistics and posterior draws have one such pair. One truncated draw (ops) has none: its claim is a supremum
+    over datasets that none attains, so two are tried. Groups under replace: a unit that moves between two groups, and
+    one that changes within its own.
+    """
+    population = mechanism.population
+    if population.groups > 1:
+        return tuple(_grouped(mechanism, family))
+    match mechanism:
+        case Additive():
+            return (_additive(mechanism, family),)
+        case TruncatedSample():
+            return tuple(_truncated(mechanism, family))
+        case _:
+            return (_draw(mechanism, family),)
+
+
+def _grouped(mechanism: Shipped, family: Family) -> Iterator[Pair]:
+    """Yield an addition to one group; or a move out of one group into the next, and a change within one."""
+    groups, rows = mechanism.population.groups, mechanism.population.rows
+    for pair in worst_pairs(replace(mechanism, population=Population(Neighbours.ADD_REMOVE, rows)), family):
+        without, present, others = pair.first, pair.second, pair.first * (groups - 2)
+        if mechanism.population.replaces:
+            yield Pair(
+                f"{pair.name}: to one group or to another", present + without + others, without + present + others
+            )
+        else:
+            yield Pair(f"{pair.name}, in one group", without * 2 + others, present + without + others)
+    if mechanism.population.replaces:
+        for pair in worst_pairs(replace(mechanism, population=Population(Neighbours.REPLACE, rows)), family):
+            rest = pair.first * (groups - 1)
+            yield Pair(f"{pair.name}, in one group", pair.first + rest, pair.second + rest)
+
+
+# --- noisy statistics -------------------------------------------------------------------------------------------------
+
+
+def _additive(mechanism: Additive, family: Family) -> Pair:
+    """Return the move by which one unit reaches the sensitivity."""
+    k, replaces, size = mechanism.population.rows, mechanism.population.replaces, len(mechanism.layout.names)
+    public, units = mechanism.layout.count is not None, round(1 / mechanism.layout.count_grid)
+    added, empty = f"{_records(k)} added", (0,) * size
+    match family:
+        case BetaBernoulli() | DirichletCategorical():
+            if size == 1:
+                return Pair("a failure becomes a success" if k == 1 else f"{k} failures become successes", (0,), (k,))
+            rest = empty[2:]
+            if replaces:
+                return Pair(f"{_do(k, 'change')} category", (k, 0, *rest), (0, k, *rest))
+            return Pair(added, empty, (k, 0, *rest))
+        case GammaPoisson(high=high):
+            if public:
+                return Pair(f"{_do(k, 'go')} from 0 to {high}", (0,), (k * high,))
+            return Pair(f"{added} at {high}", empty, (k * high, k * units))
+        case NormalMean() | GammaExponential():
+            half = math.ceil((family.high - family.low) / 2 / mechanism.layout.grid)
+            counted: Dataset = () if public else (k * units,)
+            sums = size - len(counted)
+            lower, upper = (-k * half,) * sums + counted, (k * half,) * sums + counted
+            if replaces:
+                return Pair(f"{_do(k, 'go')} from end to end", lower, upper)
+            return Pair(f"{added} at the upper end", empty, upper)
+        case NormalInverseGamma():
+            # Sums of y and y^2, y in [-1, 1]: 1 against -1/2 reaches the l1 diameter, 1 against -1 the l2 diameter.
+            half = math.ceil((family.high - family.low) / 2 / mechanism.layout.grid)
+            counted = () if public else (k * units,)
+            upper = (k * half, k * half, *counted)
+            if not replaces:
+                return Pair(f"{added} at the upper end", empty, upper)
+            if mechanism.noise == LAPLACE:
+                return Pair(
+                    f"{_do(k, 'go')} from 1/4 to the upper end", (-k * half // 2, k * half // 4, *counted), upper
+                )
+            return Pair(f"{_do(k, 'go')} from end to end", (-k * half, k * half, *counted), upper)
+        case _:
+            raise _unknown(mechanism, family)
+
+
+def _records(k: int) -> str:
+    return "1 record" if k == 1 else f"{k} records"
+
+
+def _do(k: int, verb: str) -> str:
+    """Say what so many records do."""
+    return f"1 record {'goes' if verb == 'go' else verb + 's'}" if k == 1 else f"{k} records {verb}"
+
+
+def _unknown(mechanism: Shipped, family: Family) -> Unreachable:
+    return Unreachable(
+        f"worst-case neighbours of {mechanism.name} for {family.name}",
+        "audit it in Python, with vestry.audit.audit and neighbours of your own",
+    )
+
+
+# --- posterior draws --------------------------------------------------------------------------------------------------
+
+
+def _draw(mechanism: PosteriorSample | TruncatedSample, family: Family) -> Pair:
+    """Return the boundary pair: what the unit touches has next to no weight of its own."""
+    population, prior = mechanism.population, mechanism.prior
+    k, n = population.rows, population.count
+    match family:
+        case BetaBernoulli():
+            return _categories(family, (prior.alpha, prior.beta), population)
+        case DirichletCategorical():
+            return _categories(family, prior.alphas, population)
+        case GammaPoisson(high=high) if n is not None:
+            return Pair(f"{_do(k, 'go')} from 0 to {high}, all others 0", (0, n), (k * high, n))
+        case GammaExponential() if n is not None:
+            half = _half(family, population)
+            name = f"{_do(k, 'go')} from low to high, all others low"
+            return Pair(name, (-n * half, n), ((2 * k - n) * half, n))
+        case NormalMean(dimension=d) if n is not None:
+            half = _half(family, population)
+            return Pair(f"{_do(k, 'go')} from low to high", (*(-k * half,) * d, n), (*(k * half,) * d, n))
+        case _:
+            raise _unknown(mechanism, family)
+
+
+def _half(family: NormalMean | GammaExponential, population: Population) -> int:
+    """Return half the declared interval, in units of the grid on which sums are counted."""
+    return math.ceil((family.high - family.low) / 2 / layout(family, population).grid)
+
+
+def _categories(family: Family, alphas: tuple[float, ...], population: Population) -> Pair:
+    """Return counts at which the two smallest alphas stand alone, everyone else elsewhere.
+
+    Two categories under replace have no elsewhere: the others then sit in the one with the larger alpha.
+    """
+    k, order = population.rows, sorted(range(len(alphas)), key=lambda i: alphas[i])
+    low, next_low, away = order[0], order[1], order[-1]
+    if population.replaces:
+        others = 0 if population.count is None else population.count - k
+        before, after = _counts(alphas, {away: others}, {next_low: k}), _counts(alphas, {away: others}, {low: k})
+        name = f"{_do(k, 'change')} category, {others} others elsewhere"
+    else:
+        before, after = _counts(alphas, {away: CROWD}, {}), _counts(alphas, {away: CROWD}, {low: k})
+        name = f"{_records(k)} added, {CROWD} others elsewhere"
+    return Pair(name, _given(family, before), _given(family, after))
+
+
+def _counts(alphas: tuple[float, ...], *parts: dict[int, int]) -> Dataset:
+    return tuple(sum(part.get(i, 0) for part in parts) for i in range(len(alphas)))
+
+
+def _given(family: Family, counts: Dataset) -> Dataset:
+    """Return what a mechanism is given for these counts: successes are category 0 of a Bernoulli."""
+    sums = counts[:1] if isinstance(family, BetaBernoulli) else counts
+    return (*sums, sum(counts))
+
+
+def _truncated(mechanism: TruncatedSample, family: Family) -> Iterator[Pair]:
+    """Yield the boundary pair, and one whose other records are split evenly between the first two categories."""
+    population, k = mechanism.population, mechanism.population.rows
+    size = family.categories if isinstance(family, DirichletCategorical) else 2
+    if population.replaces:
+        yield _draw(mechanism, family)
+    others = 0 if population.count is None else population.count - k
+    split = (others // 2, others - others // 2, *(0,) * (size - 2))
+    first = (split[0], split[1] + k, *split[2:]) if population.replaces else split
+    second = (split[0] + k, *split[1:])
+    if others or not population.replaces:
+        yield Pair(f"{_do(k, 'differ')}, {others} others split evenly", _given(family, first), _given(family, second))

@@ -1,0 +1,80 @@
+"""Audits a mechanism of the package at its worst-case neighbours: the release itself, and its law in bulk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from vestry.audit.auditor import LEAST_TRIALS, audit
+from vestry.audit.evidence import Verdict, joined
+from vestry.audit.pair import Shipped, worst_pairs
+from vestry.audit.route import released
+from vestry.audit.simulation import log_ratio, simulated
+from vestry.errors import InvalidParameter
+from vestry.families import Family
+from vestry.mechanisms.additive import Additive
+from vestry.mechanisms.exponential import TruncatedSample
+from vestry.mechanisms.posterior_sample import PosteriorSample
+from vestry.noise import Noise
+
+RELEASES = 20_000
+
+
+def audit_shipped(
+    mechanism: Shipped,
+    family: Family,
+    *,
+    noise: Noise,
+    trials: int = 400_000,
+    releases: int = RELEASES,
+    alarm: float = 1e-6,
+    claim: Any = None,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Verdict:
+    """Audit a calibrated mechanism against its own event and the guarantee it was calibrated to.
+
+    Parameters
+    ----------
+    mechanism, family
+        What `vestry.mechanisms.calibrated` made, and the family it made it for.
+    noise
+        The noise source of the releases; its stream draws the simulations.
+    trials
+        How often the released law is simulated, over all pairs.
+    releases
+        How often the code that releases runs, over all pairs; 0 for not at all.
+    alarm
+        The probability of a false alarm, at most, over everything.
+    claim
+        Something else to hold the runs against.
+    progress
+        Called with what is about to run.
+    """
+    if not isinstance(mechanism, Additive | PosteriorSample | TruncatedSample):
+        raise InvalidParameter("a mechanism", mechanism, "one of the package's", "what `calibrated` returns, or audit")
+    if isinstance(releases, bool) or not isinstance(releases, int) or releases < 0:
+        raise InvalidParameter("releases", releases, "a whole number of at least 0", f"for example {RELEASES}")
+    asserted = (mechanism.event, mechanism.guarantee) if claim is None else claim
+    pairs = worst_pairs(mechanism, family)
+    routes: list[tuple[str, Any, Any, int]] = [("simulation", partial(simulated, mechanism), noise.stream(), trials)]
+    if releases // len(pairs) >= LEAST_TRIALS:
+        routes.append(("release", partial(released, mechanism), noise, releases))
+    share = alarm / (len(pairs) * len(routes))
+    found = []
+    for pair in pairs:
+        for name, run, source, count in routes:
+            progress(f"{name}: {pair.name}")
+            found.append(
+                audit(
+                    run,
+                    pair.datasets,
+                    asserted,
+                    source=source,
+                    trials=count // len(pairs),
+                    alarm=share,
+                    log_ratio=log_ratio(mechanism, pair),
+                    where=f"{name}: {pair.name}",
+                )
+            )
+    return joined(found)

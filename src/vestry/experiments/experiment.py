@@ -1,0 +1,94 @@
+"""What an experiment is: numbers computed from a seed, a picture of them, and what the paper says of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vestry import __version__
+from vestry.errors import InvalidParameter
+
+Numbers = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One figure or statement of a paper, computed again.
+
+    Attributes
+    ----------
+    name
+        On the command line, and of the files.
+    paper, figure
+        Its key in `docs/references.bib`, and which figure or section.
+    summary
+        One line.
+    seed
+        Of the ordinary generator: nothing here is private.
+    run
+        From `quick` and the generator to plain JSON, with `settings` and `claims` among it.
+    draw
+        From those numbers to a picture.
+    erratum
+        What the paper prints wrongly, and what is done here instead.
+    """
+
+    name: str
+    paper: str
+    figure: str
+    summary: str
+    seed: int
+    run: Callable[[bool, np.random.Generator], Numbers]
+    draw: Callable[[Numbers, Path], None]
+    erratum: str | None = None
+
+    def record(self, *, quick: bool) -> Numbers:
+        """Run, and return what the JSON file holds."""
+        numbers = self.run(quick, np.random.default_rng(self.seed))
+        return {
+            "name": self.name,
+            "paper": self.paper,
+            "figure": self.figure,
+            "summary": self.summary,
+            "erratum": self.erratum,
+            "quick": quick,
+            "seed": self.seed,
+            "versions": {
+                "vestry": __version__,
+                "numpy": version("numpy"),
+                "scipy": version("scipy"),
+                "python": platform.python_version(),
+            },
+            **numbers,
+        }
+
+    def perform(self, folder: Path, *, quick: bool) -> Numbers:
+        """Run, write NAME.json and NAME.png into the folder, and return what the JSON file holds."""
+        record = self.record(quick=quick)
+        text = json.dumps(record, indent=1, allow_nan=False) + "\n"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{self.name}.json").write_text(text)
+            self.draw(record, folder / f"{self.name}.png")
+        except OSError as error:
+            allowed = f"a folder that can be written ({error.strerror or 'refused'})"
+            raise InvalidParameter("--output", str(folder), allowed, "for example --output reproductions") from None
+        return record
+
+
+def claim(says: str, found: str, *, holds: bool) -> dict[str, Any]:
+    """Set down one statement of the paper, what was found, and whether it came out."""
+    return {"says": says, "found": found, "holds": bool(holds)}
+
+
+def finite(value: float) -> float | None:
+    """Return the number, or None, which JSON has, for one that is infinite."""
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,72 @@
+"""Random bits on demand, and real numbers that are known as far as their bits were asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Protocol, final
+
+from flint import arb, fmpz
+
+from vestry.noise.source import Noise
+
+Ball = Any
+"""A real number known up to a radius; `flint.arb` has no type stubs."""
+
+BLOCK_BYTES = 4096
+
+
+class BitSource(Protocol):
+    """Anything that gives fair and independent bits."""
+
+    def take(self, count: int) -> int:
+        """Give `count` bits as an integer below 2^count."""
+        ...
+
+
+@final
+class Bits:
+    """Bits of a noise source, in order and each used once. They are fetched in blocks; what is left over is dropped."""
+
+    __slots__ = ("_held", "_left", "_noise")
+
+    def __init__(self, noise: Noise) -> None:
+        self._noise, self._held, self._left = noise, 0, 0
+
+    def take(self, count: int) -> int:
+        """Give the next `count` bits as an integer below 2^count."""
+        while self._left < count:
+            self._held = self._held << 8 * BLOCK_BYTES | int.from_bytes(self._noise.random_bytes(BLOCK_BYTES), "big")
+            self._left += 8 * BLOCK_BYTES
+        self._left -= count
+        taken, self._held = self._held >> self._left, self._held & ((1 << self._left) - 1)
+        return taken
+
+    def __repr__(self) -> str:
+        return "Bits()"
+
+
+@final
+class Uniform:
+    """A uniform number of [0, 1], of which as many binary digits exist as were asked for."""
+
+    __slots__ = ("_digits", "_known", "_source")
+
+    def __init__(self, source: BitSource) -> None:
+        self._source, self._digits, self._known = source, 0, 0
+
+    def ball(self, precision: int) -> Ball:
+        """Enclose it by its first `precision` digits, or more if more are known."""
+        more = precision - self._known
+        if more > 0:
+            self._digits = self._digits << more | self._source.take(more)
+            self._known = precision
+        return (arb(fmpz(self._digits)) + _DIGIT) * _power(-self._known)
+
+
+_DIGIT = arb(0.5, 0.5)  # what follows the last digit: somewhere in [0, 1]
+
+
+@cache
+def _power(exponent: int) -> Ball:
+    """Return 2^exponent, exactly."""
+    return arb((1, exponent))

@@ -1,0 +1,103 @@
+"""Exact draws of Beta, Dirichlet, gamma and normal laws, truncated or not, rounded to a stated grid.
+
+A draw in doubles leaves traces: some doubles cannot come out, and which ones depends on the parameters, so on the data
+[Mironov12]. Here a real number is drawn from the law of the exact parameters, and rounded once, to the nearest multiple
+of a power of two. The random bits come from the noise seam, which takes them from the operating system. All
+comparisons, and the rounding, are made in interval arithmetic, and again with more digits until they are certain
+(see `concave`). The grid is fixed by declared numbers, never by data. So what is released is a post-processed exact
+draw, and has its privacy.
+
+Ends: a probability nearer to 0 or 1 than half a step of the grid is released as 0 or 1. Under a truncation the rounded
+value is moved to the nearest multiple inside, so that it keeps the declared bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from flint import arb
+
+from vestry.errors import InvalidParameter
+from vestry.noise.bits import BitSource
+from vestry.noise.concave import Concave
+from vestry.noise.grid import Grid
+from vestry.noise.law import LogGamma, LogitBeta, StandardNormal, positive
+from vestry.noise.simplex import truncated
+
+
+def beta(
+    source: BitSource, alpha: float, beta: float, *, grid: float, size: int = 1, low: float = 0.0, high: float = 1.0
+) -> list[float]:
+    """Draw from Beta(alpha, beta) restricted to [low, high], exactly, and round to the grid."""
+    if not 0 <= low < high <= 1:
+        raise InvalidParameter("low and high", (low, high), "0 <= low < high <= 1", "for example low=0.1, high=0.9")
+    law = LogitBeta(alpha, beta, Fraction(low), Fraction(high))
+    return _drawn(source, law, Grid(grid, law.low, law.high), size)
+
+
+def gamma(
+    source: BitSource,
+    shape: float,
+    rate: float,
+    *,
+    grid: float,
+    size: int = 1,
+    low: float = 0.0,
+    high: float = math.inf,
+) -> list[float]:
+    """Draw from Gamma(shape, rate), of mean shape/rate, restricted to [low, high], exactly, and round to the grid."""
+    if not 0 <= low < high:
+        raise InvalidParameter("low and high", (low, high), "0 <= low < high", "for example low=0.1")
+    least = Fraction(low) if low > 0 else None
+    law = LogGamma(shape, rate, least, Fraction(high) if high < math.inf else None)
+    return _drawn(source, law, Grid(grid, least, law.high), size)
+
+
+def _drawn(source: BitSource, law: LogitBeta | LogGamma, grid: Grid, size: int) -> list[float]:
+    concave, drawn = Concave(law), []
+    for _ in range(size):
+        variate = concave.draw(source)
+        drawn.append(grid.nearest(lambda bits, y=variate: law.value(y.ball(bits)), precision=law.precision))
+    return drawn
+
+
+def normal(source: BitSource, mean: float, precision: float, *, grid: float, size: int = 1) -> list[float]:
+    """Draw from the normal law of this mean and of variance 1/precision, exactly, and round to the grid."""
+    if not math.isfinite(mean):
+        raise InvalidParameter("mean", type(mean), "a finite number", "for example mean=0.0")
+    middle, weight = arb(float(mean)), arb(positive("precision", precision))
+    multiples, concave, drawn = Grid(grid), Concave(StandardNormal()), []
+    for _ in range(size):
+        variate = concave.draw(source)
+        drawn.append(multiples.nearest(lambda bits, z=variate: middle + z.ball(bits) * weight.rsqrt(), precision=96))
+    return drawn
+
+
+def dirichlet(
+    source: BitSource, alphas: Sequence[float], *, grid: float, size: int = 1, low: float = 0.0
+) -> list[tuple[float, ...]]:
+    """Draw from a Dirichlet whose components are all at least `low`, exactly, and round each component to the grid.
+
+    The components are rounded one by one and none is adjusted: of d rounded components the sum is 1 only to within
+    d/2 steps, and d steps under a truncation that is not a multiple.
+    """
+    d = len(alphas)
+    if d < 2:
+        raise InvalidParameter("the number of alphas", d, "at least 2", "one alpha a category")
+    if not 0 <= low < 1 / d:
+        raise InvalidParameter("low", low, f"at least 0 and below 1/{d}", f"for example low={0.2 / d:g}")
+    shapes, least = [positive("alpha", alpha) for alpha in alphas], Fraction(low)
+    simplex = truncated(shapes, least)
+    multiples = Grid(grid, least, 1 - (d - 1) * least)
+    rows = []
+    for _ in range(size):
+        row = simplex.draw(source)
+        rows.append(
+            tuple(
+                multiples.nearest(lambda bits, i=i, row=row: row.ball(i, bits), precision=simplex.precision)
+                for i in range(d)
+            )
+        )
+    return rows

@@ -1,0 +1,58 @@
+"""The grid that an exact draw is rounded to: the multiples of a power of two, fixed by declared numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, final
+
+import flint
+
+from vestry.errors import InvalidParameter
+from vestry.noise.bits import Ball
+from vestry.noise.concave import precisions
+from vestry.noise.value import finite
+
+PROBABILITY_GRID = 2.0**-40
+"""The grid of probabilities: finer than any use of a draw, and coarser than the steps of doubles, 2^-53 below 1."""
+
+
+def declared_grid(unit: float) -> float:
+    """Return 2^-40 of the largest power of two that is at most `unit`, a number that was declared."""
+    if not 2.0**-900 <= unit < math.inf:
+        raise InvalidParameter("unit", unit, "a finite number above 1e-270", "the width of the declared range")
+    return math.ldexp(1.0, math.frexp(unit)[1] - 41)
+
+
+@final
+class Grid:
+    """The multiples of `step`, between `low` and `high` where these are given."""
+
+    __slots__ = ("_highest", "_lowest", "_step")
+
+    def __init__(self, step: Any, low: Fraction | None = None, high: Fraction | None = None) -> None:
+        if not isinstance(step, float) or not 0 < step < math.inf or math.frexp(step)[0] != 0.5:
+            raise InvalidParameter("grid", step, "a power of two", "for example grid=2.0**-40")
+        self._step = Fraction(step)
+        self._lowest = None if low is None else math.ceil(low / self._step)
+        self._highest = None if high is None else math.floor(high / self._step)
+
+    def nearest(self, enclose: Callable[[int], Ball], *, precision: int) -> float:
+        """Return the multiple nearest to a real number, which is enclosed more and more tightly until it is certain.
+
+        What lies outside the ends is moved to the nearest multiple inside. So far out that the doubles are coarser than
+        the grid, the multiple is rounded to a double, which is a multiple again.
+        """
+        half, step = flint.arb(0.5), flint.arb(float(self._step))
+        for bits in precisions(precision):
+            with flint.ctx.workprec(bits):
+                index = (enclose(bits) / step + half).floor().unique_fmpz()
+            if index is not None:
+                return finite(self._inside(int(index)) * self._step)
+        raise AssertionError  # the precisions have no end
+
+    def _inside(self, index: int) -> int:
+        if self._lowest is not None:
+            index = max(index, self._lowest)
+        return index if self._highest is None else min(index, self._highest)
