@@ -46,7 +46,8 @@ class SeededNoise(Noise):
         return self._rng.spawn(1)[0]
 
     def random_bytes(self, count: int) -> bytes:
-        return self._rng.bytes(checked_count(count))
+        # Of a stream, so that a test that watches streams sees bytes too.
+        return self.stream().bytes(checked_count(count))
 
     def _gaussian(self, count: int, scale: Fraction) -> list[int]:
         if scale < SMALLEST_TABLE_SCALE:

@@ -17,8 +17,8 @@ ROWS = [
     {"posterior"},
     {"models", "estimators"},
     {"audit", "report"},
-    {"study"},
-    {"cli", "experiments"},
+    {"study", "experiments"},
+    {"cli"},
 ]
 ROW = {room: number for number, rooms in enumerate(ROWS) for room in rooms}
 

@@ -51,9 +51,20 @@ class NoisyStatistics:
 
 @dataclass(frozen=True)
 class Draws:
-    """Draws from a posterior that was made private: each a point of the parameter space."""
+    """Draws from a posterior that was made private: each a point of the parameter space.
+
+    Attributes
+    ----------
+    values
+        One row a draw. Each number was drawn exactly, as a real number, and rounded once to the nearest multiple of the
+        grid: no draw was made in floating-point arithmetic. A probability may be 0 or 1 by rounding, and the
+        probabilities of several categories add up to 1 only to within as many steps of the grid.
+    grid
+        The step of the grid, a power of two: 2^-40 for probabilities, and 2^-40 of a declared unit for rates and means.
+    """
 
     values: tuple[tuple[float, ...], ...]
+    grid: float = 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -177,7 +188,8 @@ def open_release(path: str | Path) -> Release:
 
 def _content(record: Mapping[str, Any]) -> NoisyStatistics | Draws:
     if "draws" in record:
-        return Draws(tuple(tuple(float(x) for x in draw) for draw in record["draws"]["values"]))
+        draws = record["draws"]
+        return Draws(tuple(tuple(float(x) for x in draw) for draw in draws["values"]), float(draws["grid"]))
     return NoisyStatistics(**_frozen(record["noisy-statistics"]))
 
 

@@ -1,9 +1,11 @@
 """A planted value shows in no message, traceback, log, warning or standard stream, whatever fails."""
 
 import gc
+import itertools
 import logging
 import traceback
 
+import numpy as np
 import pytest
 from backends.conftest import arrow
 from backends.test_semantics import row
@@ -13,6 +15,7 @@ from vestry.data.engine import Source
 from vestry.data.query import Query
 from vestry.errors import InvalidParameter, VestryError
 from vestry.statistics.domain import Interval, Levels
+from vestry.statistics.private import reveal
 from vestry.statistics.tally import One, Sum, Tally
 
 CANARY = "canary4711"
@@ -119,18 +122,23 @@ def test_text_that_is_no_number_is_no_error(backend, silent):
     assert repr(table.collect(tally, row_key="k")) == "Private(...)"
 
 
-def test_files_that_are_broken_inside(tmp_path, silent):
-    path = tmp_path / "a.csv"
-    path.write_text(f"ward,real\na,1\n{CANARY},1,2,3\n")
-    table = Table(path, DOMAINS, neighbours="replace")
-    table.check(TALLY)
-    with pytest.raises(VestryError, match="the data could not be read") as caught:
-        table.collect(TALLY, row_key="k")
-    silent(caught.value)
-    path.write_bytes(b"ward,real\na,1\n" + CANARY.encode() + b"\xff\xfe,2\n")
-    with pytest.raises(VestryError, match="the data could not be read") as caught:
-        table.collect(TALLY, row_key="k")
-    silent(caught.value)
+@pytest.mark.parametrize(
+    "line",
+    [b"a,1,2,3", b"a", b'"a,1', b'a"b,1', b"\xff\xfe,1", b"a,1\ra,1", b"a," + b"1" * 300_000, b"\x00,1", b'""""a""",1'],
+    ids=["too many", "too few", "open quote", "stray quote", "no text", "lone return", "long", "zero", "quotes"],
+)
+def test_a_broken_line_is_one_record_and_no_error(tmp_path, line):
+    """Whatever a line holds, the lines after it count as before."""
+    found = []
+    for broken in ([], [line], [line, line]):
+        path = tmp_path / f"{len(broken)}.csv"
+        path.write_bytes(b"\n".join([b"ward,real", b"a,1", *broken, b"a,1", b"b,1"]) + b"\n")
+        table = Table(path, DOMAINS, neighbours="replace")
+        table.check(TALLY)
+        assert table.count() == 3 + len(broken)
+        found.append(reveal(table.collect(TALLY, row_key="k")))
+    steps = [np.subtract(more, less) for less, more in itertools.pairwise(found)]
+    assert steps[0].tolist() == steps[1].tolist()
 
 
 def test_a_parquet_file_whose_pages_are_broken(tmp_path, silent):

@@ -103,7 +103,7 @@ BROKEN = [
     ('neighbours = "add-remove"\n', "", "[study]", "study.neighbours", "this key is missing; write neighbours = \"add-remove\""),
     (BUDGET + "\n", "", "[study]", "study.budget", "this key is missing; write budget = { epsilon = 1.0"),
     ("ledger =", "leger =", "leger =", "study.leger", "this key is not known; write ledger."),
-    ("n = 2000", "rows = 2000", "rows = 2000", "study.rows", "write one of name, data, unit, neighbours, budget, ledger, n"),
+    ("n = 2000", "rows = 2000", "rows = 2000", "study.rows", "write one of name, data, unit, neighbours, budget, ledger, dataset, n"),
     ('name = "readmissions"', "name = 7", "name = 7", "study.name", 'name must be one line of text of at most 1000 characters, not empty, not 7; write name = "readmissions".'),
     ('name = "readmissions"', 'name = "  "', "name =", "study.name", "name must be one line of text"),
     ('name = "readmissions"', 'name = """a\nb"""', "name =", "study.name", "name must be one line of text"),
@@ -580,7 +580,8 @@ def test_the_schema_has_every_key_and_no_other():
         needed = {"model", "spend", *(field.name for field in own if field.default is MISSING)}
         assert set(part["required"]) == needed
         defaults = {field.name: field.default for field in own if field.name == "prior"}
-        assert part["properties"]["prior"].get("default") == (list(defaults["prior"]) if defaults["prior"] else None)
+        written = defaults["prior"] if isinstance(defaults["prior"], tuple) else None
+        assert part["properties"]["prior"].get("default") == (None if written is None else list(written))
     assert definitions["mechanism"]["enum"] == [AUTO, *PARAMETERS]
     assert definitions["mechanism"]["default"] == AUTO
     assert study["properties"]["largest"]["default"] == declaration.LARGEST

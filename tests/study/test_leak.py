@@ -110,7 +110,8 @@ def told(error: BaseException) -> str:
 
 def plain(done: Done, folder: Path) -> tuple[int, str, str]:
     """What a command said, without its folder, for comparison."""
-    return done.code, done.out.replace(str(folder), ""), done.err.replace(str(folder), "")
+    said = (re.sub(r"not '/[^;]*;", "not <path>;", text.replace(str(folder), "")) for text in (done.out, done.err))
+    return done.code, *said
 
 
 # Nothing fails

@@ -28,8 +28,8 @@ MODELS = {
     "beta by ward": BetaBernoulli("yes", success="y", by="ward"),
     "categories": DirichletCategorical("ward"),
     "categories by yes": DirichletCategorical("ward", by="yes"),
-    "mean": NormalMean("days", variance=4.0),
-    "mean by ward": NormalMean("days", variance=4.0, by="ward"),
+    "mean": NormalMean("days", variance=4.0, prior=(5, 9)),
+    "mean by ward": NormalMean("days", variance=4.0, prior=(5, 9), by="ward"),
 }
 POLICIES = {
     "never": ("never", "never"),

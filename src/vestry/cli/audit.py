@@ -54,7 +54,6 @@ def audit(
     """
     from vestry.audit import audit_shipped
     from vestry.audit.claim import Claim
-    from vestry.audit.shipped import RELEASES
     from vestry.noise import SystemNoise
     from vestry.privacy.guarantee import Guarantee
 
@@ -68,7 +67,7 @@ def audit(
             given.family,
             noise=SystemNoise(),
             trials=trials,
-            releases=RELEASES if releases is None else releases,
+            releases=releases,
             progress=progress,
         )
     if plot is not None:
@@ -107,8 +106,7 @@ def _progress() -> Iterator[Any]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True
-    ) as bar:
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
         yield lambda what: bar.update(task, description=what)

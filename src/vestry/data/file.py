@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import csv
 import glob
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from vestry.data.engine import Source, of_arrow, of_duckdb
 from vestry.data.expression import Expression
+from vestry.data.lines import read_lines
 from vestry.data.quiet import quietly
 from vestry.errors import InvalidParameter
 
 SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"}
 
 
-def open_file(kind: str, path: str) -> Source:
-    """Open a file, or every Parquet file that a pattern matches."""
+def open_file(kind: str, path: str, columns: Collection[str] | None) -> Source:
+    """Open a file, or every Parquet file that a pattern matches; of a CSV file the named columns."""
     files = _files(kind, path)
     failure = InvalidParameter("data", path, f"a file that can be read as {kind}", "the path of one that is whole")
     readers: dict[str, Callable[[], Source]] = {
         "parquet": lambda: of_duckdb(kind, lambda backend: _parquet(backend, files)),
-        "csv": lambda: of_duckdb(kind, lambda backend: _csv(backend, files[0])),
+        "csv": lambda: of_arrow(kind, read_lines(files[0], columns)),
         "arrow": lambda: of_arrow(kind, _arrow(files[0])),
     }
     return quietly(readers[kind], failure)
@@ -41,28 +41,6 @@ def _files(kind: str, path: str) -> list[str]:
 def _parquet(backend: Any, files: list[str]) -> Expression:
     # DuckDB takes a column for free of NaN unless told otherwise, because a file's statistics do not count them.
     return backend.read_parquet([glob.escape(file) for file in files], can_have_nan=True)
-
-
-def _csv(backend: Any, file: str) -> Expression:
-    """Read every column as text, with commas and double quotes; the first line names the columns.
-
-    Nothing is guessed from the records: a guess would depend on them. An empty field is missing.
-    """
-    with Path(file).open("rb") as lines:
-        first = lines.readline().decode("utf-8-sig")
-    names = [name or f"column{place}" for place, name in enumerate(next(csv.reader([first])))]
-    if len({name.lower() for name in names}) < len(names):
-        raise InvalidParameter("the first line", f"of {file}", "a different name for each column", "a line of names")
-    return backend.read_csv(
-        glob.escape(file),
-        auto_detect=False,
-        header=True,
-        columns=dict.fromkeys(names, "VARCHAR"),
-        delim=",",
-        quote='"',
-        escape='"',
-        nullstr="",
-    )
 
 
 def _arrow(file: str) -> Any:

@@ -44,8 +44,10 @@ def quietly(action: Callable[[], T], failure: VestryError) -> T:
 def _silence() -> Iterator[None]:
     """Mute the backends' warnings and loggers, of these names or below them, and then let them speak again.
 
-    Only loggers that are there: making one would give it a class that its owner does not expect.
+    Loggers that are there are switched off: making one would give it a class that its owner does not expect. One that
+    is made meanwhile is held back by the level below which nothing is logged in this process.
     """
+    held = logging.root.manager.disable
     known = [name for name in list(logging.root.manager.loggerDict) if name.split(".")[0] in _TALKATIVE]
     loggers = [logging.getLogger(name) for name in known]
     before = [logger.disabled for logger in loggers]
@@ -53,8 +55,10 @@ def _silence() -> Iterator[None]:
         warnings.simplefilter("ignore")
         for logger in loggers:
             logger.disabled = True
+        logging.disable(logging.CRITICAL)
         try:
             yield
         finally:
+            logging.disable(held)
             for logger, disabled in zip(loggers, before, strict=True):
                 logger.disabled = disabled

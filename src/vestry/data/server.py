@@ -40,9 +40,9 @@ def _postgresql(address: str) -> Source:
     place, name = _place(address)
     if importlib.util.find_spec("psycopg") is None:
         raise MissingExtra("data in PostgreSQL", "postgres")
-    unreachable = InvalidParameter("data", address, "a PostgreSQL database that can be reached", _POSTGRES)
+    unreachable = InvalidParameter("data", "postgresql://...", "a PostgreSQL database that can be reached", _POSTGRES)
     backend = quietly(lambda: _connected(place), unreachable)
-    unknown = InvalidParameter("data", address, "a table that this user can read", _POSTGRES)
+    unknown = InvalidParameter("data", "postgresql://...", "a table that this user can read", _POSTGRES)
     try:
         table = quietly(lambda: _table(backend, name), unknown)
     except BaseException:
@@ -69,7 +69,7 @@ def _place(address: str) -> tuple[dict[str, Any], str]:
         )
     database, _, name = url.path.removeprefix("/").partition("/")
     if not database or not name or "/" in name:
-        raise InvalidParameter("data", address, "a database and a table", _POSTGRES)
+        raise InvalidParameter("data", "postgresql://...", "a database and a table", _POSTGRES)
     place = {"host": url.hostname, "port": port, "user": url.username, "password": url.password, "database": database}
     filled = {key: _filled(value) for key, value in {**place, **more}.items() if value is not None}
     # Nothing is written, whatever the user may do.

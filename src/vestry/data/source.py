@@ -50,7 +50,7 @@ def connect(data: Any, *, columns: Collection[str] | None = None) -> Source:
     text = os.fspath(data)
     if kind in SCHEMES:
         return open_table(kind, text)
-    return open_file(kind, text)
+    return open_file(kind, text, columns)
 
 
 def kind_of(data: Any) -> str:

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.special import betainc, betaln, xlog1py, xlogy
 
 from vestry.experiments.experiment import Experiment, Numbers, claim
-from vestry.experiments.picture import picture
 from vestry.experiments.noisy_count import count_posteriors, discrete_noise
 from vestry.experiments.one_sample import PRIOR, laplace_plug_in, temperature
+from vestry.experiments.picture import picture
 from vestry.posterior.noise_law import Array, Laplace
 from vestry.report.style import COLOURS, INK
 
@@ -53,7 +53,7 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
 
 
 def _density(theta: Array, alpha: Array, beta: Array) -> Array:
-    return np.exp(xlogy(alpha - 1, theta) + xlog1py(beta - 1, -theta) - betaln(alpha, beta))
+    return np.asarray(np.exp(xlogy(alpha - 1, theta) + xlog1py(beta - 1, -theta) - betaln(alpha, beta)))
 
 
 def _truncated(theta: Array, alpha: float, beta: float) -> Array:
@@ -96,7 +96,7 @@ def draw(numbers: Numbers, path: Path) -> None:
             (panels[1], "noise-aware", "Laplace, noise-aware (ours): 30 releases"),
         ):
             for index, density in enumerate(numbers["densities"][name]):
-                options = {"color": COLOURS[1], "linewidth": 0.7, "alpha": 0.6}
+                options = {"color": COLOURS[1], "linewidth": 0.9, "alpha": 0.7}
                 axes.plot(theta, density, linestyle=":", label=label if index == 0 else None, **options)
             axes.plot(theta, numbers["densities"]["ops"], color=COLOURS[2], linestyle="--", label="OPS")
             axes.plot(theta, numbers["densities"]["posterior"], color=INK, linestyle="-", label="posterior")
@@ -113,6 +113,6 @@ EXPERIMENT = Experiment(
     seed=20161,
     run=run,
     draw=draw,
-    erratum="h(x) is 1, not 0, for the Bernoulli. The pair (x, 1 - x) is redundant where n is public: its sensitivity is"
-    " 2, that of x alone is 1. The plug-in is drawn with the paper's pair, ours with x.",
+    erratum="h(x) is 1, not 0, for the Bernoulli. The pair (x, 1 - x) is redundant where n is public: its sensitivity"
+    " is 2, that of x alone is 1. The plug-in is drawn with the paper's pair, ours with x.",
 )

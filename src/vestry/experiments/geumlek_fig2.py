@@ -19,6 +19,8 @@ from vestry.report.style import COLOURS, DASHES
 
 ORDERS = (2, 15)
 SUCCESSES = 38.0
+# Repeats for the coverage of intervals, at most.
+COVERED = 4000
 STYLES = {name: {"color": COLOURS[i], "linestyle": DASHES[i]} for i, name in enumerate(NAMES)}
 LABELS = {
     "diffused": "diffused (alg. 2)",
@@ -44,8 +46,10 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
             "repeats": repeats,
             "delta": DELTA,
         },
+        "note": "exact-profile keeps less than the others: only the (epsilon, 1e-5) that the Renyi promise implies. At"
+        " order 2 that is an epsilon above 10, which the direct draw keeps, so its KL is 0 throughout.",
         "panels": panels,
-        "claims": _claims(*panels),
+        "claims": _claims(panels[0], panels[1], min(repeats, COVERED)),
     }
 
 
@@ -58,7 +62,10 @@ def _panel(order: int, grid: list[float], rng: np.random.Generator, repeats: int
         "parameters": [_parameters(each) for each in made],
         "kl": {name: [each.divergence(name, SUCCESSES) for each in made] for name in NAMES},
         "held_out": held_out(rng, made, rho=0.5, repeats=repeats),
-        "coverage": {name: [each.covers(name, rng, repeats) for each in made] for name in ("gaussian", "noise-aware")},
+        "coverage": {
+            name: [each.covers(name, rng, min(repeats, COVERED)) for each in made]
+            for name in ("gaussian", "noise-aware")
+        },
     }
 
 
@@ -72,12 +79,15 @@ def _parameters(each: Calibration) -> Numbers:
     }
 
 
-def _claims(low: Numbers, high: Numbers) -> list[dict[str, Any]]:
+def _claims(low: Numbers, high: Numbers, repeats: int) -> list[dict[str, Any]]:
     first = next(i for i, allowed in enumerate(low["direct"]) if allowed)
     zero = all(value == 0 for name in ("diffused", "concentrated") for value in low["kl"][name][first:])
     floors = {name: min(high["kl"][name]) for name in ("diffused", "concentrated")}
     ends = {order["order"]: order["kl"]["gaussian"][-1] for order in (low, high)}
-    shown = [each["kl"]["noise-aware"][i] <= each["kl"]["gaussian"][i] for each in (low, high) for i in range(first)]
+    pairs = [
+        pair for each in (low, high) for pair in zip(each["kl"]["noise-aware"], each["kl"]["gaussian"], strict=True)
+    ]
+    shown = [aware <= plugged for aware, plugged in pairs]
     covered = [value for each in (low, high) for value in each["coverage"]["noise-aware"]]
     short = min(value for each in (low, high) for value in each["coverage"]["gaussian"])
     return [
@@ -99,21 +109,21 @@ def _claims(low: Numbers, high: Numbers) -> list[dict[str, Any]]:
         ),
         claim(
             "ours: the noise-aware draw is nearer to the posterior in KL than the plug-in draw",
-            f"only at small epsilon: at {sum(shown)} of {len(shown)} grid points where noise matters. Drawing from it"
-            " spreads twice, for the noise and for not knowing it",
+            f"at {sum(shown)} of {len(shown)} grid points, those of small epsilon and those where both are next to 0."
+            " Drawing from it spreads twice, for the noise and for not knowing it",
             holds=all(shown),
         ),
         claim(
             "ours: 90 % intervals of the noise-aware posterior hold the truth 90 % of the time",
             f"between {min(covered):.3f} and {max(covered):.3f}; the plug-in's fall to {short:.3f}",
-            holds=min(covered) > 0.9 - 0.07 and max(covered) < 0.9 + 0.07,
+            holds=max(abs(value - 0.9) for value in covered) < 5 * (0.9 * 0.1 / repeats) ** 0.5,
         ),
     ]
 
 
 def draw(numbers: Numbers, path: Path) -> None:
     """Draw KL, held-out log-likelihood and coverage, one column an order."""
-    with picture(2, path=path, width=4.4, height=8.6, heights=(1.0, 1.0, 0.7)) as (drawn, axes):
+    with picture(2, path=path, width=4.2, height=7.6, heights=(1.0, 1.0, 0.7)) as (drawn, axes):
         for column, panel in enumerate(numbers["panels"]):
             for name in NAMES:
                 axes[column].plot(panel["epsilons"], panel["kl"][name], label=LABELS[name], **STYLES[name])
@@ -126,7 +136,7 @@ def draw(numbers: Numbers, path: Path) -> None:
             for name, values in panel["coverage"].items():
                 axes[4 + column].plot(panel["epsilons"], values, **STYLES[name])
             axes[4 + column].axhline(0.9, color="#999999", linewidth=1)
-            axes[4 + column].set(ylim=(0, 1), ylabel="coverage of 90 % intervals")
+            axes[4 + column].set(ylim=(0, 1), ylabel="90 % interval covers")
         for each in axes:
             each.set(xscale="log", xlabel="Renyi epsilon")
         handles, labels = axes[0].get_legend_handles_labels()
@@ -140,7 +150,7 @@ def likelihood_panel(axes: Any, grid: list[float], held: Numbers) -> None:
         axes.plot(grid, held[name]["mean"], **STYLES[name])
     axes.axhline(held["posterior"]["mean"], color="#777777", linewidth=1, label="true posterior, not private")
     floor = min(*held["diffused"]["mean"], *held["concentrated"]["mean"], *held["noise-aware"]["mean"])
-    top = held["posterior"]["mean"]
+    top = max(held["posterior"]["mean"], *held["concentrated"]["mean"], *held["exact-profile"]["mean"])
     axes.set(xscale="log", xlabel="Renyi epsilon", ylabel="held-out log-likelihood")
     axes.set_ylim(floor - 0.15 * (top - floor), top + 0.08 * (top - floor))
 

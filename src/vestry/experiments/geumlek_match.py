@@ -13,8 +13,8 @@ import numpy as np
 
 from vestry.experiments.beta_trial import NAMES, RECORDS, calibrate, epsilons, held_out
 from vestry.experiments.experiment import Experiment, Numbers, claim
-from vestry.experiments.picture import picture
 from vestry.experiments.geumlek_fig2 import LABELS, STYLES, likelihood_panel
+from vestry.experiments.picture import picture
 
 ORDER = 15
 PROPORTIONS = {"1/3": 1 / 3, "1/2": 1 / 2, "2/3": 2 / 3}
@@ -46,18 +46,18 @@ def _claims(panels: list[Numbers]) -> list[dict[str, Any]]:
     near, far = lost["concentrated"][0], lost["concentrated"][2]
     return [
         claim(
-            "the better the prior matches, the less algorithm 3 loses at small epsilon",
+            "after its captions: the better the prior matches, the less algorithm 3 loses at small epsilon",
             f"log-likelihood lost at epsilon 0.001, for rho 1/3, 1/2, 2/3: {shown}",
             holds=near < lost["concentrated"][1] < far,
         ),
         claim(
-            "with a high match algorithm 3 is the best of all at small epsilon",
+            "not in the scan: with a high match algorithm 3 is the best of all at small epsilon",
             f"rho 1/3: it loses {near:.2f}; below 0 is better than a draw from the true posterior, which spreads."
             f" rho 2/3: it loses {far:.1f}, and algorithm 2 loses {lost['diffused'][2]:.1f}",
             holds=near == min(lost[name][0] for name in NAMES),
         ),
         claim(
-            "at order 15 algorithm 3 keeps some of the prior's pull however large epsilon; a bad match makes it lose",
+            "not in the scan: algorithm 3 keeps some pull of the prior at any epsilon; a bad match makes it lose",
             "lost at epsilon 100: " + ", ".join(f"{x:.2f}" for x in floor),
             holds=floor[2] > floor[1] > floor[0],
         ),

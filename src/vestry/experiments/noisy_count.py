@@ -10,10 +10,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vestry.families import Beta
 from vestry.posterior.noise_law import Array, Laplace, NoiseLaw
 from vestry.posterior.window import log_ratio
+
+Indices = NDArray[np.int64]
 
 # Weights below e^-DROP of the largest are left out.
 DROP = 40.0
@@ -56,11 +59,10 @@ class CountPosteriors:
         total = self.prior.alpha + self.prior.beta + self.n
         return np.asarray((self.weights * (self.prior.alpha + self.counts)).sum(axis=1) / total)
 
-    def draw(self, rng: np.random.Generator, rows: Array) -> Array:
+    def draw(self, rng: np.random.Generator, rows: Indices) -> Array:
         """Return one draw of the proportion for each of the rows asked for."""
         steps = np.cumsum(self.weights, axis=1)
         ladder = (steps / steps[:, -1:] + np.arange(len(steps))[:, None]).ravel()
-        rows = rows.astype(np.int64)
         width = self.counts.shape[1]
         place = np.searchsorted(ladder, rows + rng.random(rows.size), side="right")
         count = self.counts.ravel()[np.clip(place, rows * width, rows * width + width - 1)]
@@ -70,8 +72,10 @@ class CountPosteriors:
 def count_posteriors(noisy: Array, *, n: int, prior: Beta, noise: NoiseLaw) -> CountPosteriors:
     """Return p(s | z) ~ BetaBinomial(s; n, a, b) P(noise = z - s) for each noisy z."""
     nearest = np.clip(noisy, 0, n)[:, None]
-    reach = min(n, math.ceil(noise.reach(DROP)) + 10)
-    counts = nearest + np.arange(-reach, reach + 1.0)
+    # Twice, because the prior may pull the count away from the noisy value.
+    reach = math.ceil(noise.reach(2 * DROP)) + 10
+    near = nearest + np.arange(-reach, reach + 1.0)
+    counts = near if near.shape[1] <= n else np.tile(np.arange(n + 1.0), (noisy.size, 1))
     inside = (counts >= 0) & (counts <= n)
     counts = np.clip(counts, 0, n)
     logs = noise.log_weight(counts, noisy[:, None], nearest)
@@ -88,4 +92,4 @@ def aware_draws(
     noisy = successes + discrete_noise(rng, noise, successes.size)
     values, rows = np.unique(noisy, return_inverse=True)
     posteriors = count_posteriors(values, n=n, prior=prior, noise=noise)
-    return posteriors.draw(rng, rows), posteriors.mean()[rows]
+    return posteriors.draw(rng, rows.astype(np.int64)), posteriors.mean()[rows]

@@ -1,6 +1,6 @@
-"""One posterior sample (OPS) for many datasets at once, and the papers' Laplace plug-in beside it [FouldsGWC16, sec. 3].
+"""One posterior sample (OPS) for many datasets at once, and the paper's Laplace plug-in [FouldsGWC16, sec. 3].
 
-The prior is uniform, so tempering it or not is the same thing. The papers do not state theirs.
+The prior is uniform, so tempering it or not is the same thing. The paper does not state its own.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import betaincc, betainccinv
@@ -30,6 +30,9 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.law import event
 from vestry.statistics.population import Population
 from vestry.statistics.private import Private, reveal
+
+if TYPE_CHECKING:
+    from vestry.noise.bits import BitSource
 
 THEOREM = (
     "The exponential mechanism over a truncated posterior: the privacy loss of a draw spans at most epsilon, which is"
@@ -82,19 +85,25 @@ class TruncatedSample:
 
     def release(self, private: Private, opened: Opened, noise: Noise) -> tuple[Draws, ...]:
         """Update the prior by each group's private statistics (sums, then the count), tempered, and draw."""
-        opened.take()
-        rng = noise.stream()
-        return tuple(self._drawn(group, rng) for group in grouped(reveal(private), self.population))
+        from vestry.noise.bits import Bits
 
-    def _drawn(self, statistics: Sequence[int], rng: np.random.Generator) -> Draws:
+        opened.take()
+        bits = Bits(noise)
+        return tuple(self._drawn(group, bits) for group in grouped(reveal(private), self.population))
+
+    def _drawn(self, statistics: Sequence[int], bits: BitSource) -> Draws:
+        """Draw exactly, and round to multiples of 2^-40 inside the truncation (see `vestry.noise.exact`)."""
+        from vestry.noise import exact
+        from vestry.noise.grid import PROBABILITY_GRID
+
         *sums, count = statistics
         member = self.family.update(self.prior, [float(x) for x in sums], count, likelihood_power=1 / self.temperature)
+        grid, size, low = PROBABILITY_GRID, self.draws, self.truncation
         if isinstance(member, Beta):
-            drawn = truncated_beta(rng, member.alpha, member.beta, self.truncation, 1 - self.truncation, self.draws)
-            return Draws(tuple((float(x),) for x in drawn))
+            shares = exact.beta(bits, member.alpha, member.beta, grid=grid, size=size, low=low, high=1 - low)
+            return Draws(tuple((x,) for x in shares), grid)
         assert isinstance(member, Dirichlet)  # noqa: S101 - the other family that `ops` accepts
-        rows = truncated_dirichlet(rng, np.array(member.alphas), self.truncation, self.draws)
-        return Draws(tuple(tuple(float(x) for x in row) for row in rows))
+        return Draws(tuple(exact.dirichlet(bits, member.alphas, grid=grid, size=size, low=low)), grid)
 
 
 def ops(
@@ -153,7 +162,9 @@ def _categories(family: Family) -> int:
 def truncated_beta(
     rng: np.random.Generator, alpha: float, beta: float, low: float, high: float, size: int
 ) -> np.ndarray:
-    """Draw from Beta(alpha, beta) restricted to [low, high], by its inverse distribution function.
+    """Draw from Beta(alpha, beta) restricted to [low, high] in doubles, by its inverse distribution function.
+
+    The fast path, for experiments and comparisons. A release never uses it: see `vestry.noise.exact`.
 
     Far in a tail, where doubles have no mass left, by rejection from the exponential that touches the log-density.
     """
@@ -187,7 +198,9 @@ def _beta_tail(rng: np.random.Generator, alpha: float, beta: float, low: float, 
 
 
 def truncated_dirichlet(rng: np.random.Generator, alphas: np.ndarray, low: float, size: int) -> np.ndarray:
-    """Draw from a Dirichlet whose components are all at least `low`, exactly.
+    """Draw from a Dirichlet whose components are all at least `low`, in doubles.
+
+    The fast path, for experiments and comparisons. A release never uses it: see `vestry.noise.exact`.
 
     One pass of truncated Betas, stick by stick, is *not* that law for three or more categories: it forgets the mass
     that each stage leaves for the rest. So the pass only proposes, and is accepted with that mass, relative to the

@@ -24,16 +24,16 @@ class NormalMean:
         A column with an interval, or several with the same one: then a mean for each.
     variance
         The variance of one record, as declared.
-    by
-        A column of levels: one mean for each.
     prior
         The mean and the variance of the prior.
+    by
+        A column of levels: one mean for each.
     """
 
     column: str | tuple[str, ...]
     variance: float
+    prior: tuple[float, ...]
     by: str | None = None
-    prior: tuple[float, float] = (0.0, 1.0)
 
     name: ClassVar[str] = "normal-mean"
 

@@ -85,7 +85,9 @@ class Request:
         if self.draws is None and self.mechanism not in (AUTO, *ADDITIVE):
             raise InvalidParameter("draws", None, f"given for {self.mechanism}", "draws = 1")
         if self.draws is not None and self.mechanism in ADDITIVE:
-            raise InvalidParameter("draws", self.draws, f"left out for {self.mechanism}", "draws from it are free")
+            raise InvalidParameter(
+                "draws", self.draws, f"left out for {self.mechanism}", "no draws: draws from its release are free"
+            )
         if self.draws is not None and not self.candidates():
             instead = "truncation = 0.01, or a spend with a delta"
             raise InvalidParameter("truncation", None, "given for draws that keep a pure epsilon", instead)

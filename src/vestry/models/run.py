@@ -51,9 +51,10 @@ def release(
     request = Request(model, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
     frame = frame_of(table)
     ready = ready_for(request, table, ledger)
+    definition = request.definition(frame)
     if not again:
-        refuse_repetition(request.definition(frame), ledger)
-    charge = charge_for(request, ready, frame, ledger, purpose=purpose)
+        refuse_repetition(definition, ledger)
+    charge = waiting(definition, ledger) or charge_for(request, ready, frame, ledger, purpose=purpose)
     return Posterior.from_release(run(ready, table, charge))
 
 
@@ -78,15 +79,20 @@ def ready_for(request: Request, table: Table, ledger: Ledger, *, n: int | None =
 
 
 def refuse_repetition(definition: str, ledger: Ledger) -> None:
-    """Refuse what was released before: its release is there, and free to use."""
+    """Refuse what was released or opened before: a release is free to use, and noise is never drawn twice."""
     for entry, done in ledger.charges():
-        if entry.facts.get("definition") == definition and "release" in done:
-            raise Mismatch(
-                "release",
-                "new",
-                f"released before, by entry {entry.sequence}",
-                "use that release, which is free, or say again to pay again",
-            )
+        if entry.facts.get("definition") == definition and done:
+            state = "released" if "release" in done else "opened, and its release lost,"
+            instead = "use that release, which is free, or say again=True to pay again"
+            raise Mismatch("release", "new", f"{state} before, by entry {entry.sequence}", instead)
+
+
+def waiting(definition: str, ledger: Ledger) -> Charge | None:
+    """Return a charge for the same that was never opened: it may be used, at no new cost."""
+    for entry, done in ledger.charges():
+        if entry.facts.get("definition") == definition and not done:
+            return ledger.resume(entry.sequence)
+    return None
 
 
 def charge_for(

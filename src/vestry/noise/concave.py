@@ -168,7 +168,7 @@ class Concave:
             return bool(top - law.log_density(peak + sign * flint.arb(width)) >= 1)
 
         width = 1.0
-        while not fell(width):
+        while not fell(width) and width < 2.0**1000:
             width *= 2
         while fell(width / 2):
             width /= 2

@@ -9,6 +9,8 @@ draw, and has its privacy.
 
 Ends: a probability nearer to 0 or 1 than half a step of the grid is released as 0 or 1. Under a truncation the rounded
 value is moved to the nearest multiple inside, so that it keeps the declared bounds.
+
+Run time, and how it varies with the data: BENCH
 """
 
 from __future__ import annotations
@@ -16,15 +18,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 
 from flint import arb
 
 from vestry.errors import InvalidParameter
-from vestry.noise.bits import BitSource
-from vestry.noise.concave import Concave
+from vestry.noise.bits import Ball, BitSource
+from vestry.noise.concave import Concave, Variate
 from vestry.noise.grid import Grid
 from vestry.noise.law import LogGamma, LogitBeta, StandardNormal, positive
-from vestry.noise.simplex import truncated
+from vestry.noise.simplex import Row, truncated
 
 
 def beta(
@@ -56,11 +59,12 @@ def gamma(
 
 
 def _drawn(source: BitSource, law: LogitBeta | LogGamma, grid: Grid, size: int) -> list[float]:
-    concave, drawn = Concave(law), []
-    for _ in range(size):
-        variate = concave.draw(source)
-        drawn.append(grid.nearest(lambda bits, y=variate: law.value(y.ball(bits)), precision=law.precision))
-    return drawn
+    concave = Concave(law)
+
+    def value(variate: Variate, bits: int) -> Ball:
+        return law.value(variate.ball(bits))
+
+    return [grid.nearest(partial(value, concave.draw(source)), precision=law.precision) for _ in range(size)]
 
 
 def normal(source: BitSource, mean: float, precision: float, *, grid: float, size: int = 1) -> list[float]:
@@ -68,11 +72,13 @@ def normal(source: BitSource, mean: float, precision: float, *, grid: float, siz
     if not math.isfinite(mean):
         raise InvalidParameter("mean", type(mean), "a finite number", "for example mean=0.0")
     middle, weight = arb(float(mean)), arb(positive("precision", precision))
-    multiples, concave, drawn = Grid(grid), Concave(StandardNormal()), []
-    for _ in range(size):
-        variate = concave.draw(source)
-        drawn.append(multiples.nearest(lambda bits, z=variate: middle + z.ball(bits) * weight.rsqrt(), precision=96))
-    return drawn
+    multiples, law = Grid(grid), StandardNormal()
+    concave = Concave(law)
+
+    def value(variate: Variate, bits: int) -> Ball:
+        return middle + variate.ball(bits) * weight.rsqrt()
+
+    return [multiples.nearest(partial(value, concave.draw(source)), precision=law.precision) for _ in range(size)]
 
 
 def dirichlet(
@@ -80,8 +86,8 @@ def dirichlet(
 ) -> list[tuple[float, ...]]:
     """Draw from a Dirichlet whose components are all at least `low`, exactly, and round each component to the grid.
 
-    The components are rounded one by one and none is adjusted: of d rounded components the sum is 1 only to within
-    d/2 steps, and d steps under a truncation that is not a multiple.
+    The components are rounded one by one and none is adjusted: the sum of d of them is 1 to within d/2 steps of the
+    grid, or d steps where the truncation is not on it.
     """
     d = len(alphas)
     if d < 2:
@@ -89,15 +95,9 @@ def dirichlet(
     if not 0 <= low < 1 / d:
         raise InvalidParameter("low", low, f"at least 0 and below 1/{d}", f"for example low={0.2 / d:g}")
     shapes, least = [positive("alpha", alpha) for alpha in alphas], Fraction(low)
-    simplex = truncated(shapes, least)
-    multiples = Grid(grid, least, 1 - (d - 1) * least)
-    rows = []
-    for _ in range(size):
-        row = simplex.draw(source)
-        rows.append(
-            tuple(
-                multiples.nearest(lambda bits, i=i, row=row: row.ball(i, bits), precision=simplex.precision)
-                for i in range(d)
-            )
-        )
-    return rows
+    simplex, multiples = truncated(shapes, least), Grid(grid, least, 1 - (d - 1) * least)
+
+    def rounded(row: Row) -> tuple[float, ...]:
+        return tuple(multiples.nearest(partial(row.ball, i), precision=simplex.precision) for i in range(d))
+
+    return [rounded(simplex.draw(source)) for _ in range(size)]

@@ -19,10 +19,12 @@ PROBABILITY_GRID = 2.0**-40
 
 
 def declared_grid(unit: float) -> float:
-    """Return 2^-40 of the largest power of two that is at most `unit`, a number that was declared."""
-    if not 2.0**-900 <= unit < math.inf:
-        raise InvalidParameter("unit", unit, "a finite number above 1e-270", "the width of the declared range")
-    return math.ldexp(1.0, math.frexp(unit)[1] - 41)
+    """Return 2^-40 of the largest power of two that is at most `unit`, a number above 0 that was declared."""
+    exponent = math.frexp(min(max(unit, SMALLEST_UNIT), LARGEST_UNIT))[1] - 1
+    return math.ldexp(1.0, exponent - 40)
+
+
+SMALLEST_UNIT, LARGEST_UNIT = 2.0**-900, 2.0**900  # beyond these the multiples would not be doubles
 
 
 @final

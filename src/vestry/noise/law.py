@@ -36,6 +36,8 @@ class LogitBeta:
 
     def log_density(self, y: Ball) -> Ball:
         """Return alpha y - (alpha + beta) log(1 + e^y)."""
+        if y > 0:  # e^y could be beyond all bounds
+            return -self._beta * y - self._both * ((-y).exp() + 1).log()
         return self._alpha * y - self._both * (y.exp() + 1).log()
 
     def slope(self, y: Ball) -> Ball:
@@ -121,9 +123,10 @@ _MINUS_HALF = arb(-0.5)
 
 def positive(name: str, number: Any) -> float:
     """Return a finite double above 0, and refuse anything else without showing it."""
-    if not isinstance(number, Real) or not 0 < number < math.inf:
+    double = float(number) if isinstance(number, Real) else math.nan
+    if not 0 < double < math.inf:
         raise InvalidParameter(name, type(number), "a finite number above 0", f"for example {name}=1.5")
-    return float(number)
+    return double
 
 
 def enough(shape: float) -> int:

@@ -1,16 +1,20 @@
 """Exact draws from a Dirichlet, the whole of it or the part where every component is at least a bound.
 
-Three ways, for one law; all reject whole vectors, and `truncated` takes the one that should reject least. `Loose` divides independent gammas by their sum, and draws again until every component is inside.
+Three ways, for one law. All reject whole vectors, and `truncated` takes the one that should reject least.
+
+`Loose` divides independent gammas by their sum, and draws again until every component is inside.
+
 `Tilted` is for a truncation that cuts off much. With k the category of the largest alpha, the other components are
 independent truncated gammas, x_i with density ~ x^(alpha_i - 1) exp(-tilt x) on [low, high], and the last is what they
 leave of 1. That is accepted with probability g(x_k)/max g, g(x) = x^(alpha_k - 1) exp(-tilt x), because
-prod_i x_i^(alpha_i - 1) = exp(tilt) prod_(i != k) [x_i^(alpha_i - 1) exp(-tilt x_i)] g(x_k) where the sum is 1.
-It holds for every tilt. The best makes the components add up to 1 on average, and accepts about
-1/sqrt(2 pi d) at worst, if alpha_k >= 1.
-`Largest` is for alphas below 1. Which component k is the largest is drawn first, from bounds of the masses. The others
-have density ~ x^(alpha_i - 1) up to the most that a smaller component can be, by the inverse distribution
-function. What they leave of 1 is accepted if it is the largest indeed, with probability (d x_k)^(alpha_k - 1), d
-categories.
+prod_i x_i^(alpha_i - 1) = exp(tilt) prod_(i != k) [x_i^(alpha_i - 1) exp(-tilt x_i)] g(x_k) where the sum is 1. It
+holds for every tilt above 0. The best one makes the components add up to 1 on average; it accepts about 1/sqrt(2 pi d)
+of the vectors of d components at worst, if alpha_k >= 1 (measured: 0.09 to 1).
+
+`Largest` is for alphas that are all below 1. Which component k is the largest is drawn first, from bounds of the
+masses. The others have density ~ x^(alpha_i - 1) up to the most that a smaller component can be, by the inverse
+distribution function. What they leave of 1 is accepted if it is the largest indeed, with probability
+(d x_k)^(alpha_k - 1).
 """
 
 from __future__ import annotations
@@ -294,7 +298,7 @@ def best_tilt(others: Sequence[float], alpha: float, low: float, high: float) ->
     while tilt > 2.0**-20 and total(tilt / 2) < 1:
         tilt /= 2
     least, most = tilt / 2, tilt
-    while most / least > 1 + 0.1 / math.sqrt(alpha + len(others)):
+    while most / least > 1 + max(1e-14, 0.1 / math.sqrt(alpha + len(others))):
         middle = math.sqrt(least * most)
         least, most = (middle, most) if total(middle) > 1 else (least, middle)
     return most

@@ -28,6 +28,10 @@ class Bound(Protocol):
         """Which dataset is the likelier one."""
 
     @property
+    def where(self) -> str:
+        """Which runs it comes from."""
+
+    @property
     def refutes(self) -> bool:
         """Whether the bound exceeds the claim."""
 
@@ -39,41 +43,30 @@ _MARKS = {"first over second": ("^", COLOURS[1], "full"), "second over first": (
 def evidence_picture(
     claim: Callable[[float], float], evidence: Sequence[Bound], *, title: str, path: Path | None = None
 ) -> Any:
-    """Draw the claim and the bounds over epsilon, and return the figure. Points above the line refute the claim."""
+    """Draw the claim and the bounds over epsilon, and return the figure. Points above the line refute the claim.
+
+    Where several runs bound the same, runs of the release itself, which are fewer, have smaller marks.
+    """
     seen = [bound for bound in evidence if bound.lower > 0]
     reach = max([bound.epsilon for bound in seen], default=1.0) * 1.15
     epsilons = np.linspace(0, max(reach, 0.1), 160)
     deltas = np.array([claim(float(x)) for x in epsilons])
+    heights = [*deltas.tolist(), *(bound.lower for bound in seen)]
     floor = min([bound.lower for bound in seen], default=1e-3) / 3
     with figure(1, path=path, width=6.4, height=4.0) as (drawn, (axes,)):
-        inside = deltas > 0
-        axes.plot(epsilons[inside], deltas[inside], color=INK, label="claimed")
+        axes.plot(epsilons[deltas > 0], deltas[deltas > 0], color=INK, label="claimed")
+        for bound in seen:
+            mark, colour, fill = _MARKS[bound.direction]
+            size = 3.5 if bound.where.startswith("release") else 6
+            axes.plot(bound.epsilon, bound.lower, mark, color=colour, fillstyle=fill, markersize=size)
         for direction, (mark, colour, fill) in _MARKS.items():
-            points = [bound for bound in seen if bound.direction == direction]
-            if points:
-                axes.plot(
-                    [bound.epsilon for bound in points],
-                    [bound.lower for bound in points],
-                    mark,
-                    color=colour,
-                    fillstyle=fill,
-                    markersize=6,
-                    label=f"at least, {direction}",
-                )
+            axes.plot([], [], mark, color=colour, fillstyle=fill, label=f"at least, {direction}")
         above = [bound for bound in seen if bound.refutes]
         if above:
-            axes.plot(
-                [bound.epsilon for bound in above],
-                [bound.lower for bound in above],
-                "o",
-                color="black",
-                fillstyle="none",
-                markersize=12,
-                markeredgewidth=0.9,
-                linestyle="none",
-                label="above the claim",
-            )
-        axes.set(xlabel="epsilon", ylabel="delta", yscale="log", ylim=(max(floor, 1e-9), 2), xlim=(-0.02 * reach, None))
+            worst = max(above, key=lambda bound: bound.lower - claim(bound.epsilon))
+            axes.plot(worst.epsilon, worst.lower, "ko", fillstyle="none", markersize=13, label="strongest evidence")
+        axes.set(xlabel="epsilon", ylabel="delta", yscale="log", xlim=(-0.02 * reach, None))
+        axes.set_ylim(max(floor, 1e-9), min(2.0, 2 * max(heights)))
         _powers(axes.yaxis)
         axes.legend(loc="lower left", fontsize=9)
         drawn.suptitle(title, x=0.01, ha="left", fontsize=11)

@@ -1,6 +1,6 @@
 """What a study file declares, read and checked without touching data or ledger.
 
-[study]     name, data, unit, neighbours, budget, ledger; optional: n, largest
+[study]     name, data, unit, neighbours, budget, ledger; optional: dataset, n, largest
 [columns]   one domain for each column that is used
 [release.NAME]   model and its keys, spend; optional: mechanism, draws, truncation, purpose
 """
@@ -30,7 +30,7 @@ from vestry.statistics.tally import Tally
 from vestry.study.place import Places
 
 REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
-OPTIONAL = ("n", "largest")
+OPTIONAL = ("dataset", "n", "largest")
 SECTIONS = ("study", "columns", "release")
 COLUMN = ("levels", "interval", "count", "missing")
 PERSON = ("person", "rows")
@@ -65,6 +65,8 @@ class Declaration:
         The file, and what it says.
     name, data, ledger
         The study's name, where the records are, and where the ledger is; relative paths follow the file's folder.
+    dataset
+        What the ledger calls the dataset; not compared if it is left out.
     frame
         Domains, unit and neighbours.
     budget
@@ -84,6 +86,7 @@ class Declaration:
     name: str
     data: str
     ledger: str
+    dataset: str | None
     frame: Frame
     budget: Guarantee
     n: int | None
@@ -150,6 +153,9 @@ def _declared(file: Path, text: str, record: Mapping[str, Any], places: Places) 
     for key in ("name", "data", "ledger"):
         with places.at(f"study.{key}"):
             _text(key, study[key])
+    if "dataset" in study:
+        with places.at("study.dataset"):
+            _text("dataset", study["dataset"])
     for key in ("data", "ledger"):
         with places.at(f"study.{key}"):
             _secretless(key, study[key])
@@ -170,6 +176,7 @@ def _declared(file: Path, text: str, record: Mapping[str, Any], places: Places) 
         name=study["name"],
         data=study["data"],
         ledger=study["ledger"],
+        dataset=study.get("dataset"),
         frame=frame,
         budget=budget,
         n=n,
@@ -255,10 +262,15 @@ def _model(kind: str, record: Mapping[str, Any], frame: Frame, places: Places, k
         try:
             family.prior(model.numbers(frame.domains))
         except InvalidParameter as error:
-            flat = make(**{**values, "prior": fields(MODELS[kind])[-1].default}).numbers(frame.domains)
+            default = next(field.default for field in fields(MODELS[kind]) if field.name == "prior")
+            flat = _PRIORS.get(kind) or make(**{**values, "prior": default}).numbers(frame.domains)
             instead = f"prior = [{', '.join(f'{x:g}' for x in flat)}]"
             raise InvalidParameter(error.name, error.given, error.allowed, instead) from None
     return model
+
+
+# What to write where a model has no default prior.
+_PRIORS = {"normal-mean": (0.0, 100.0), "normal-inverse-gamma": (0.0, 1.0, 2.0, 1.0)}
 
 
 def _columns_of(kind: str, given: object, frame: Frame, places: Places, key: str) -> None:
@@ -423,6 +435,7 @@ _EXAMPLES = {
     "release": "[release.NAME] with a model and what it may spend",
     "model": 'model = "beta-bernoulli", or another of ' + ", ".join(MODELS),
     "name": 'name = "readmissions"',
+    "dataset": 'dataset = "patients"',
     "data": 'data = "patients.parquet"',
     "unit": 'unit = "row", or unit = { person = "patient_id", rows = 3 }',
     "neighbours": 'neighbours = "add-remove", or "replace"',
@@ -432,5 +445,6 @@ _EXAMPLES = {
     "column": 'column = "readmitted"',
     "success": 'success = "yes"',
     "variance": "variance = 100",
+    "prior": "prior = [0, 100]",
     "purpose": 'purpose = "quarterly report"',
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vestry.certificate import Release
 from vestry.data import Table
+from vestry.data.bound import check_bound
 from vestry.errors import EntryState, InvalidParameter, LedgerMissing, Mismatch, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.models.plan import ASSUMED, Expectation, advised, expectations, needed
@@ -99,6 +100,9 @@ class Study:
             ledger.require(unit=frame.unit)
         with said.places.at("study.neighbours"):
             ledger.require(neighbours=frame.neighbours)
+        if said.dataset not in (None, ledger.terms.dataset):
+            with said.places.at("study.dataset"):
+                raise Mismatch("dataset", str(said.dataset), ledger.terms.dataset, "use the ledger of this dataset")
         owned = str(ledger.state().filter.budget)
         if owned != str(said.budget):
             instead = f"the ledger's budget, or raise it with vestry ledger amend {said.ledger} --budget {said.budget}"
@@ -190,7 +194,7 @@ class Study:
     def create_command(self) -> str:
         """Return the command that makes the study's ledger."""
         said, frame = self.declaration, self.declaration.frame
-        words = [_beside(said.folder, said.ledger), "--dataset", said.name, "--unit", str(frame.unit)]
+        words = [_beside(said.folder, said.ledger), "--dataset", said.dataset or said.name, "--unit", str(frame.unit)]
         words += ["--neighbours", str(frame.neighbours), "--budget", str(said.budget)]
         return "vestry ledger create " + " ".join(shlex.quote(word) for word in words)
 
@@ -212,8 +216,10 @@ class Study:
         said = self.declaration
         with said.places.at(f"release.{asked.name}.spend"):
             count = (said.n or ASSUMED) if said.frame.counts_publicly(asked.request.model) else None
-            return advised(asked.request, said.frame, said.n).prepared(said.frame, count)
-        raise AssertionError  # pragma: no cover - `at` raises
+            prepared = advised(asked.request, said.frame, said.n).prepared(said.frame, count)
+        with said.places.at("study.largest"):
+            check_bound(prepared.tally, said.frame.domains, said.largest)
+        return prepared
 
     def _standing(self, asked: Asked, ledger: Ledger) -> tuple[str, Charge | None]:
         """Say what the ledger knows of a release: the newest charge with its definition."""
@@ -325,4 +331,7 @@ class Study:
 
 def _beside(folder: Path, address: str) -> str:
     """Return a path that is relative to the study file; an address of a server as it is."""
-    return address if "://" in address else str(folder / address)
+    scheme, found, rest = address.partition("://")
+    if not found:
+        return str(folder / address)
+    return f"{scheme}://{folder / rest}" if scheme == "duckdb" else address
