@@ -40,12 +40,13 @@ def run(quick: bool = False) -> list[dict]:
     rows += [measured(f"exact Gamma({a:g})", lambda a=a: exact.gamma(bits, a, 2.5, grid=GRID), repeats)
              for a in GAMMAS]  # fmt: skip
     rows.append(measured("exact normal", lambda: exact.normal(bits, 3.0, 1e6, grid=GRID), repeats))
-    rows += [measured(f"exact Dirichlet({shown(alphas)})", lambda x=alphas: exact.dirichlet(bits, x, grid=GRID), repeats)
+    rows += [measured(f"exact Dirichlet({shown(alphas)})",
+                      lambda x=alphas: exact.dirichlet(bits, x, grid=GRID), repeats)
              for alphas in DIRICHLETS]  # fmt: skip
     rows += [measured(f"exact Dirichlet({shown(alphas)}) >= {low:g}",
                       lambda x=alphas, a=low: exact.dirichlet(bits, x, grid=GRID, low=a), repeats)
              for alphas, low in CUT]  # fmt: skip
-    return rows + [bulk(bits, 2_000 if quick else 20_000)]
+    return [*rows, bulk(bits, 2_000 if quick else 20_000)]
 
 
 def shown(alphas: tuple[float, ...]) -> str:
@@ -53,7 +54,7 @@ def shown(alphas: tuple[float, ...]) -> str:
 
 
 def measured(name: str, action, repeats: int) -> dict:
-    """Time single draws; the median is printed in the name, because run time is meant to vary little."""
+    """Time single draws; the median is printed too, because run time should vary little."""
     action()
     times = []
     for _ in range(repeats):

@@ -106,7 +106,7 @@ def test_no_shipped_mechanism_is_refuted_at_a_million_trials():
     assert total >= 1_000_000
 
 
-# Mechanisms whose claim is the exact profile of one pair of datasets, and how much of it must be seen.
+# Mechanisms whose claim is the exact profile of one pair of datasets.
 ATTAINED = [
     ("laplace", "beta", "public"),
     ("laplace", "normal", "public"),
@@ -132,11 +132,16 @@ ATTAINED = [
 
 @pytest.mark.parametrize(("mechanism", "family", "population"), ATTAINED)
 def test_worst_neighbours_nearly_attain_the_claim(mechanism, family, population):
-    """So a claim that is a tenth too low would be refuted: with more neighbours to try, nothing would be gained."""
+    """At epsilon 0 the bound falls short of the claim by no more than sampling explains, so the pair attains it.
+
+    With 1e5 trials a cell and bounds at 4.4 deviations, two proportions lose up to 0.014; 4 deviations of their own
+    error are another 0.009.
+    """
     subject, model = made(mechanism, family, population)
-    found = audit_shipped(subject, model, noise=SeededNoise(2), trials=200_000, releases=0, alarm=1e-3)
-    best = max(found.evidence, key=lambda each: each.lower / max(each.claimed, 1e-9))
-    assert best.lower > (0.9 if best.claimed > 0.1 else 0.75) * best.claimed
+    found = audit_shipped(subject, model, noise=SeededNoise(2), trials=400_000, releases=0, alarm=1e-3)
+    start = max((each for each in found.evidence if each.epsilon == 0), key=lambda each: each.lower)
+    assert start.claimed > 0.07
+    assert start.lower > start.claimed - 0.023
     assert not found.refuted
 
 
