@@ -5,12 +5,12 @@ import time
 
 import numpy as np
 
+from vestry.certificate import Certificate, NoisyStatistics, Release
 from vestry.families import BetaBernoulli, DirichletCategorical
 from vestry.mechanisms.posterior_sample import diffused
 from vestry.posterior import Posterior
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import ApproxDP, RenyiDP
-from vestry.certificate import Certificate, NoisyStatistics, Release
 from vestry.statistics.population import Population
 
 

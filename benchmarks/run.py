@@ -11,9 +11,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import accounting
+import audit
 import conjugate
+import data
+import exact
 import ledger
 import noise
+import study
 
 
 def main() -> None:
@@ -21,7 +25,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
     quick = parser.parse_args().quick
     rows = []
-    for module in (ledger, accounting, conjugate, noise):
+    for module in (ledger, accounting, conjugate, noise, exact, audit, data, study):
         print(f"running {module.__name__} ...", file=sys.stderr, flush=True)
         rows += module.run(quick=quick)
     print_table(rows)

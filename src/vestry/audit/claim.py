@@ -69,11 +69,9 @@ class Claim:
         rest beyond, where whatever is seen refutes.
         """
         end = math.log(cell / 40)
-        reach = (
-            end
-            if self.delta(end) > 5 / cell
-            else smallest(lambda x: self.delta(x) <= 5 / cell, low=0.0, high=end, tolerance=1e-3)
-        )
+        reach, visible = end, 5 / cell
+        if self.delta(end) <= visible:
+            reach = smallest(lambda x: self.delta(x) <= visible, low=1e-3, high=end, tolerance=1e-3)
         within, beyond = np.linspace(0, reach, _WITHIN), np.linspace(reach, end, _BEYOND + 1)
         named = [mark for mark in self.marks if mark < end]
         return tuple(sorted({*within.tolist(), *beyond.tolist(), *named}))

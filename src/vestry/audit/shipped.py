@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from vestry.audit.auditor import LEAST_TRIALS, audit
+from vestry.audit.claim import Claim
 from vestry.audit.evidence import Verdict, joined
 from vestry.audit.pair import Shipped, worst_pairs
 from vestry.audit.route import released
@@ -60,7 +61,7 @@ def audit_shipped(
     if isinstance(releases, bool) or not isinstance(releases, int) or (releases and releases < LEAST_TRIALS):
         allowed = f"0, or a whole number of at least {LEAST_TRIALS}"
         raise InvalidParameter("releases", releases, allowed, f"for example releases={NOISY_RELEASES}")
-    asserted = (mechanism.event, mechanism.guarantee) if claim is None else claim
+    asserted = Claim.of((mechanism.event, mechanism.guarantee) if claim is None else claim)
     pairs = worst_pairs(mechanism, family)
     routes: list[tuple[str, Any, Any, int]] = [("simulation", partial(simulated, mechanism), noise.stream(), trials)]
     if releases:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from vestry import __version__
-from vestry.cli import calibrate, convert, curve, init, ledger, posterior, reproduce, study
+from vestry.cli import audit, calibrate, convert, curve, init, ledger, posterior, reproduce, study
 from vestry.errors import VestryError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
 app.command("curve", epilog=curve.EXAMPLES)(curve.curve)
 app.command("posterior", epilog=posterior.EXAMPLES)(posterior.posterior)
+app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.add_typer(ledger.app, name="ledger")
 

@@ -58,6 +58,7 @@ class TruncatedSample:
     temperature: float
     draws: int
     guarantee: Guarantee
+    unit: float = 1.0
 
     name = "ops"
     parameter = "temperature"
@@ -97,7 +98,9 @@ class TruncatedSample:
         from vestry.noise.grid import PROBABILITY_GRID
 
         *sums, count = statistics
-        member = self.family.update(self.prior, [float(x) for x in sums], count, likelihood_power=1 / self.temperature)
+        member = self.family.update(
+            self.prior, [self.unit * x for x in sums], count, likelihood_power=1 / self.temperature
+        )
         grid, size, low = PROBABILITY_GRID, self.draws, self.truncation
         if isinstance(member, Beta):
             shares = exact.beta(bits, member.alpha, member.beta, grid=grid, size=size, low=low, high=1 - low)

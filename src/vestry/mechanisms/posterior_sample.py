@@ -53,6 +53,8 @@ THEOREM = (
 class PosteriorSample:
     """One or more draws from eta0/prior_scale + likelihood_power * sum(S, 1).
 
+    `unit` is what one unit of the private sums stands for, of a statistical query.
+
     Privacy
     -------
     The event `conjugate-draw` (or Gaussian privacy, for the normal mean), once for each draw: finite Renyi divergence
@@ -67,6 +69,7 @@ class PosteriorSample:
     prior_scale: float
     draws: int
     guarantee: Guarantee
+    unit: float = 1.0
 
     @property
     def parameter(self) -> str:
@@ -110,7 +113,7 @@ class PosteriorSample:
 
     def _drawn(self, statistics: Sequence[int], bits: BitSource) -> Draws:
         *units, count = statistics
-        sums = real_sums(self.family, self.population, units, count)
+        sums = [self.unit * each for each in real_sums(self.family, self.population, units, count)]
         member = self.family.update(
             self.prior, sums, count, likelihood_power=self.likelihood_power, prior_scale=self.prior_scale
         )
@@ -179,9 +182,10 @@ def direct(
     *,
     draws: int = 1,
     meets: Meets = exactly,
+    public: PublicData | None = None,
 ) -> PosteriorSample:
     """Draw from the posterior itself, if that meets the guarantee; nothing is calibrated [GeumlekSC17, Alg. 1]."""
-    made = _made("direct", family, prior, population, guarantee, draws)(1.0, 1.0)
+    made = _made("direct", family, prior, population, guarantee, draws, public)(1.0, 1.0)
     if not meets(made.event, made.guarantee):
         raise Unreachable(f"{guarantee} by a direct draw", _nearest(made))
     return made
@@ -195,9 +199,10 @@ def diffused(
     *,
     draws: int = 1,
     meets: Meets = exactly,
+    public: PublicData | None = None,
 ) -> PosteriorSample:
     """Find the largest likelihood power r in (0, 1] that meets the guarantee [GeumlekSC17, Alg. 2]."""
-    make = _made("diffused", family, prior, population, guarantee, draws)
+    make = _made("diffused", family, prior, population, guarantee, draws, public)
     return make(_largest(lambda power: make(power, 1.0), meets), 1.0)
 
 
@@ -209,19 +214,59 @@ def concentrated(
     *,
     draws: int = 1,
     meets: Meets = exactly,
+    public: PublicData | None = None,
 ) -> PosteriorSample:
     """Find the largest prior scale m in (0, 1] that meets the guarantee [GeumlekSC17, Alg. 3]."""
-    make = _made("concentrated", family, prior, population, guarantee, draws)
+    make = _made("concentrated", family, prior, population, guarantee, draws, public)
     return make(1.0, _largest(lambda scale: make(1.0, scale), meets))
 
 
+@dataclass(frozen=True)
+class PublicData:
+    """Records that need no protection: they enter the prior, and are neither tempered nor scaled.
+
+    Attributes
+    ----------
+    sums
+        The sums of their statistics.
+    count
+        How many they are.
+    """
+
+    sums: tuple[float, ...]
+    count: int
+
+    def joined(self, family: Family, prior: Any, scale: float) -> Any:
+        """Return the prior that, divided by `scale`, is eta0/scale plus the public records as they are."""
+        return family.update(prior, [scale * each for each in self.sums], scale * self.count)
+
+
+def public_data(family: Family, records: Sequence[Any]) -> PublicData:
+    """Sum the statistics of public records."""
+    statistics = [family.statistic(record) for record in records]
+    if not statistics:
+        raise InvalidParameter("public records", "none", "at least one", "no public data at all")
+    return PublicData(tuple(float(x) for x in np.sum(statistics, axis=0)), len(statistics))
+
+
 def _made(
-    name: str, family: Family, prior: Any, population: Population, guarantee: Guarantee, draws: int
+    name: str,
+    family: Family,
+    prior: Any,
+    population: Population,
+    guarantee: Guarantee,
+    draws: int,
+    public: PublicData | None,
 ) -> Callable[[float, float], PosteriorSample]:
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
         raise InvalidParameter("draws", draws, "a whole number of at least 1", "for example draws=1")
     bound = guarantee.under(population.neighbours)
-    return lambda power, scale: PosteriorSample(name, family, prior, population, power, scale, draws, bound)
+
+    def make(power: float, scale: float) -> PosteriorSample:
+        start = prior if public is None else public.joined(family, prior, scale)
+        return PosteriorSample(name, family, start, population, power, scale, draws, bound)
+
+    return make
 
 
 def _largest(make: Callable[[float], PosteriorSample], meets: Meets) -> float:

@@ -9,6 +9,7 @@ from vestry.models.gamma_poisson import GammaPoisson
 from vestry.models.model import Model
 from vestry.models.normal_inverse_gamma import NormalInverseGamma
 from vestry.models.normal_mean import NormalMean
+from vestry.models.statistical_query import StatisticalQuery
 
 MODELS: dict[str, Any] = {
     "beta-bernoulli": BetaBernoulli,
@@ -17,6 +18,7 @@ MODELS: dict[str, Any] = {
     "gamma-poisson": GammaPoisson,
     "gamma-exponential": GammaExponential,
     "normal-inverse-gamma": NormalInverseGamma,
+    "statistical-query": StatisticalQuery,
 }
 
 __all__ = [
@@ -28,4 +30,5 @@ __all__ = [
     "Model",
     "NormalInverseGamma",
     "NormalMean",
+    "StatisticalQuery",
 ]

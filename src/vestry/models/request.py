@@ -123,6 +123,8 @@ class Request:
             draws=1 if self.draws is None else self.draws,
             truncation=self.truncation,
         )
+        if not isinstance(mechanism, Additive):
+            mechanism = replace(mechanism, unit=getattr(self.model, "unit", 1.0))
         laid = layout(family, population)
         collect = self.model.noisy if isinstance(mechanism, Additive) else self.model.drawn
         tally = collect(frame.domains, laid)

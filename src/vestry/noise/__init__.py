@@ -1,4 +1,4 @@
-"""Privacy's own randomness: operating-system entropy and exact discrete noise, without a seed."""
+"""Privacy's own randomness: operating-system entropy, exact discrete noise and exact draws, without a seed."""
 
 from vestry.noise.source import Noise
 from vestry.noise.system import SystemNoise

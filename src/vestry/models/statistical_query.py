@@ -1,0 +1,82 @@
+"""The mean of any function of a record into [0, 1], released as a draw from a Beta posterior.
+
+S = phi(x) in the place of a success: the Beta family with real-valued sums, whose boundary pairs are the same four
+[GeumlekSC17, appendix; checked for real sums by brute force]. The function is a column, computed where the data live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
+
+import vestry.families as families
+from vestry.errors import InvalidParameter
+from vestry.mechanisms.additive import Layout
+from vestry.models.model import by_words, groups_of, interval_of
+from vestry.statistics.domain import Domain
+from vestry.statistics.tally import One, Sum, Tally
+
+
+@dataclass(frozen=True)
+class StatisticalQuery:
+    """The mean of a column in [0, 1].
+
+    Attributes
+    ----------
+    column
+        A column with the interval [0, 1].
+    by
+        A column of levels: one mean for each.
+    prior
+        alpha and beta.
+    """
+
+    column: str
+    by: str | None = None
+    prior: tuple[float, float] = (1.0, 1.0)
+
+    name: ClassVar[str] = "statistical-query"
+    # What one unit of the sum stands for; one record spans exactly [0, 1].
+    unit: ClassVar[float] = 2.0**-20
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column, and `by`."""
+        return (self.column,) if self.by is None else (self.by, self.column)
+
+    def family(self, domains: Mapping[str, Domain]) -> families.BetaBernoulli:
+        """Return the Beta family; its records may be anything between 0 and 1."""
+        groups_of(domains, self.by)
+        interval = interval_of(domains, self.column)
+        if (interval.low, interval.high) != (0, 1):
+            given = [interval.low, interval.high]
+            raise InvalidParameter(f"the interval of {self.column}", given, "[0, 1]", "a column that is scaled to it")
+        return families.BetaBernoulli()
+
+    def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
+        """Return alpha and beta."""
+        return tuple(float(x) for x in self.prior)
+
+    def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> NoReturn:
+        """Refuse: a function is no Bernoulli record, and its noisy sum has no such posterior."""
+        raise InvalidParameter(
+            "mechanism", "laplace or gaussian", "one that releases draws for a statistical query",
+            'mechanism = "diffused" and draws = 1, or normal-mean for the mean of a column',
+        )  # fmt: skip
+
+    def drawn(self, domains: Mapping[str, Domain], layout: Layout) -> Tally:
+        """Collect the sum and the count."""
+        return Tally(() if self.by is None else (self.by,), (Sum(self.column, 0.0, self.unit), One()))
+
+    def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
+        """Return nothing: there is one mean."""
+        return ()
+
+    def question(self) -> str:
+        """Say what is asked."""
+        return f"The mean of {self.column}, between 0 and 1{by_words(self.by)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration."""
+        return {"model": self.name, "column": self.column, "by": self.by, "prior": list(self.prior)}
