@@ -29,7 +29,8 @@ Mechanism = Annotated[str, typer.Argument(metavar="MECHANISM", help=f"One of {NA
 FamilyName = Annotated[
     str,
     typer.Option(
-        "--family", help="beta-bernoulli, dirichlet-categorical, normal-mean, gamma-poisson or gamma-exponential."
+        "--family",
+        help="For example beta-bernoulli, dirichlet-categorical, normal-mean or gamma-poisson.",
     ),
 ]
 Prior = Annotated[
@@ -148,7 +149,14 @@ def _family(
     high: float | None,
     dimension: int,
 ) -> Family:
-    from vestry.families import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, NormalMean
+    from vestry.families import (
+        BetaBernoulli,
+        DirichletCategorical,
+        GammaExponential,
+        GammaPoisson,
+        NormalInverseGamma,
+        NormalMean,
+    )
 
     if name == "beta-bernoulli":
         return BetaBernoulli()
@@ -160,11 +168,14 @@ def _family(
             missing = next(key for key, value in given.items() if value is None)
             raise InvalidParameter(missing, None, "given: a normal mean needs clipping", f"for example {missing} 1")
         return NormalMean(variance, low, high, dimension)
-    if name in ("gamma-poisson", "gamma-exponential"):
-        if high is None or (low is None and name == "gamma-exponential"):
+    if name in ("gamma-poisson", "gamma-exponential", "normal-inverse-gamma"):
+        if high is None or (low is None and name != "gamma-poisson"):
             missing = "--high" if high is None else "--low"
             raise InvalidParameter(missing, None, f"given: {name} needs clipping", f"for example {missing} 1")
-        return GammaPoisson(high) if low is None or name == "gamma-poisson" else GammaExponential(low, high)  # type: ignore[arg-type]
+        if name == "gamma-poisson":
+            return GammaPoisson(high)  # type: ignore[arg-type]
+        ends = (0.0 if low is None else low, high)
+        return GammaExponential(*ends) if name == "gamma-exponential" else NormalInverseGamma(*ends)
     raise InvalidParameter("--family", name, "a known family", "beta-bernoulli, or see --help")
 
 

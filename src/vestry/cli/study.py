@@ -193,7 +193,8 @@ def _plan_lines(found: list[Expectation]) -> list[str]:
 def _posterior_lines(posterior: Any) -> list[str]:
     rows = _summary(posterior)
     if not rows or "low" not in rows[0]:
-        return [f"  {len(rows)} released draws; they have no interval"]
+        drawn = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
+        return [f"  {drawn} no interval"]
     shown = [("group", "parameter", "mean", "90 % interval")]
     shown += [(r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:24]]
     more = [f"  and {len(rows) - 24} more"] if len(rows) > 24 else []
