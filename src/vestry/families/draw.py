@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from scipy.special import betainc, gammainc, gammaincc
 
 from vestry.errors import Unreachable
+from vestry.families.ball import gamma_integral
 from vestry.numerics import outward
 from vestry.privacy.event import Event
 from vestry.privacy.law import Law, Rule, event, register
@@ -296,15 +297,19 @@ def _arb_beta_delta(arb: Any, epsilon: float, a: float, b: float, s: float) -> A
 
 
 def _arb_gamma_delta(arb: Any, epsilon: float, a: float, s: float) -> Any:
+    import flint
+
     x, shift, e = arb(a), arb(s), arb(epsilon)
-    t = (((x + shift).lgamma() - x.lgamma() - e) / shift).exp()
-    return t.gamma_lower(x, regularized=1) - e.exp() * t.gamma_lower(x + shift, regularized=1)
+    log_t = ((x + shift).lgamma() - x.lgamma() - e) / shift
+    return gamma_integral(flint, shape=x, log_scale=log_t, weight=arb(1), upward=False, loss=lambda u: shift * u)
 
 
 def _arb_gamma_delta_back(arb: Any, epsilon: float, a: float, s: float) -> Any:
+    import flint
+
     x, shift, e = arb(a), arb(s), arb(epsilon)
-    t = (((x + shift).lgamma() - x.lgamma() + e) / shift).exp()
-    return t.gamma_upper(x + shift, regularized=1) - e.exp() * t.gamma_upper(x, regularized=1)
+    log_t = ((x + shift).lgamma() - x.lgamma() + e) / shift
+    return gamma_integral(flint, shape=x + shift, log_scale=log_t, weight=arb(1), upward=True, loss=lambda u: shift * u)
 
 
 def _listed(size: int) -> Rule:

@@ -18,6 +18,7 @@ from typing import Any
 
 from scipy.special import gammainc, gammaincc
 
+from vestry.families.ball import gamma_integral
 from vestry.families.draw import Estimate, greatest
 from vestry.privacy.event import Event
 from vestry.privacy.law import Law, Rule, event, register
@@ -76,15 +77,29 @@ def _estimate(p: float, q: float, formula: Callable[[Any], Any]) -> Estimate:
 
 
 def _arb_forward(arb: Any, epsilon: float, shape: float, ratio: float) -> Any:
+    import flint
+
     s, q, e = arb(shape), arb(ratio), arb(epsilon)
     t = (e + s * q.log()) / (q - 1)
-    return t.gamma_upper(s, regularized=1) - e.exp() * (q * t).gamma_upper(s, regularized=1)
+    return gamma_integral(
+        flint, shape=s, log_scale=t.log(), weight=arb(1), upward=True, loss=lambda u: (q - 1) * t * (u.exp() - 1)
+    )
 
 
 def _arb_back(arb: Any, epsilon: float, shape: float, ratio: float) -> Any:
+    import flint
+
     s, q, e = arb(shape), arb(ratio), arb(epsilon)
     t = (s * q.log() - e) / (q - 1)
-    return (q * t).gamma_lower(s, regularized=1) - e.exp() * t.gamma_lower(s, regularized=1)
+    # x = q theta is Gamma(s) where theta ~ Gamma(s, q)
+    return gamma_integral(
+        flint,
+        shape=s,
+        log_scale=(q * t).log(),
+        weight=arb(1),
+        upward=False,
+        loss=lambda u: (q - 1) * t * (1 - (-u).exp()),
+    )
 
 
 register(
