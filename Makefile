@@ -10,10 +10,10 @@ demo: $(VENV)/.core            ## the main job, end to end, on example data
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test            ## the tests a newcomer runs
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-all: $(VENV)/.all         ## also what needs a server or more time
-	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 -m "slow or not slow"
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
 bench: $(VENV)/.all            ## speed, as ratios against peers measured in the same run
 	$(BIN)/python benchmarks/run.py

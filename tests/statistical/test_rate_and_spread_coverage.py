@@ -101,12 +101,14 @@ def spread(n, law, size, rng, *, factor=1.0, private=False):
 
 @each_cell
 def test_rates_of_counts_cover(n, epsilon, kind):
-    assert_covers(poisson(n, LAWS[kind](HIGH / epsilon), 2000, np.random.default_rng(1)))
+    size = 2000 if (n, epsilon, kind) not in FAST else 1000
+    assert_covers(poisson(n, LAWS[kind](HIGH / epsilon), size, np.random.default_rng(1)))
 
 
 @each_cell
 def test_rates_of_times_cover(n, epsilon, kind):
-    assert_covers(exponential(n, LAWS[kind](2**20 / epsilon), 2000, np.random.default_rng(2)))
+    size = 2000 if (n, epsilon, kind) not in FAST else 800
+    assert_covers(exponential(n, LAWS[kind](2**20 / epsilon), size, np.random.default_rng(2)))
 
 
 @each_cell

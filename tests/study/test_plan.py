@@ -103,7 +103,7 @@ CASES = [*FAST, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)]
 def test_widths_and_coverage_are_as_predicted(name, relation, mechanism):
     made = request(MODELS[name], mechanism, SPENDS[mechanism])
     (predicted,) = expectations(made, frame(relation), n=N)
-    studies = 2000 if (name, relation) != ("dirichlet", "add-remove") else 300
+    studies = {("dirichlet", "add-remove"): 300, **dict.fromkeys(FAST, 800)}.get((name, relation), 2000)
     found = achieved(made, relation, studies, seed=11)
     assert agrees(predicted.width, found[:, 0]), (predicted.width, found[:, 0].mean())
     # Four thousand draws stand for the posterior: they cost 0.0005 of coverage.
