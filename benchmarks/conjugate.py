@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from vestry.certificate import Certificate, NoisyStatistics, Release
-from vestry.families import BetaBernoulli, DirichletCategorical
+from vestry.families import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson
 from vestry.mechanisms.posterior_sample import diffused
 from vestry.posterior import Posterior
 from vestry.privacy import accountant
@@ -29,8 +29,33 @@ def run(quick: bool = False) -> list[dict]:
         timed("calibrate diffused Dirichlet, 1,000", lambda: diffused(wide, alphas, large, approx), repeats, 1000),
         timed("profile of a Beta draw at one epsilon", lambda: accountant.delta(event, 1.0), 50, None),
         timed("noise-aware Beta posterior, n = 1e6", lambda: posterior(10**6).interval(0.9), repeats, 1000),
+        *more_families(small, approx, repeats),
     ]
     return rows + bulk(repeats)
+
+
+def more_families(people: Population, wanted: ApproxDP, repeats: int) -> list[dict]:
+    """Time the families of rates, and of mean and variance."""
+    counts, times = GammaPoisson(20), GammaExponential(1.0, 60.0)
+    makes = {
+        "calibrate diffused gamma-poisson": lambda: diffused(counts, counts.prior((20, 10)), people, wanted),
+        "calibrate diffused gamma-exponential": lambda: diffused(times, times.prior((5, 20)), people, wanted),
+        "noise-aware Poisson rate, private count": lambda: noisy(
+            {"name": "gamma-poisson", "high": 20}, (2.0, 1.0), (5000, 10_000), scale=30.0, count_grid=0.1
+        ),
+        "noise-aware mean and variance, private count": lambda: noisy(
+            {"name": "normal-inverse-gamma", "low": 0.0, "high": 100.0}, (50.0, 1.0, 2.0, 100.0),
+            (10_000_000, 60_000_000, 131_072_000), scale=1.2e6, grid=50 / 2**19, count_grid=2.0**-17,
+        ),
+    }  # fmt: skip
+    return [timed(name, make, repeats, None) for name, make in makes.items()]
+
+
+def noisy(family: dict, prior: tuple[float, ...], values: tuple[int, ...], **more: float) -> Posterior:
+    names = tuple(f"sum {i}" for i in range(len(values)))
+    statistics_ = NoisyStatistics(names, values, "discrete-laplace", **more)
+    claim = Certificate({"epsilon": 0.1}, {}, "laplace", "scale", 10.0, "", "row", {})
+    return Posterior.from_release(Release(family, prior, {"all": statistics_}, claim))
 
 
 def timed(name: str, action, repeats: int, limit_ms: float | None) -> dict:

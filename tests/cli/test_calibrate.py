@@ -185,6 +185,44 @@ def test_a_plot_is_a_picture(vestry, tmp_path):
 ASK = "--guarantee epsilon=1,delta=1e-5"
 LEAN = "--family beta-bernoulli --prior 6,12"
 BAD = {
+    "counts without a clip": (
+        "calibrate laplace --family gamma-poisson --n 9 --guarantee epsilon=1",
+        "--high must be given: gamma-poisson needs clipping, not None",
+    ),
+    "counts clipped at nothing": (
+        "calibrate laplace --family gamma-poisson --high 0 --n 9 --guarantee epsilon=1",
+        "high must be a whole number of at least 1, not 0",
+    ),
+    "counts clipped at a half": (
+        "calibrate laplace --family gamma-poisson --high 2.5 --n 9 --guarantee epsilon=1",
+        "high must be a whole number of at least 1, not 2.5",
+    ),
+    "times from nothing": (
+        "calibrate laplace --family gamma-exponential --low 0 --high 9 --n 9 --guarantee epsilon=1",
+        "low must be above 0 and finite, not 0",
+    ),
+    "times without a low end": (
+        "calibrate laplace --family gamma-exponential --high 9 --n 9 --guarantee epsilon=1",
+        "--low must be given: gamma-exponential needs clipping, not None",
+    ),
+    "a draw of a rate whose count moves": (
+        "calibrate diffused --family gamma-poisson --high 9 --prior 2,1 --neighbours add-remove"
+        " --guarantee epsilon=1,delta=1e-5",
+        "one private draw from a Poisson posterior whose count is not public cannot be reached",
+    ),
+    "a draw of an unknown variance": (
+        "calibrate diffused --family normal-inverse-gamma --low 0 --high 9 --prior 4,1,2,1 --n 9"
+        " --guarantee epsilon=1,delta=1e-5",
+        "one private draw from a normal posterior of unknown variance cannot be reached; no theorem bounds it",
+    ),
+    "ops of a rate": (
+        "calibrate ops --family gamma-poisson --high 9 --prior 2,1 --n 9 --truncation 0.1 --guarantee epsilon=1",
+        "ops for gamma-poisson cannot be reached; its log-likelihood has no bound",
+    ),
+    "a rate's prior of one number": (
+        "calibrate diffused --family gamma-poisson --high 9 --prior 2 --n 9 --guarantee epsilon=1,delta=1e-5",
+        "the prior of gamma-poisson must be a shape and a rate",
+    ),
     # prior
     "alpha 0": (f"calibrate diffused --family beta-bernoulli --prior 0,12 --n 100 {ASK}", "alpha must be above 0"),
     "beta negative": (f"calibrate diffused --family beta-bernoulli --prior 6,-1 --n 100 {ASK}", "beta must be above 0"),
