@@ -738,6 +738,7 @@ def test_bad_declarations(record, sentence):
     ("make", "sentence"),
     [
         (lambda: Beta(0, 1), "alpha must be above 0"),
+        (lambda: Beta(10**400, 1), "alpha must be a finite number"),
         (lambda: Dirichlet((1,)), "alphas must be at least two numbers"),
         (lambda: Dirichlet((1, -1)), "alpha must be above 0"),
         (lambda: Normal((), 1), "location must be at least one number"),

@@ -163,9 +163,12 @@ def check_positive(name: str, value: object, *, instead: str | None = None) -> f
 
 def check_number(name: str, value: object, *, instead: str | None = None) -> float:
     """Let a finite number through."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise InvalidParameter(name, value, "a finite number", instead or f"for example {name}=1")
-    return float(value)
+    try:
+        if not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value):
+            return float(value)
+    except OverflowError:  # a whole number beyond every double
+        pass
+    raise InvalidParameter(name, value, "a finite number", instead or f"for example {name}=1")
 
 
 def check_sums(sums: Sequence[float], expected: int) -> Array:
