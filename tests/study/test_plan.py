@@ -98,12 +98,18 @@ SLOW = [("beta", "replace"), ("beta", "add-remove"),
 CASES = [*FAST, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)]
 
 
-@pytest.mark.parametrize(("name", "relation"), CASES)
+FEWER = {("dirichlet", "add-remove"): 300}
+STUDIES = [
+    *(pytest.param(*case, 800) for case in FAST),
+    *(pytest.param(*case, FEWER.get(case, 2000), marks=pytest.mark.slow) for case in [*FAST, *SLOW]),
+]
+
+
+@pytest.mark.parametrize(("name", "relation", "studies"), STUDIES)
 @pytest.mark.parametrize("mechanism", SPENDS)
-def test_widths_and_coverage_are_as_predicted(name, relation, mechanism):
+def test_widths_and_coverage_are_as_predicted(name, relation, studies, mechanism):
     made = request(MODELS[name], mechanism, SPENDS[mechanism])
     (predicted,) = expectations(made, frame(relation), n=N)
-    studies = {("dirichlet", "add-remove"): 300, **dict.fromkeys(FAST, 800)}.get((name, relation), 2000)
     found = achieved(made, relation, studies, seed=11)
     assert agrees(predicted.width, found[:, 0]), (predicted.width, found[:, 0].mean())
     # Four thousand draws stand for the posterior: they cost 0.0005 of coverage.
