@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -49,12 +48,12 @@ def parquet(folder: Path) -> Callable[[list[dict]], Path]:
 
 
 def as_text(rows: list[dict]) -> list[dict]:
-    """Return what a CSV file holds: text on one line, and nothing where a field is empty."""
+    """Return what a CSV file holds: text, and nothing where a field is empty."""
 
     def text(value):
         if value is None or value == "":
             return None
-        return str(value).lower() if isinstance(value, bool) else re.sub(r"[\r\n]", " ", str(value))
+        return str(value).lower() if isinstance(value, bool) else str(value)
 
     return [{name: text(value) for name, value in row.items()} for row in rows]
 

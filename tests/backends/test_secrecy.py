@@ -124,11 +124,11 @@ def test_text_that_is_no_number_is_no_error(backend, silent):
 
 @pytest.mark.parametrize(
     "line",
-    [b"a,1,2,3", b"a", b'"a,1', b'a"b,1', b"\xff\xfe,1", b"a,1\ra,1", b"a," + b"1" * 300_000, b"\x00,1", b'""""a""",1'],
-    ids=["too many", "too few", "open quote", "stray quote", "no text", "lone return", "long", "zero", "quotes"],
+    [b"a,1,2,3", b"a", b'a"b,1', b"\xff\xfe,1", b"a," + b"1" * 300_000, b"\x00,1", b'""""a""",1', b'"a\nb,1\na,1\n",1'],
+    ids=["too many", "too few", "stray quote", "no text", "long", "zero", "quotes", "several lines"],
 )
-def test_a_broken_line_is_one_record_and_no_error(tmp_path, line):
-    """Whatever a line holds, the lines after it count as before."""
+def test_an_odd_record_is_one_record_and_no_error(tmp_path, line):
+    """Whatever a record holds, the records after it count as before. A text of several lines injects no records."""
     found = []
     for broken in ([], [line], [line, line]):
         path = tmp_path / f"{len(broken)}.csv"
@@ -139,6 +139,13 @@ def test_a_broken_line_is_one_record_and_no_error(tmp_path, line):
         found.append(reveal(table.collect(TALLY, row_key="k")))
     steps = [np.subtract(more, less) for less, more in itertools.pairwise(found)]
     assert steps[0].tolist() == steps[1].tolist()
+
+
+def test_an_open_quote_is_no_error(tmp_path):
+    """No writer leaves one; it swallows what follows, and tells nothing."""
+    (tmp_path / "a.csv").write_bytes(b'ward,real\na,1\n"a,1\nb,1\n')
+    table = Table(tmp_path / "a.csv", DOMAINS, neighbours="add-remove")
+    assert sum(reveal(table.collect(Tally((), (One(),)), row_key="k"))) == 2
 
 
 def test_a_parquet_file_whose_pages_are_broken(tmp_path, silent):

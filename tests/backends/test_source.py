@@ -95,7 +95,7 @@ def test_a_pattern_of_files(tmp_path):
 
 
 def test_a_csv_file_whose_first_column_has_no_name_and_that_begins_with_a_mark(tmp_path):
-    (tmp_path / "a.csv").write_text('\ufeffward,,"x, y"\r\na,0,1\r\n"b",1,2\r\na,2,"3"\r\n', newline="")
+    (tmp_path / "a.csv").write_text('\ufeffward,,"x, y"\r\na,0,1\r\n"b",1,2\r\na,2,"3\n4"\r\n', newline="")
     assert asked(tmp_path / "a.csv") == (2, 1)
 
 

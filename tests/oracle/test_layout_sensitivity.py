@@ -183,3 +183,21 @@ def test_sums_of_values_and_squares(population):
         steps = steps[1:]
     assert l1 <= made.l1 <= l1 * (1 + 1e-4)
     assert l2 <= made.l2 * (1 + 1e-12) <= l2 * (1 + 1e-4)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [NormalMean(1.0, 2**53, 2**53 + 6.0), NormalMean(1.0, 1e9, 1e9 + 0.001), NormalInverseGamma(1e15, 1e15 + 0.375)],
+    ids=str,
+)
+def test_an_interval_too_narrow_for_doubles_is_refused(family):
+    """Its middle is rounded by a part of the width, so that one record would count beyond the grid's end."""
+    with pytest.raises(InvalidParameter, match="wide enough for doubles to tell its values apart"):
+        layout(family, Population("add-remove"))
+
+
+@pytest.mark.parametrize("ends", [(0.1, 0.7), (-1 / 3, 2e6), (1e9, 1e9 + 1.0), (0.0, 1e-12)])
+def test_every_ordinary_interval_is_counted_within_its_grid(ends):
+    made = layout(NormalMean(1.0, *ends), Population("add-remove"))
+    middle, half = sum(ends) / 2, round(1 / made.count_grid)
+    assert all(abs(math.floor((end - middle) / made.grid + 0.5)) <= half for end in ends)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from vestry.data.comma import read_csv
 from vestry.data.engine import Source, of_arrow, of_duckdb
 from vestry.data.expression import Expression
-from vestry.data.lines import read_lines
 from vestry.data.quiet import quietly
 from vestry.errors import InvalidParameter
 
@@ -22,7 +22,7 @@ def open_file(kind: str, path: str, columns: Collection[str] | None) -> Source:
     failure = InvalidParameter("data", path, f"a file that can be read as {kind}", "the path of one that is whole")
     readers: dict[str, Callable[[], Source]] = {
         "parquet": lambda: of_duckdb(kind, lambda backend: _parquet(backend, files)),
-        "csv": lambda: of_arrow(kind, read_lines(files[0], columns)),
+        "csv": lambda: of_arrow(kind, read_csv(files[0], columns)),
         "arrow": lambda: of_arrow(kind, _arrow(files[0])),
     }
     return quietly(readers[kind], failure)

@@ -126,6 +126,15 @@ def _count_layout(high: int, population: Population) -> Layout:
     return Layout(("sum", "count"), l1, l2, count_grid=1 / units)
 
 
+def _check_ends(low: float, high: float, step: float, half: int) -> None:
+    """Refuse an interval so narrow, for where it lies, that doubles count its ends beyond the grid's."""
+    middle = (low + high) / 2
+    if max(math.floor((high - middle) / step + 0.5), -math.floor((low - middle) / step + 0.5)) > half:
+        raise InvalidParameter(
+            "the interval", [low, high], "wide enough for doubles to tell its values apart", "a wider one"
+        )
+
+
 def _squares_layout(family: NormalInverseGamma, population: Population) -> Layout:
     """Lay out the sums of y and of y^2, y = (x - middle)/reach in [-1, 1], in units of 1/M; M = 2^19.
 
@@ -135,6 +144,7 @@ def _squares_layout(family: NormalInverseGamma, population: Population) -> Layou
     """
     k, half = population.rows, _HALF
     step = (family.high - family.low) / 2 / half
+    _check_ends(family.low, family.high, step, half)
     names: tuple[str, ...] = ("sum", "sum of squares")
     inside = k * (9 * half // 4 + 2), k * (2 * half + 2.0)
     if population.count is not None:
@@ -160,6 +170,7 @@ def _sum_layout(family: NormalMean | GammaExponential, population: Population, g
         raise InvalidParameter("grid", grid, "above 0 and at most half the interval", "a finer grid")
     half = math.ceil((family.high - family.low) / 2 / step)
     width = 2 * half
+    _check_ends(family.low, family.high, step, half)
     if population.count is not None:
         return Layout(names, k * d * width, k * math.sqrt(d) * width, grid=step, count=population.count)
     # The count in units of 1/half: contributions (sums, count) are (u, half j) with |u_i| <= half j, j <= k.
