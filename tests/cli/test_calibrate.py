@@ -294,7 +294,7 @@ BAD = {
     "unknown neighbours": (f"calibrate laplace {BETA} --neighbours swap {ASK}", "neighbours must be one of"),
     "unknown count": (f"calibrate laplace {BETA} --count secret {ASK}", "--count must be public or private"),
     # names
-    "unknown mechanism": (f"calibrate magic {BETA} {ASK}", "a mechanism must be one of laplace, gaussian, direct"),
+    "unknown mechanism": (f"calibrate magic {BETA} {ASK}", "MECHANISM must be one of laplace, gaussian, direct"),
     "unknown family": (f"calibrate laplace --family gamma --n 9 {ASK}", "--family must be a known family"),
     "unknown analysis": (f"calibrate diffused {BETA} {ASK} --analysis guess", "--analysis must be exact or renyi"),
     "unknown analysis of noise": (f"calibrate laplace {BETA} {ASK} --analysis guess", "--analysis must be"),
@@ -318,7 +318,7 @@ BAD = {
     "epsilon negative": (f"curve diffused {BETA} --at 0.5 --epsilons -1", "epsilon must be at least 0"),
     "a plot in no folder": (f"curve diffused {BETA} --at 0.5 --plot nowhere/a.png", "--plot must be"),
     "a plot of no kind": (f"curve diffused {BETA} --at 0.5 --plot a.xyz", "--plot must be"),
-    "curve of a mechanism unknown": (f"curve magic {BETA} --at 1", "a mechanism must be one of"),
+    "curve of a mechanism unknown": (f"curve magic {BETA} --at 1", "MECHANISM must be one of"),
     "curve of a normal with a private count": (f"curve diffused {NORMAL} --count private --at 1", "noisy statistics"),
 }
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vestry.cli.mechanism as options
+from vestry.cli.group import add_conjugate, group
 from vestry.cli.output import Json, emit, examples
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ EXAMPLES = examples(
 
 
 def audit(
-    mechanism: options.Mechanism,
+    mechanism: str,
     family: options.FamilyName,
     guarantee: Annotated[str, typer.Option(help="What the mechanism is calibrated to, for example epsilon=1.")],
     prior: options.Prior = None,
@@ -110,3 +111,7 @@ def _progress() -> Iterator[Any]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
         yield lambda what: bar.update(task, description=what)
+
+
+app = group("Run a mechanism on worst-case neighbours and try to refute its claim; touches no data.", EXAMPLES)
+add_conjugate(app, audit, "Audit")

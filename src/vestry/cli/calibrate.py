@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+import vestry.cli.linear as linear
 import vestry.cli.mechanism as options
+from vestry.cli.group import add_conjugate, group
 from vestry.cli.output import Json, emit, examples
 
 EXAMPLES = examples(
@@ -15,11 +17,13 @@ EXAMPLES = examples(
     "vestry calibrate laplace --family dirichlet-categorical --prior 1,1,1 --neighbours add-remove"
     " --guarantee epsilon=0.5",
     "vestry calibrate ops --family beta-bernoulli --prior 1,1 --n 100 --truncation 0.2 --guarantee epsilon=1",
+    "vestry calibrate gibbs --lipschitz 1 --strong-convexity 100 --guarantee epsilon=1,delta=1e-5",
+    "vestry calibrate objective --lipschitz 1 --smoothness 0.25 --regularisation 10 --guarantee epsilon=1,delta=1e-6",
 )
 
 
 def calibrate(
-    mechanism: options.Mechanism,
+    mechanism: str,
     family: options.FamilyName,
     guarantee: Annotated[str, typer.Option(help="What to meet, for example epsilon=1,delta=1e-6.")],
     prior: options.Prior = None,
@@ -39,11 +43,7 @@ def calibrate(
     ] = "exact",
     json: Json = False,
 ) -> None:
-    """Find the parameter by which a mechanism meets a guarantee, on the private side; touches no data.
-
-    laplace and gaussian: the noise's scale. diffused and direct: the likelihood power. concentrated: the prior's scale.
-    ops: the temperature.
-    """
+    """Find the parameter by which it meets a guarantee, on the private side; touches no data."""
     from vestry.privacy import batch
     from vestry.privacy.guarantee import Guarantee, decimal
 
@@ -68,3 +68,10 @@ def calibrate(
         f"{parameter} = {decimal(value)}\nmeets {made.guarantee} under {made.guarantee.neighbours}",
         as_json=json,
     )
+
+
+app = group(
+    "Find the parameter by which a mechanism meets a guarantee, on the private side; touches no data.", EXAMPLES
+)
+add_conjugate(app, calibrate, "Calibrate")
+linear.add_calibrations(app)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from vestry.privacy.guarantee import Guarantee
     from vestry.statistics.population import Population
 
-NAMES = "laplace, gaussian, direct, diffused, concentrated or ops"
 # What each mechanism is calibrated by.
 PARAMETERS = {
     "laplace": "scale",
@@ -25,7 +24,6 @@ PARAMETERS = {
     "ops": "temperature",
 }
 
-Mechanism = Annotated[str, typer.Argument(metavar="MECHANISM", help=f"One of {NAMES}.")]
 FamilyName = Annotated[
     str,
     typer.Option(
@@ -125,7 +123,7 @@ def declared(
     if n is not None and n < 1:
         raise InvalidParameter("--n", n, "a whole number of at least 1", "for example --n 100")
     if mechanism not in PARAMETERS:
-        raise InvalidParameter("a mechanism", mechanism, f"one of {NAMES}", "for example diffused")
+        raise InvalidParameter("a mechanism", mechanism, "one of " + ", ".join(PARAMETERS), "for example diffused")
     numbers = _numbers(prior)
     made = _family(family, numbers, variance, low, high, dimension)
     drawn = made.prior(numbers) if numbers or mechanism not in ("laplace", "gaussian") else None

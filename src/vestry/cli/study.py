@@ -192,12 +192,25 @@ def _plan_lines(found: list[Expectation]) -> list[str]:
 
 def _posterior_lines(posterior: Any) -> list[str]:
     rows = _summary(posterior)
+    if posterior.reading.parameter == "coefficient":
+        return _coefficient_lines(posterior)
     if not rows or "low" not in rows[0]:
         drawn = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
         return [f"  {drawn} no interval"]
     shown = [("group", "parameter", "mean", "90 % interval")]
     shown += [(r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:24]]
     more = [f"  and {len(rows) - 24} more"] if len(rows) > 24 else []
+    return [f"  {line}" for line in _columns(shown)] + more
+
+
+def _coefficient_lines(posterior: Any) -> list[str]:
+    """Show a regression's first coefficients: of one estimate, or of the first draws."""
+    drawn = posterior.draw()["all"]
+    shown = [("coefficient", *(f"draw {place + 1}" for place in range(min(3, len(drawn)))))]
+    if posterior.reading.method != "posterior":
+        shown = [("coefficient", "noisy estimate")]
+    shown += [(name, *(f"{x:.4g}" for x in drawn[:3, place])) for place, name in enumerate(posterior.labels[:24])]
+    more = [f"  and {len(posterior.labels) - 24} more"] if len(posterior.labels) > 24 else []
     return [f"  {line}" for line in _columns(shown)] + more
 
 

@@ -86,6 +86,18 @@ class Source:
             found: list[dict[str, Any]] = self.backend.to_pyarrow(expression).to_pylist()
         return found
 
+    def columns(self, expression: Expression) -> Iterator[dict[str, Any]]:
+        """Run one query and yield its columns, as numpy arrays, in batches."""
+        with _unfused(), self.around():
+            found = self.backend.to_pyarrow(expression)
+        for batch in found.to_batches(max_chunksize=_BATCH):
+            columns = zip(batch.schema.names, batch.columns, strict=True)
+            yield {name: column.to_numpy(zero_copy_only=False) for name, column in columns}
+
+
+# Records that are handed on at once.
+_BATCH = 2**16
+
 
 def of_duckdb(kind: str, table: Callable[[Any], Expression], path: str = ":memory:") -> Source:
     """Return a table that DuckDB reads in this process.

@@ -58,6 +58,18 @@ class Query:
 
     def expression(self, table: Expression, *, row_key: str) -> Expression:
         """Return the sums of every cell that has records, as one expression over the table."""
+        records, named = self._records(table, row_key)
+        sums = {f"s{place}": self._sum(place, records, named) for place in range(len(self.tally.terms))}
+        return records.aggregate(by=[named[key] for key in self.tally.keys], **sums)
+
+    def records(self, table: Expression, *, row_key: str) -> Expression:
+        """Return the records that count as whole numbers, one column a key, then one a term."""
+        records, named = self._records(table, row_key)
+        read = [*(named[key] for key in self.tally.keys), *(f"t{place}" for place in range(len(self.tally.terms)))]
+        return records.select(**{f"r{place}": records[name].cast("int32") for place, name in enumerate(read)})
+
+    def _records(self, table: Expression, row_key: str) -> tuple[Expression, dict[str, str]]:
+        """Return the records that count, each as whole numbers, and what each column is called there."""
         person = self.unit.person
         domains = {f"c{place}": self.domains[column] for place, column in enumerate(self.tally.columns)}
         named = dict(zip(self.tally.columns, domains, strict=True))
@@ -87,9 +99,7 @@ class Query:
             records = chosen(records, "person", tuple(integers), self.unit.rows, row_key)
         elif integers:
             records = records.select(**integers)
-
-        sums = {f"s{place}": self._sum(place, records, named) for place in range(len(self.tally.terms))}
-        return records.aggregate(by=[named[key] for key in self.tally.keys], **sums)
+        return records, named
 
     def read(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
         """Return the sums of all cells in their order, 0 where a cell has no records."""

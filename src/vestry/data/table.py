@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from vestry.data.bound import LIMIT, check_bound
+from vestry.data.engine import Source
 from vestry.data.query import Query
 from vestry.data.quiet import quietly
 from vestry.data.source import connect, kind_of
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.statistics.design import Design
 from vestry.statistics.domain import Domain, Interval, Levels
-from vestry.statistics.private import Private
-from vestry.statistics.tally import Tally
+from vestry.statistics.private import Block, Private, PrivateRows
+from vestry.statistics.tally import Sum, Tally
 
 _FAILED = (
     "the data could not be read, and nothing was summed; what the backend said may quote a record and is not shown. "
@@ -126,6 +130,29 @@ class Table:
                 lambda: Private(query.read(source.rows(query.expression(source.table, row_key=row_key)))),
                 VestryError(_FAILED),
             )
+
+    def rows(self, design: Design, *, row_key: str) -> PrivateRows:
+        """Read the records of a regression in one query: features and outcomes, in blocks.
+
+        Parameters
+        ----------
+        design
+            How a record becomes features and an outcome.
+        row_key
+            As in `collect`.
+        """
+        tally = design.tally
+        query = self._query(tally)
+        names = (*tally.keys, *(term.column for term in tally.terms if isinstance(term, Sum)))
+
+        def blocks(source: Source) -> list[Block]:
+            batches = source.columns(query.records(source.table, row_key=row_key))
+            found = [design.block(dict(zip(names, batch.values(), strict=True))) for batch in batches]
+            return found or [design.block({name: np.zeros(0, dtype=np.int32) for name in names})]
+
+        with connect(self.data, columns=query.columns) as source:
+            query.check_schema(source.schema)
+            return quietly(lambda: PrivateRows(blocks(source)), VestryError(_FAILED))
 
     def _query(self, tally: Tally) -> Query:
         tally.check(self.columns)

@@ -9,13 +9,19 @@ from typing import Any, Protocol
 
 from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
 from vestry.errors import Mismatch
-from vestry.families import Family
 from vestry.ledger import Charge, Opened
 from vestry.noise import Noise, SystemNoise
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
 from vestry.statistics.population import Population
-from vestry.statistics.private import Private
+from vestry.statistics.private import Private, PrivateRows
+
+
+class Described(Protocol):
+    """What a release is of: a family, or a regression."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its name and declared numbers."""
 
 
 class Mechanism(Protocol):
@@ -53,7 +59,7 @@ class Mechanism(Protocol):
     def population(self) -> Population:
         """Which neighbours are hidden."""
 
-    def release(self, private: Private, opened: Opened, noise: Noise) -> Sequence[NoisyStatistics | Draws]:
+    def release(self, private: Any, opened: Opened, noise: Noise) -> Sequence[NoisyStatistics | Draws]:
         """Draw, for each group."""
 
 
@@ -80,10 +86,10 @@ def certificate(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
 
 def publish(
     mechanism: Mechanism,
-    private: Private,
+    private: Private | PrivateRows,
     charge: Charge,
     *,
-    family: Family,
+    family: Described,
     prior: Sequence[float],
     by: str | None = None,
     groups: Sequence[str] = ("all",),

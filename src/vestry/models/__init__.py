@@ -6,6 +6,8 @@ from vestry.models.beta_bernoulli import BetaBernoulli
 from vestry.models.dirichlet_categorical import DirichletCategorical
 from vestry.models.gamma_exponential import GammaExponential
 from vestry.models.gamma_poisson import GammaPoisson
+from vestry.models.linear import Linear
+from vestry.models.logistic import Logistic
 from vestry.models.model import Model
 from vestry.models.normal_inverse_gamma import NormalInverseGamma
 from vestry.models.normal_mean import NormalMean
@@ -19,6 +21,8 @@ MODELS: dict[str, Any] = {
     "gamma-exponential": GammaExponential,
     "normal-inverse-gamma": NormalInverseGamma,
     "statistical-query": StatisticalQuery,
+    "logistic": Logistic,
+    "linear": Linear,
 }
 
 __all__ = [
@@ -27,6 +31,8 @@ __all__ = [
     "DirichletCategorical",
     "GammaExponential",
     "GammaPoisson",
+    "Linear",
+    "Logistic",
     "Model",
     "NormalInverseGamma",
     "NormalMean",

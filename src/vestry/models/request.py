@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from vestry.data import Table
+from vestry.data.bound import check_bound
 from vestry.errors import InvalidParameter
 from vestry.families import Family
 from vestry.mechanisms.additive import Additive, layout
@@ -19,9 +21,12 @@ from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.statistics.domain import Domain, drops
 from vestry.statistics.population import Population
+from vestry.statistics.private import Private
 from vestry.statistics.tally import Tally
 
 AUTO = "auto"
+# A model of a conjugate family, or one that prepares itself (see `RowModel`).
+AnyModel = Any
 
 
 @dataclass(frozen=True)
@@ -34,19 +39,22 @@ class Frame:
         What each column may contain.
     unit, neighbours
         As the ledger owns them.
+    largest
+        How many records there are at most, where their number is private.
     """
 
     domains: Mapping[str, Domain]
     unit: Unit
     neighbours: Neighbours
+    largest: int = 10**12
 
-    def counts_publicly(self, model: Model) -> bool:
+    def counts_publicly(self, model: AnyModel) -> bool:
         """Tell whether the number of records that count is public: replace, unit row, no groups, nothing dropped."""
         dropped = any(drops(self.domains[column]) for column in model.columns if column in self.domains)
         whole = self.unit.person is None and model.by is None and not dropped
         return whole and self.neighbours is Neighbours.REPLACE
 
-    def population(self, model: Model, count: int | None) -> Population:
+    def population(self, model: AnyModel, count: int | None) -> Population:
         """Return which neighbours a release of the model must hide; `count` is used where it is public."""
         public = self.counts_publicly(model)
         groups = len(groups_of(self.domains, model.by))
@@ -72,13 +80,17 @@ class Request:
         For `ops`: no probability below it.
     """
 
-    model: Model
+    model: AnyModel
     guarantee: Guarantee
     mechanism: str = AUTO
     draws: int | None = None
     truncation: float | None = None
 
     def __post_init__(self) -> None:
+        own: tuple[str, ...] | None = getattr(self.model, "mechanisms", None)
+        if own is not None:
+            self._check_own(own)
+            return
         names = (AUTO, *PARAMETERS)
         if self.mechanism not in names:
             raise InvalidParameter("mechanism", self.mechanism, "one of " + ", ".join(names), 'mechanism = "auto"')
@@ -94,8 +106,20 @@ class Request:
         if self.truncation is not None and self.mechanism not in (AUTO, "ops"):
             raise InvalidParameter("truncation", self.truncation, "left out but for ops", 'mechanism = "ops"')
 
+    def _check_own(self, own: tuple[str, ...]) -> None:
+        """Let through what a model with mechanisms of its own allows."""
+        if self.mechanism not in (AUTO, *own):
+            raise InvalidParameter("mechanism", self.mechanism, "one of " + ", ".join((AUTO, *own)), "no mechanism")
+        if self.truncation is not None:
+            raise InvalidParameter("truncation", self.truncation, "left out for this model", "no truncation")
+        if self.draws is not None and "posterior" not in own:
+            raise InvalidParameter("draws", self.draws, "left out where draws are free, or not made", "no draws")
+
     def candidates(self) -> tuple[str, ...]:
         """Return the mechanisms that `auto` compares, or the one that is named."""
+        own: tuple[str, ...] | None = getattr(self.model, "mechanisms", None)
+        if own is not None:
+            return own if self.mechanism == AUTO else (self.mechanism,)
         if self.mechanism != AUTO:
             return (self.mechanism,)
         pure = isinstance(self.guarantee, PureDP)  # kept by Laplace noise and by a truncated posterior alone
@@ -109,8 +133,11 @@ class Request:
         truncation = self.truncation if mechanism == "ops" else None
         return replace(self, mechanism=mechanism, truncation=truncation)
 
-    def prepared(self, frame: Frame, count: int | None) -> Prepared:
+    def prepared(self, frame: Frame, count: int | None) -> Any:
         """Calibrate the mechanism that is named, from declarations and, where it is public, the number of records."""
+        if hasattr(self.model, "prepared"):
+            public = count if frame.counts_publicly(self.model) else None
+            return self.model.prepared(self, frame, public)
         family = self.model.family(frame.domains)
         numbers = self.model.numbers(frame.domains)
         prior, population = family.prior(numbers), frame.population(self.model, count)
@@ -172,3 +199,15 @@ class Prepared:
     tally: Tally
     groups: tuple[str, ...]
     labels: tuple[str, ...]
+
+    def check(self, table: Table) -> None:
+        """Try all that can fail without touching values."""
+        table.check(self.tally)
+
+    def collect(self, table: Table, *, row_key: str) -> Private:
+        """Sum over the records."""
+        return table.collect(self.tally, row_key=row_key)
+
+    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+        """Refuse sums that 64 bits cannot hold."""
+        check_bound(self.tally, domains, largest)

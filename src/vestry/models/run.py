@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from vestry.certificate import Release
 from vestry.data import Table
 from vestry.errors import InvalidParameter, Mismatch
 from vestry.ledger import Charge, Ledger
 from vestry.mechanisms.publish import publish
-from vestry.models.model import Model
 from vestry.models.plan import advised
-from vestry.models.request import AUTO, Frame, Prepared, Request
+from vestry.models.request import AUTO, AnyModel, Frame, Request
 from vestry.noise import Noise
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
 
 
 def release(
-    model: Model,
+    model: AnyModel,
     table: Table,
     *,
     guarantee: Guarantee | str,
@@ -60,10 +60,10 @@ def release(
 
 def frame_of(table: Table) -> Frame:
     """Return what is declared of a table."""
-    return Frame(table.columns, table.unit, table.neighbours)
+    return Frame(table.columns, table.unit, table.neighbours, table.largest)
 
 
-def ready_for(request: Request, table: Table, ledger: Ledger, *, n: int | None = None) -> Prepared:
+def ready_for(request: Request, table: Table, ledger: Ledger, *, n: int | None = None) -> Any:
     """Try all that can fail without touching values: the ledger's terms, the calibration, the connection, the query.
 
     `n` is the declared guess that `auto` is advised by, so that a plan and its release agree.
@@ -74,7 +74,7 @@ def ready_for(request: Request, table: Table, ledger: Ledger, *, n: int | None =
     if count == 0:
         raise InvalidParameter("the number of records", 0, "at least 1", "a table with records")
     prepared = advised(request, frame, n).prepared(frame, count)
-    table.check(prepared.tally)
+    prepared.check(table)
     return prepared
 
 
@@ -95,9 +95,7 @@ def waiting(definition: str, ledger: Ledger) -> Charge | None:
     return None
 
 
-def charge_for(
-    request: Request, prepared: Prepared, frame: Frame, ledger: Ledger, *, purpose: str | None = None
-) -> Charge:
+def charge_for(request: Request, prepared: Any, frame: Frame, ledger: Ledger, *, purpose: str | None = None) -> Charge:
     """Charge the ledger for what will run."""
     return ledger.charge(
         prepared.mechanism.charge,
@@ -107,7 +105,7 @@ def charge_for(
 
 
 def run(
-    prepared: Prepared,
+    prepared: Any,
     table: Table,
     charge: Charge,
     *,
@@ -115,7 +113,7 @@ def run(
     keep: Callable[[str], None] = lambda text: None,
 ) -> Release:
     """Collect the statistics, which are paid for, and release."""
-    private = table.collect(prepared.tally, row_key=charge.ledger.row_key())
+    private = prepared.collect(table, row_key=charge.ledger.row_key())
     return publish(
         prepared.mechanism,
         private,

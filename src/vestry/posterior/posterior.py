@@ -16,6 +16,7 @@ import numpy as np
 
 from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
 from vestry.errors import InvalidParameter, MissingExtra, VestryError
+from vestry.posterior.coefficients import Coefficients
 from vestry.posterior.mixture import Law, checked_level
 from vestry.posterior.noise_law import Array
 from vestry.posterior.reading import Reading, UnknownVariance, reading
@@ -105,7 +106,8 @@ class Posterior:
 
         def law(content: NoisyStatistics | Draws) -> Law:
             if isinstance(content, Draws):
-                return ReleasedDraws(np.array(content.values, dtype=float).reshape(len(content.values), -1))
+                values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
+                return ReleasedDraws(read.unscaled(values) if isinstance(read, Coefficients) else values)
             return method(content)
 
         laws = {group: law(content) for group, content in release.contents.items()}

@@ -17,6 +17,7 @@ import vestry.posterior.normal as normal
 import vestry.posterior.plug_in as plug_in
 from vestry.certificate import NoisyStatistics
 from vestry.errors import InvalidParameter
+from vestry.posterior.coefficients import coefficients_reader
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law
 from vestry.posterior.noise_law import Array, NoiseLaw, noise_law
 
@@ -385,4 +386,6 @@ _READERS: dict[str, Callable[[Mapping[str, Any], tuple[float, ...]], Reading]] =
     "gamma-poisson": _poisson_reader,
     "gamma-exponential": _exponential_reader,
     "normal-inverse-gamma": _variance_reader,
+    "logistic": coefficients_reader,
+    "linear": coefficients_reader,
 }

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -17,7 +18,7 @@ from scipy.special import erfinv, expit, ndtri
 
 from vestry.errors import InvalidParameter
 from vestry.numerics import Number, exact, exp_remainder, outward, ratio, up
-from vestry.privacy import profile, renyi
+from vestry.privacy import gibbs, objective, profile, renyi
 from vestry.privacy.event import Event, Value
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.neighbours import Neighbours
@@ -109,6 +110,62 @@ def _gaussian_renyi(order: float, sensitivity: float, scale: float) -> Fraction:
     return exact(order) * _gaussian_rho(sensitivity, scale)
 
 
+def _gaussian_law(parameters: Mapping[str, Rule], mu: Callable[..., float], fit: Callable[..., bool]) -> Law:
+    """Return the law of a mechanism whose trade-off is bounded by that of two normals mu apart."""
+    return Law(
+        parameters,
+        renyi=lambda order, **numbers: exact(order) * exact(mu(**numbers)) ** 2 / 2,
+        profile=lambda epsilon, **numbers: profile.gaussian(epsilon, mu=mu(**numbers)),
+        rho=lambda **numbers: exact(mu(**numbers)) ** 2 / 2,
+        squared_mu=lambda **numbers: exact(mu(**numbers)) ** 2,
+        gaussian=True,
+        fit=fit,
+    )
+
+
+def _contracts(
+    *,
+    strong_convexity: float,
+    smoothness: float,
+    step_sizes: tuple[float, ...],
+    steps: tuple[float, ...],
+    slacks: tuple[float, ...],
+    **_: float,
+) -> bool:
+    matched = len(step_sizes) == len(steps) == len(slacks)
+    return matched and strong_convexity <= smoothness and all(eta * smoothness < 2 for eta in step_sizes)
+
+
+def _objective_law(
+    curve: objective.Curve,
+    renyi_curve: objective.Curve | None = None,
+    jacobian: Callable[..., float] = objective.jacobian,
+) -> Law:
+    """Return the law of objective perturbation by one of its analyses; without a Renyi curve it follows from delta."""
+
+    def delta(epsilon: float, *, records: float, **numbers: float) -> float:
+        return objective.grouped(curve, epsilon, **_shift(jacobian, **numbers), records=records)
+
+    @lru_cache(maxsize=16)
+    def seen(**numbers: float) -> profile.Profile:
+        return lambda epsilon: delta(epsilon, **numbers)
+
+    def divergence(order: float, *, records: float, **numbers: float) -> float:
+        if renyi_curve is not None and records == 1:
+            return renyi_curve(order, **_shift(jacobian, **numbers))
+        return renyi.from_profile(order, profile=seen(records=records, **numbers))
+
+    names = ("lipschitz", "smoothness", "regularisation", "scale")
+    return Law({**dict.fromkeys(names, _POSITIVE), "records": _WHOLE}, renyi=divergence, profile=delta)
+
+
+def _shift(
+    jacobian: Callable[..., float], *, lipschitz: float, smoothness: float, regularisation: float, scale: float
+) -> dict[str, float]:
+    shift = jacobian(smoothness=smoothness, regularisation=regularisation)
+    return {"mu": outward(lipschitz / scale), "shift": shift}
+
+
 def _given(order: float, orders: tuple[float, ...], epsilons: tuple[float, ...]) -> Number:
     """Return the epsilon of the nearest order above: a Renyi divergence grows with its order."""
     return min((exact(e) for a, e in zip(orders, epsilons, strict=True) if a >= order), default=math.inf)
@@ -134,10 +191,12 @@ def _fits(x: object, holds: Callable[[float], bool]) -> bool:
 
 
 _POSITIVE = _number("a number above 0 and finite", lambda x: x > 0)
+_NOT_NEGATIVE = _number("a number of at least 0 and finite", lambda x: x >= 0)
 _WHOLE = _number("a whole number of at least 1", lambda x: x >= 1 and x == int(x))
 _SHARE = _number("a number between 0 and 1, both excluded", lambda x: 0 < x < 1)
 _ORDERS = _numbers("a tuple of orders above 1", lambda x: x > 1)
 _EPSILONS = _numbers("a tuple of as many epsilons of at least 0", lambda x: x >= 0)
+_SLACKS = _numbers("a tuple of as many numbers of at least 0", lambda x: x >= 0)
 _FUNCTION = Rule("a function that returns delta", callable)
 
 LAWS: dict[str, Law] = {
@@ -208,6 +267,32 @@ LAWS: dict[str, Law] = {
         squared_mu=lambda mu: exact(mu) ** 2,
         gaussian=True,
     ),
+    # One exact draw from a Gibbs posterior; the sensitivity is that of the sum of gradients.
+    "gibbs": _gaussian_law(
+        dict.fromkeys(("likelihood_power", "sensitivity", "strong_convexity"), _POSITIVE),
+        mu=gibbs.draw_mu,
+        fit=lambda **_: True,
+    ),
+    # The last state of a Langevin chain, from a start that no record has touched unless `start`.
+    "langevin": _gaussian_law(
+        {
+            **dict.fromkeys(("sensitivity", "strong_convexity", "smoothness"), _POSITIVE),
+            "step_sizes": _numbers("a tuple of step sizes above 0", lambda x: x > 0),
+            "steps": _numbers("a tuple of whole numbers of at least 1", lambda x: x >= 1 and x == int(x)),
+            "slacks": _SLACKS,
+            "start": _NOT_NEGATIVE,
+        },
+        mu=gibbs.chain_mu,
+        fit=_contracts,
+    ),
+    # The minimum of a perturbed objective, by the analyses of `vestry.privacy.objective`.
+    "objective": _objective_law(objective.general, objective.general_renyi),
+    "objective-one-sided": _objective_law(objective.one_sided, objective.one_sided_renyi),
+    "objective-one-sided-replace": _objective_law(objective.one_sided_replace),
+    "objective-published": _objective_law(
+        objective.general, objective.general_renyi, jacobian=objective.published_jacobian
+    ),
+    "objective-lecture": _objective_law(objective.lecture),
     # Any falling function delta(epsilon), epsilon >= 0, that bounds both directions.
     "profile": Law(
         {"profile": _FUNCTION},

@@ -1,4 +1,4 @@
-"""A value that came from records and must not leave but through a mechanism."""
+"""Values that came from records and must not leave but through a mechanism."""
 
 from __future__ import annotations
 
@@ -6,16 +6,34 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn, final
 
+import numpy as np
+
 from vestry.errors import PrivateValue
 
 
-@final
-class Private:
-    """Holds integers that were summed over records. Only `vestry.mechanisms` opens it, by `reveal`.
+class Closed:
+    """Nothing to print, compare, hash, iterate, convert, copy or pickle.
 
-    It has no value to print, compare, hash, iterate, convert, copy or pickle. The walls are against mistakes: code in
-    the same process can reach anything.
+    The walls are against mistakes: code in the same process can reach anything.
     """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise PrivateValue
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _refuse
+    __iter__ = __len__ = __getitem__ = __contains__ = __bool__ = __int__ = __float__ = __index__ = _refuse
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = __format__ = _refuse
+    __array__ = _refuse
+
+
+@final
+class Private(Closed):
+    """Holds integers that were summed over records. Only `vestry.mechanisms` opens it, by `reveal`."""
 
     __slots__ = ("__values",)
 
@@ -29,19 +47,28 @@ class Private:
         # Raised outside the handler, so that no context quotes a value.
         raise PrivateValue("is made of whole numbers: sums are counted in units of a grid")
 
-    def __repr__(self) -> str:
-        return "Private(...)"
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise PrivateValue
+# Features, one row a record, and outcomes.
+Block = tuple[np.ndarray, np.ndarray]
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _refuse
-    __iter__ = __len__ = __getitem__ = __contains__ = __bool__ = __int__ = __float__ = __index__ = _refuse
-    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = __format__ = _refuse
-    __array__ = _refuse
+
+@final
+class PrivateRows(Closed):
+    """Holds records as features and outcomes, in blocks. Only `vestry.mechanisms` opens it, by `reveal_rows`."""
+
+    __slots__ = ("__blocks",)
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.__blocks = tuple(blocks)
 
 
 def reveal(private: Private) -> tuple[int, ...]:
     """Open a private value. A wall keeps every room but `mechanisms` from importing this."""
     values: tuple[int, ...] = private._Private__values  # type: ignore[attr-defined]
     return values
+
+
+def reveal_rows(private: PrivateRows) -> tuple[Block, ...]:
+    """Open private rows. The same wall stands around this."""
+    blocks: tuple[Block, ...] = private._PrivateRows__blocks  # type: ignore[attr-defined]
+    return blocks

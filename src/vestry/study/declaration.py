@@ -167,7 +167,7 @@ def _declared(file: Path, text: str, record: Mapping[str, Any], places: Places) 
     n = _whole(study, "n", places, "study", 1000, most=largest)
     unit = _unit(study["unit"], places)
     budget = _guarantee("budget", study["budget"], neighbours, places, "study")
-    frame = Frame(_columns(record["columns"], places), unit, neighbours)
+    frame = Frame(_columns(record["columns"], places), unit, neighbours, largest)
     if not record["release"]:
         raise places.fault("release", f"there is no release; write {_EXAMPLES['release']}.")
     return Declaration(
@@ -240,6 +240,8 @@ def _model(kind: str, record: Mapping[str, Any], frame: Frame, places: Places, k
     values: dict[str, Any] = {
         name: tuple(record[name]) if isinstance(record[name], list) else record[name] for name in names
     }
+    if hasattr(MODELS[kind], "column_keys"):
+        return _own_model(MODELS[kind], values, frame, places, key)
     _columns_of(kind, values["column"], frame, places, f"{key}.column")
     if "by" in values:
         _declared_column(values["by"], frame, places, f"{key}.by")
@@ -266,6 +268,21 @@ def _model(kind: str, record: Mapping[str, Any], frame: Frame, places: Places, k
             flat = _PRIORS.get(kind) or make(**{**values, "prior": default}).numbers(frame.domains)
             instead = f"prior = [{', '.join(f'{x:g}' for x in flat)}]"
             raise InvalidParameter(error.name, error.given, error.allowed, instead) from None
+    return model
+
+
+def _own_model(make: Any, values: Mapping[str, Any], frame: Frame, places: Places, key: str) -> Model:
+    """Make a model that checks its own keys; a fault is told at the key that its error names."""
+    for name in make.column_keys:
+        given = values.get(name)
+        for column in given if isinstance(given, tuple) else (given,):
+            _declared_column(column, frame, places, f"{key}.{name}")
+    model: Model = make(**values)
+    try:
+        model.check(frame.domains)  # type: ignore[attr-defined]
+    except InvalidParameter as error:
+        with places.at(f"{key}.{error.name}" if error.name in values else key):
+            raise
     return model
 
 
@@ -447,4 +464,6 @@ _EXAMPLES = {
     "variance": "variance = 100",
     "prior": "prior = [0, 100]",
     "purpose": 'purpose = "quarterly report"',
+    "outcome": 'outcome = "readmitted"',
+    "predictors": 'predictors = ["age", "ward"]',
 }

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vestry.certificate import Release
 from vestry.data import Table
-from vestry.data.bound import check_bound
 from vestry.errors import EntryState, InvalidParameter, LedgerMissing, Mismatch, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.models.plan import ASSUMED, Expectation, advised, expectations, needed
-from vestry.models.request import Prepared
 from vestry.models.run import charge_for, ready_for, run
 from vestry.noise import Noise
 from vestry.posterior import Posterior
@@ -211,14 +210,14 @@ class Study:
             pass
         raise LedgerMissing(f"there is no ledger at {where}; make it once with: {self.create_command()}")
 
-    def _prepared(self, asked: Asked) -> Prepared:
+    def _prepared(self, asked: Asked) -> Any:
         """Calibrate from declarations; a public count that is not declared is assumed."""
         said = self.declaration
         with said.places.at(f"release.{asked.name}.spend"):
             count = (said.n or ASSUMED) if said.frame.counts_publicly(asked.request.model) else None
             prepared = advised(asked.request, said.frame, said.n).prepared(said.frame, count)
         with said.places.at("study.largest"):
-            check_bound(prepared.tally, said.frame.domains, said.largest)
+            prepared.check_bound(said.frame.domains, said.largest)
         return prepared
 
     def _standing(self, asked: Asked, ledger: Ledger) -> tuple[str, Charge | None]:
@@ -257,7 +256,7 @@ class Study:
         made = run(prepared, table, charge, noise=noise, keep=lambda text: folder.keep(asked.name, entry, text))
         return self._written(asked, charge, folder, made.text().encode(), done)
 
-    def _paid(self, asked: Asked, charge: Charge, prepared: Prepared, *, again: bool) -> bool:
+    def _paid(self, asked: Asked, charge: Charge, prepared: Any, *, again: bool) -> bool:
         """Tell whether an old charge pays for what would run; if not, and `again` is not asked for, refuse."""
         event = prepared.mechanism.charge.under(self.declaration.frame.neighbours)
         if charge.entry.facts["event"] == event.to_dict():
