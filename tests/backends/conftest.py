@@ -167,14 +167,27 @@ def postgresql(server) -> Backend:
     return Backend("postgresql", load)
 
 
+# Where Spark's own files are: one Java serves all tests of this process, whichever folder they are in.
+SPARK_FOLDER = pytest.StashKey[Path]()
+
+
 @pytest.fixture(scope="session")
-def spark_log(tmp_path_factory) -> Path:
+def spark_folder(request, tmp_path_factory) -> Path:
+    """The folder of what Spark's own process writes: its standard error, and the files that it works with."""
+    stash = request.config.stash
+    if SPARK_FOLDER not in stash:
+        stash[SPARK_FOLDER] = tmp_path_factory.mktemp("spark")
+    return stash[SPARK_FOLDER]
+
+
+@pytest.fixture(scope="session")
+def spark_log(spark_folder) -> Path:
     """The file that receives what Spark's own process writes to standard error."""
-    return tmp_path_factory.mktemp("spark") / "stderr"
+    return spark_folder / "stderr"
 
 
 @pytest.fixture(scope="session")
-def spark(spark_log):
+def spark(spark_folder, spark_log):
     """Start Spark in this machine's Java, its standard error going to a file."""
     sql = pytest.importorskip("pyspark.sql", reason="pip install 'vestry[spark]'")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
@@ -184,10 +197,13 @@ def spark(spark_log):
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "1",
+        "spark.local.dir": str(spark_folder / "local"),
+        "spark.sql.warehouse.dir": str(spark_folder / "warehouse"),
+        "spark.shuffle.compress": "false",  # what a test looks for would not be found
     }.items():
         builder = builder.config(name, value)
     own = os.dup(2)
-    with spark_log.open("w") as log:
+    with spark_log.open("a") as log:
         os.dup2(log.fileno(), 2)
         try:
             session = builder.getOrCreate()

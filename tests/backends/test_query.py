@@ -4,13 +4,19 @@ import os
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from backends.conftest import SLOW, duckdb_file
 from backends.test_semantics import EVERY
 
+import vestry
 from vestry.data import Table, connect
 from vestry.errors import InvalidParameter
+from vestry.ledger import Ledger
+from vestry.models import BetaBernoulli
 from vestry.statistics.domain import Interval, Levels
 from vestry.statistics.tally import Indicator, One, Product, Sum, Tally
 
@@ -76,6 +82,129 @@ def test_one_query_and_one_scan(kind, unit, statements, tmp_path):
     asked = [statement for statement in statements if reads(statement)]
     assert len(asked) == 1
     assert asked[0].upper().count('FROM "') == 1  # every other FROM has a subquery
+
+
+# A release, counted where the records are
+
+
+def scans_of_postgresql(server, name: str) -> tuple[int, int]:
+    """Return how many scans of a table the server has begun, and how many records it has read, by its own account."""
+    import psycopg
+
+    ended = "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"
+    found = "SELECT seq_scan + coalesce(idx_scan, 0), seq_tup_read FROM pg_stat_user_tables WHERE relname = %s"
+    with psycopg.connect(f"postgresql://postgres@/postgres?host={server}", autocommit=True) as connection:
+        for _ in range(200):  # a connection tells its statistics as it ends
+            if connection.execute(ended).fetchone()[0]:
+                return connection.execute(found, [name]).fetchone()
+            time.sleep(0.05)
+    raise AssertionError("a connection was left open")
+
+
+def executions_of_spark(spark) -> list:
+    """Return what Spark has executed, and remembers."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    found = spark._jsparkSession.sharedState().statusStore().executionsList()
+    return [found.apply(place) for place in range(found.size())]
+
+
+def scans_of_spark(spark, known: set[int]) -> tuple[int, int]:
+    """Return how many new queries scanned Parquet files, and how many records they read, by Spark's own account."""
+    store = spark._jsparkSession.sharedState().statusStore()
+    ran, read = 0, 0
+    for execution in executions_of_spark(spark):
+        if execution.executionId() in known:
+            continue
+        nodes = store.planGraph(execution.executionId()).allNodes()
+        scans = [node for node in map(nodes.apply, range(nodes.size())) if node.name().startswith("Scan parquet")]
+        if execution.jobs().isEmpty() or not scans:
+            continue  # what is only planned runs no job
+        ran += 1
+        said = store.executionMetrics(execution.executionId())
+        for node in scans:
+            counted = map(node.metrics().apply, range(node.metrics().size()))
+            numbers = [each.accumulatorId() for each in counted if each.name() == "number of output rows"]
+            read += sum(int(said.apply(number).replace(",", "")) for number in numbers)
+    return ran, read
+
+
+@pytest.fixture(params=["duckdb", pytest.param("postgresql", marks=SLOW), pytest.param("pyspark", marks=SLOW)])
+def counted(request, tmp_path) -> tuple[str, Callable[[], tuple[int, int | None]]]:
+    """An address with records, and what has been asked of it so far: queries, and records read where it is known."""
+    if request.param == "duckdb":
+        sent = request.getfixturevalue("statements")
+        return duckdb_file(tmp_path)(EVERY), lambda: (len([each for each in sent if reads(each)]), None)
+    address = request.getfixturevalue(request.param).load(EVERY)
+    if request.param == "postgresql":
+        server, name = request.getfixturevalue("server"), address.partition("?")[0].rpartition("/")[2]
+        return address, lambda: scans_of_postgresql(server, name)
+    spark = request.getfixturevalue("spark")
+    known = {execution.executionId() for execution in executions_of_spark(spark)}
+    return address, lambda: scans_of_spark(spark, known)
+
+
+def asked_by(action: Callable[[], object], so_far: Callable[[], tuple[int, int | None]]) -> tuple[int, int | None]:
+    before = so_far()
+    action()
+    after = so_far()
+    return after[0] - before[0], None if after[1] is None else after[1] - before[1]
+
+
+def released(address: str, path: Path, *, unit: str, neighbours: str, missing: str) -> None:
+    columns = {"ward": Levels("a", "b", missing=missing), "real": Interval(0, 3)}
+    table = Table(address, columns, unit=unit, neighbours=neighbours)
+    ledger = Ledger.create(path, dataset="records", unit=unit, neighbours=neighbours, budget="epsilon=1")
+    vestry.release(BetaBernoulli("ward", success="a"), table, guarantee="epsilon=0.5", ledger=ledger)
+
+
+CASES = [
+    ("row", "add-remove", "drop", 1),
+    ("person=id,rows=2", "add-remove", "drop", 1),
+    ("person=id,rows=2", "replace", "drop", 1),
+    ("row", "replace", "drop", 1),
+    ("row", "replace", "level", 2),  # where the number of records is public it is asked for before the charge
+]
+
+
+@pytest.mark.parametrize(("unit", "neighbours", "missing", "queries"), CASES)
+def test_one_query_a_release(counted, tmp_path, unit, neighbours, missing, queries):
+    address, so_far = counted
+    kind = {"unit": unit, "neighbours": neighbours, "missing": missing}
+    asked, read = asked_by(lambda: released(address, tmp_path / "a.ledger", **kind), so_far)
+    assert asked == queries
+    assert read in (None, queries * len(EVERY))
+
+
+def test_a_release_that_collects_twice_is_counted_as_two(counted, tmp_path, monkeypatch):
+    """The broken twin: the count is not blind."""
+    address, so_far = counted
+    collect = Table.collect
+
+    def twice(self, tally, *, row_key):
+        collect(self, tally, row_key=row_key)
+        return collect(self, tally, row_key=row_key)
+
+    monkeypatch.setattr(Table, "collect", twice)
+    kind = {"unit": "row", "neighbours": "add-remove", "missing": "drop"}
+    asked, read = asked_by(lambda: released(address, tmp_path / "a.ledger", **kind), so_far)
+    assert asked == 2
+    assert read in (None, 2 * len(EVERY))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Spark, about Pandas
+@pytest.mark.parametrize("counted", ["postgresql", "pyspark"], indirect=True)
+def test_a_query_that_scans_twice_reads_every_record_twice(counted):
+    """The other broken twin: one query, two scans."""
+    address, so_far = counted
+
+    def joined():
+        with connect(address) as source:
+            sides = [source.table.aggregate(**{name: source.table[name].max().cast("string")})
+                     for name in ("real", "whole")]  # fmt: skip
+            source.rows(sides[0].cross_join(sides[1]))
+
+    assert asked_by(joined, so_far)[1] == 2 * len(EVERY)
 
 
 def test_a_spill_is_private_and_removed(tmp_path):

@@ -1,8 +1,13 @@
-"""Planted values show nowhere, whatever is asked and whatever fails; and neighbours fail in the same words."""
+"""Planted values show nowhere, whatever is asked and whatever fails; and neighbours fail in the same words.
+
+In files that DuckDB reads, in PostgreSQL and in Spark.
+"""
 
 from __future__ import annotations
 
+import importlib
 import io
+import itertools
 import json
 import logging
 import os
@@ -14,10 +19,11 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+from backends.conftest import SLOW, SPARK_FOLDER
 from closed_engines import closed_engines
 from study.fault_study import HEADER, Done, actions, records, study_in, vestry
 
@@ -65,8 +71,10 @@ def _everything_is_logged(caplog):
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path, monkeypatch) -> Iterator[Path]:
-    """A folder of its own for temporary files."""
+def temporary(request, tmp_path, monkeypatch) -> Iterator[Path]:
+    """A folder of its own for temporary files; not for those of a server, which holds the records."""
+    if "postgresql" in request.node.name or "database" in request.fixturenames:
+        request.getfixturevalue("server")
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -79,10 +87,22 @@ def shown(text: str) -> list[str]:
 
 
 @pytest.fixture
-def silent(tmp_path, capfd, caplog):
-    """Check that nothing which was printed, logged, raised or written shows a planted value."""
+def silent(request, tmp_path, capfd, caplog):
+    """Check that nothing which was printed, logged, raised or written shows a planted value.
+
+    Where Spark runs, also what its own process says and what it leaves in its own folders; but for the shuffle files,
+    which hold names of persons as long as its process lives: see the test of a process that has ended.
+    """
+
+    def spark_files() -> dict[Path, bytes]:
+        found = request.config.stash.get(SPARK_FOLDER, tmp_path / "no Spark").rglob("*")
+        return {path: path.read_bytes() for path in found if path.is_file() and not path.name.startswith("shuffle_")}
+
+    before = spark_files()
 
     def check(*said: object, folder: Path | None = None) -> None:
+        for path, content in spark_files().items():
+            assert shown(content.removeprefix(before.get(path, b"")).decode("latin-1")) == [], path
         out, err = capfd.readouterr()
         for text in (out, err, caplog.text, *(repr(vars(record)) for record in caplog.records), *map(str, said)):
             assert shown(text) == [], text
@@ -110,19 +130,88 @@ def told(error: BaseException) -> str:
 
 def plain(done: Done, folder: Path) -> tuple[int, str, str]:
     """What a command said, without its folder, for comparison."""
-    said = (re.sub(r"not '/[^;]*;", "not <path>;", text.replace(str(folder), "")) for text in (done.out, done.err))
+    said = (
+        re.sub(r"not '(pyspark://)?/[^;]*;", "not <path>;", text.replace(str(folder), ""))
+        for text in (done.out, done.err)
+    )
     return done.code, *said
+
+
+# Where the records are
+
+
+Written = Callable[..., Path]
+
+
+@pytest.fixture(params=["csv", pytest.param("postgresql", marks=SLOW), pytest.param("pyspark", marks=SLOW)])
+def written(request) -> Written:
+    """Write a study as `study_in` does, its records in a file, in PostgreSQL, or where Spark reads them."""
+    if request.param == "csv":
+        return study_in
+    if request.param == "postgresql":
+        database = request.getfixturevalue("database")
+        return lambda folder, *names, lines, **more: study_in(folder, *names, data=database.load(lines), **more)
+    request.getfixturevalue("spark")
+
+    def in_spark(folder, *names, lines, **more):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "people.parquet").write_bytes(parquet(lines))
+        return study_in(folder, *names, data=f"pyspark://{folder}/people.parquet", **more)
+
+    return in_spark
+
+
+class Database:
+    """A PostgreSQL server with a user who may read the tables that are loaded, and nothing else."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, server: Path) -> None:
+        self.server, self.table = server, ""
+        self.ask("DROP OWNED BY reader" if self.ask("SELECT 1 FROM pg_roles WHERE rolname = 'reader'") else
+                 "CREATE ROLE reader LOGIN")  # fmt: skip
+
+    def ask(self, statement: str) -> list[tuple]:
+        """Ask as the owner of all."""
+        with self.connection() as connection:
+            cursor = connection.execute(statement)
+            return [] if cursor.description is None else cursor.fetchall()
+
+    def connection(self):
+        import psycopg
+
+        return psycopg.connect(f"postgresql://postgres@/postgres?host={self.server}", autocommit=True)
+
+    def load(self, lines: list[str]) -> str:
+        """Make a table of text from lines of CSV; return its address, with a limit on the time of a statement."""
+        self.table = f"people{next(self._numbers)}"
+        names = HEADER.split(",")
+        self.ask(f"CREATE TABLE {self.table} ({', '.join(f'{name} text' for name in names)})")
+        self.ask(f"GRANT SELECT ON {self.table} TO reader")
+        with self.connection() as connection:
+            rows = [[value or None for value in line.split(",")] for line in lines]
+            holes = ", ".join(["%s"] * len(names))
+            connection.cursor().executemany(f"INSERT INTO {self.table} VALUES ({holes})", rows)
+        limit = "options=-c%20statement_timeout%3D400"
+        return f"postgresql://reader@/postgres/{self.table}?host={self.server}&{limit}"
+
+
+@pytest.fixture
+def database(server) -> Database:
+    pytest.importorskip("psycopg", reason="pip install 'vestry[postgres]'")
+    return Database(server)
 
 
 # Nothing fails
 
 
 @pytest.mark.parametrize("unit", [pytest.param('"row"', marks=pytest.mark.slow), PERSON])
-def test_every_command_is_silent_when_all_goes_well(tmp_path, temporary, silent, unit):
-    study = study_in(tmp_path, "readmission", unit=unit, lines=TABLES["planted"])
+def test_every_command_is_silent_when_all_goes_well(tmp_path, temporary, silent, written, unit):
+    study = written(tmp_path, "readmission", unit=unit, lines=TABLES["planted"])
     file = tmp_path / "readmission" / "release.json"
     commands = [
-        ("check", study), ("check", study, "--json"), ("release", study, "--dry-run"), ("release", study, "--yes"),
+        ("check", study), ("check", study, "--json"), ("plan", study), ("release", study, "--dry-run"),
+        ("release", study, "--yes"),
         ("release", study, "--json"), ("release", study, "--yes", "--again", "--json"), ("report", tmp_path),
         ("posterior", file), ("posterior", file, "--prior", "2,2", "--json"),
         ("ledger", "show", tmp_path / "people.ledger"), ("ledger", "show", tmp_path / "people.ledger", "--json"),
@@ -167,11 +256,11 @@ def test_the_planted_values_are_found_where_they_are(tmp_path, silent):
         silent()
 
 
-def test_the_cost_and_the_confirmation_are_the_same_for_neighbours(tmp_path):
+def test_the_cost_and_the_confirmation_are_the_same_for_neighbours(tmp_path, written):
     said = []
     for name, lines in TABLES.items():
         folder = tmp_path / name
-        study = study_in(folder, "readmission", "stay", lines=lines)
+        study = written(folder, "readmission", "stay", lines=lines)
         said.append([plain(vestry(*command), folder) for command in
                      (["check", study], ["release", study], ["release", study, "--dry-run", "--json"])])  # fmt: skip
     assert said[0] == said[1] == said[2]
@@ -231,16 +320,31 @@ FILES: dict[str, tuple[str, Callable[[list[str]], bytes], str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FILES)
-def test_a_file_that_cannot_be_used(tmp_path, silent, fault):
-    suffix, written, message, charged = FILES[fault]
+# What Spark says of the same files.
+UNREADABLE = "a table or path that Spark can read"
+IN_SPARK = {
+    fault: (suffix, made, UNREADABLE if message.startswith("a file that can be read") else message, charged)
+    for fault, (suffix, made, message, charged) in FILES.items()
+    if suffix == "parquet"
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "scheme"),
+    [*((fault, "") for fault in FILES), *(pytest.param(fault, "pyspark://", marks=SLOW) for fault in IN_SPARK)],
+)
+def test_a_file_that_cannot_be_used(tmp_path, silent, fault, scheme, request):
+    if scheme:
+        request.getfixturevalue("spark")
+    suffix, made, message, charged = (IN_SPARK if scheme else FILES)[fault]
     said = []
     for name, lines in TABLES.items():
         if name == "changed" and not charged:
             continue  # what fails before any record is read
         folder = tmp_path / name
-        study = study_in(folder, unit=PERSON, data=f"people.{suffix}", lines=lines)
-        (folder / f"people.{suffix}").write_bytes(written(lines))
+        data = f"{scheme}{folder}/people.{suffix}" if scheme else f"people.{suffix}"
+        study = study_in(folder, unit=PERSON, data=data, lines=lines)
+        (folder / f"people.{suffix}").write_bytes(made(lines))
         done = vestry("release", study, "--yes", "--json")
         assert done.code == 2
         assert message in done.err
@@ -260,12 +364,13 @@ def breaking(self, table, *, row_key):
     return table.aggregate(s0=table["ward"].cast("int64").sum().cast("string"))
 
 
-LOGGER = logging.getLogger("duckdb")
+LOGGERS = [logging.getLogger(name) for name in ("duckdb", "psycopg", "pyspark", "py4j")]
 
 
 def quoting(*given, **named):
     """A backend that quotes a record as it fails, from a deep chain."""
-    LOGGER.error("could not read %s", TEXT)
+    for logger in LOGGERS:
+        logger.error("could not read %s", TEXT)
     try:
         raise KeyError(TEXT)
     except KeyError:
@@ -281,14 +386,15 @@ def quoting(*given, **named):
         (Query, "read", quoting, "the data could not be read, and nothing was summed", ["charge"]),
     ],
 )
-def test_a_backend_that_quotes_a_record(tmp_path, silent, monkeypatch, owner, name, broken, message, charged):
+def test_a_backend_that_quotes_a_record(tmp_path, silent, monkeypatch, written, request, owner, name, broken, message,
+                                        charged):  # fmt: skip
     said = []
     if broken is None:
-        import ibis.backends.duckdb
-
-        ask = ibis.backends.duckdb.Backend.raw_sql
+        engine = {"csv": "duckdb", "postgresql": "postgres"}.get(request.node.callspec.params["written"], "pyspark")
+        backend = importlib.import_module(f"ibis.backends.{engine}").Backend
+        ask = backend.raw_sql
         monkeypatch.setattr(
-            ibis.backends.duckdb.Backend,
+            backend,
             "raw_sql",
             lambda self, query, **more: (quoting if str(query).startswith("EXPLAIN") else ask)(self, query, **more),
         )
@@ -303,7 +409,7 @@ def test_a_backend_that_quotes_a_record(tmp_path, silent, monkeypatch, owner, na
         monkeypatch.setattr(owner, name, broken)
     for kind in ("planted", "changed"):
         folder = tmp_path / kind
-        study = study_in(folder, lines=TABLES[kind])
+        study = written(folder, lines=TABLES[kind])
         done = vestry("release", study, "--yes", "--json")
         assert (done.code, done.out) == (2, "")
         assert message in done.err
@@ -317,8 +423,8 @@ def test_a_backend_that_quotes_a_record(tmp_path, silent, monkeypatch, owner, na
     assert said[0] == said[1]
 
 
-def test_a_backend_that_quotes_a_record_as_the_public_count_is_asked(tmp_path, silent, monkeypatch):
-    study = study_in(tmp_path, "stay", neighbours="replace", lines=TABLES["planted"])
+def test_a_backend_that_quotes_a_record_as_the_public_count_is_asked(tmp_path, silent, monkeypatch, written):
+    study = written(tmp_path, "stay", neighbours="replace", lines=TABLES["planted"])
     monkeypatch.setattr(Source, "rows", quoting)
     with pytest.raises(VestryError, match="the data could not be read, and nothing was summed") as caught:
         Study.open(study).release()
@@ -326,11 +432,11 @@ def test_a_backend_that_quotes_a_record_as_the_public_count_is_asked(tmp_path, s
     assert actions(tmp_path) == []
 
 
-def test_a_refused_budget_is_the_same_for_neighbours(tmp_path, silent):
+def test_a_refused_budget_is_the_same_for_neighbours(tmp_path, silent, written):
     said = []
     for name, lines in TABLES.items():
         folder = tmp_path / name
-        study = study_in(folder, lines=lines, budget="{ epsilon = 0.2 }")
+        study = written(folder, lines=lines, budget="{ epsilon = 0.2 }")
         done = vestry("release", study, "--yes")
         assert done.code == 3
         said.append(plain(done, folder))
@@ -339,7 +445,7 @@ def test_a_refused_budget_is_the_same_for_neighbours(tmp_path, silent):
     assert said[0] == said[1] == said[2]
 
 
-def test_noise_that_cannot_be_drawn_is_the_same_for_neighbours(tmp_path, silent, monkeypatch):
+def test_noise_that_cannot_be_drawn_is_the_same_for_neighbours(tmp_path, silent, monkeypatch, written):
     from vestry.errors import NoiseUnavailable
 
     def none(self, values, *, scale):
@@ -349,7 +455,7 @@ def test_noise_that_cannot_be_drawn_is_the_same_for_neighbours(tmp_path, silent,
     said = []
     for name, lines in TABLES.items():
         folder = tmp_path / name
-        study = study_in(folder, lines=lines)
+        study = written(folder, lines=lines)
         done = vestry("release", study, "--yes", "--json")
         assert done.code == 2
         said.append([plain(done, folder), plain(vestry("release", study, "--yes", "--json"), folder)])
@@ -362,9 +468,9 @@ def test_noise_that_cannot_be_drawn_is_the_same_for_neighbours(tmp_path, silent,
     assert "was opened by entry 1 and its release was lost" in said[0][1][2]
 
 
-def test_a_fault_inside_the_mechanism_shows_no_sum(tmp_path, silent, monkeypatch):
+def test_a_fault_inside_the_mechanism_shows_no_sum(tmp_path, silent, monkeypatch, written):
     """Even an error that nobody foresaw has no private value in its text: frames are shown without their values."""
-    study = study_in(tmp_path, lines=[f"{TEXT},A,yes,1,x"] * 48151)
+    study = written(tmp_path, lines=[f"{TEXT},A,yes,1,x"] * 48151)
     held = []
 
     def failing(self, private, opened, noise):
@@ -380,27 +486,139 @@ def test_a_fault_inside_the_mechanism_shows_no_sum(tmp_path, silent, monkeypatch
     assert isinstance(held[0], Private)
 
 
-KILLED = """
-import os, signal, sys, vestry.study.folder as rooms
+# A server that fails
+
+UNREAD, UNPREPARED = "the data could not be read, and nothing was summed", "the query could not be prepared"
+# What becomes of the table in PostgreSQL; what is said if it is so from the start, and if it becomes so just before the
+# query. A connection is lost only if there is one; a person's name of any type can be read once the schema was checked.
+SERVER_FAULTS = {
+    "dropped": ("DROP TABLE {table}", "data must be a table that this user can read", UNREAD),
+    "a missing column": ("ALTER TABLE {table} RENAME ward TO war", "a column must be one of the table's", UNREAD),
+    "a wrong type": (
+        f"ALTER TABLE {{table}} ALTER readmitted TYPE float8 USING {NUMBER}",
+        "the column readmitted must be text", UNREAD,
+    ),
+    "a person of a wrong type": (
+        f"ALTER TABLE {{table}} ALTER patient_id TYPE timestamp USING to_timestamp({NUMBER})",
+        "the column patient_id must be text or whole numbers", None,
+    ),
+    "permission denied": ("REVOKE SELECT ON {table} FROM reader", UNPREPARED, UNREAD),
+    "permission denied for a column": (
+        "REVOKE SELECT ON {table} FROM reader; GRANT SELECT (ward, patient_id) ON {table} TO reader",
+        UNPREPARED, UNREAD,
+    ),
+    "a lost connection": (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'", None, UNREAD
+    ),
+    "a statement timeout": ("LOCK {table} IN ACCESS EXCLUSIVE MODE", UNPREPARED, UNREAD),
+    "a policy that fails on a record": (
+        "ALTER TABLE {table} ENABLE ROW LEVEL SECURITY; CREATE FUNCTION f{table}(text) RETURNS boolean LANGUAGE sql AS "
+        "'SELECT $1::int > 0'; CREATE POLICY p ON {table} TO reader USING (f{table}(note))",
+        UNREAD, UNREAD,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "late"),
+    [(fault, late) for fault, said in SERVER_FAULTS.items() for late in (False, True) if said[1 + late] is not None],
+)
+def test_a_server_that_fails(tmp_path, silent, monkeypatch, database, fault, late):
+    statement, message = SERVER_FAULTS[fault][0], SERVER_FAULTS[fault][1 + late]
+    rows, said = Source.rows, []
+    for name, lines in TABLES.items():
+        folder = tmp_path / name
+        study = study_in(folder, unit=PERSON, data=database.load(lines))
+        with ExitStack() as held, monkeypatch.context() as patch:
+
+            def strike(held=held):
+                connection = held.enter_context(database.connection())
+                connection.autocommit = fault != "a statement timeout"  # a lock is held, all else is committed
+                connection.execute(statement.format(table=database.table))
+
+            if late:
+                patch.setattr(Source, "rows", lambda *given, strike=strike: (strike(), rows(*given))[1])
+            else:
+                strike()
+            done = vestry("release", study, "--yes", "--json")
+            with pytest.raises(VestryError, match=r"could not be|must be") as caught:
+                Study.open(study).release()
+        assert (done.code, done.out) == (2, "")
+        assert message in done.err
+        said.append(plain(done, folder))
+        silent(done.err, told(caught.value), folder=folder)
+        assert actions(folder) == (["charge"] if message == UNREAD else [])
+        assert not (folder / "readmission").exists()
+    assert said[0] == said[1] == said[2]
+
+
+@pytest.mark.slow
+def test_a_server_that_fails_would_have_shown_it(database):
+    """The sample is bad: what this server says quotes a record."""
+    database.load(TABLES["planted"])
+    with pytest.raises(Exception, match=TEXT):
+        database.ask(f"SELECT note::int FROM {database.table}")
+
+
+@pytest.mark.slow
+def test_a_file_that_vanishes_before_spark_reads_it(tmp_path, silent, monkeypatch, spark):
+    rows, said = Source.rows, []
+    for name, lines in TABLES.items():
+        folder = tmp_path / name
+        study = study_in(folder, unit=PERSON, data=f"pyspark://{folder}/people.parquet")
+        (folder / "people.parquet").write_bytes(parquet(lines))
+
+        def struck(self, expression, path=folder / "people.parquet"):
+            path.unlink()
+            return rows(self, expression)
+
+        monkeypatch.setattr(Source, "rows", struck)
+        done = vestry("release", study, "--yes", "--json")
+        assert (done.code, done.out) == (2, "")
+        assert UNREAD in done.err
+        said.append(plain(done, folder))
+        silent(done.err, folder=folder)
+        assert actions(folder) == ["charge"]
+    assert said[0] == said[1] == said[2]
+
+
+PROCESS = """
+import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from study.fault_study import vestry
 from vestry.mechanisms.additive import Additive
-Additive.release = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
-vestry("release", sys.argv[1], "--yes")
+release, end = Additive.release, sys.argv[3]
+def released(*given):
+    for path in Path(os.environ["SPARK_LOCAL_DIRS"]).rglob("shuffle_*.data"):
+        os.write(1, path.name.encode())
+    return os.kill(os.getpid(), signal.SIGKILL) if end == "killed" else release(*given)
+Additive.release = released
+done = vestry("release", sys.argv[1], "--yes")
+print(done.out)
+print(done.err, file=sys.stderr)
 """
 
 
 @pytest.mark.slow
-def test_a_killed_process_leaves_no_record_behind(tmp_path, temporary, silent):
-    study = study_in(tmp_path, lines=TABLES["planted"])
+@pytest.mark.parametrize(
+    ("end", "code", "left"),
+    [("killed", -signal.SIGKILL, ["charge", "open"]), ("ended", 0, ["charge", "open", "release"])],
+)
+def test_a_process_that_ends_leaves_no_record_behind(tmp_path, temporary, silent, written, request, end, code, left):
+    study = written(tmp_path, unit=PERSON, lines=TABLES["planted"])
     tests = Path(__file__).resolve().parent.parent
-    done = subprocess.run([sys.executable, "-c", KILLED, study, tests], capture_output=True, text=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert actions(tmp_path) == ["charge", "open"]
+    # Spark's Java ends when its parent has, and then standard error is closed.
+    own = {**os.environ, "SPARK_LOCAL_DIRS": str(temporary), "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={temporary}"}
+    command = [sys.executable, "-c", PROCESS, study, tests, end]
+    done = subprocess.run(command, capture_output=True, text=True, env=own, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert actions(tmp_path) == left
     silent(done.stdout, done.stderr)
+    assert ("shuffle_" in done.stdout) is (request.node.callspec.params["written"] == "pyspark")  # there was something
     assert all(path.is_dir() for path in temporary.rglob("*"))
-    assert not os.path.exists("core")
+    assert not (tmp_path / "core").exists()
 
 
 # Progress

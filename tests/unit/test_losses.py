@@ -198,7 +198,7 @@ def test_the_fused_kernel_is_numpy_when_interpreted(features):
 
     loss = Logistic()
     rows, y, theta = example(loss, 150, features, np.float32)
-    traced = fused.gradient(loss, [(rows, y)], layout=fused.Layout(tile=16, programs=4), platform="cpu", interpret=True)
+    traced = fused.gradient(loss, [(rows, y)], layout=fused.Layout(programs=4), platform="cpu", interpret=True)
     assert off(traced(theta), plain(loss, rows, y, theta)) < 1e-12
 
 
@@ -212,7 +212,9 @@ def test_the_fused_kernel_can_be_compiled_for_every_loss_that_it_claims():
         rows, y, theta = example(loss, 200, 100, np.float32)
         with jax.enable_x64(True):
             program = fused._programs(loss, fused.Layout(), False).total
-            lowered = program.trace(theta, ((fused.aligned(rows), y),)).lower(lowering_platforms=("cuda",))
+            stored = fused.aligned(rows)
+            pair = stored, np.ones(len(stored))
+            lowered = program.trace(theta, (pair,)).lower(lowering_platforms=("cuda",))
         assert "triton" in lowered.as_text()
 
 
@@ -220,9 +222,10 @@ def test_a_layout_with_too_many_additions_is_refused():
     pytest.importorskip("jax", reason="the extra `glm` is not installed")
     from vestry.losses import fused
 
-    assert fused.cut(10**6, 128, fused.Layout()) == (128, 64, 15, 1042)
+    assert fused.cut(10**6, 128, fused.Layout()) == (16, 62_500, 60, 1042)
+    assert fused.chunks(104) == [(0, 64), (64, 32), (96, 8)]
     with pytest.raises(InvalidParameter, match="layout with fewer additions"):
-        fused.cut(10**6, 128, fused.Layout(tile=1, programs=1))
+        fused.cut(10**6, 128, fused.Layout(programs=1))
     with pytest.raises(InvalidParameter, match=r"loss must be one of .* not 'probit'"):
         fused.gradient(Probit(2.0), [])
 

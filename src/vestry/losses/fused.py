@@ -2,8 +2,8 @@
 
 Plain XLA reads the rows twice, and writes them out as doubles if they are stored as float32. Here each program of the
 grid takes a run of tiles of rows; a tile is loaded once, gives its predictors, derivatives and share of the gradient
-from registers, and the program writes one row of sums. These are added afterwards. Rows are stored with their length
-padded to whole lines of 128 bytes, without which loads take twice the traffic.
+from registers, and the program writes one row of sums. These are added afterwards. Columns are cut into powers of two,
+so that no load needs a mask.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _SUPPORTED = frozenset(
     {"logistic", "huber", "pseudo-huber", "log-cosh", "smooth-hinge", "softplus-hinge", "smooth-quantile",
      "complementary-log-log"}
 )  # fmt: skip
-_LINE = 128
+# Rows are stored in whole tiles of at most so many, and columns in multiples of 32 bytes.
+_ROWS, _COLUMNS = 64, 8
 
 
 @dataclass(frozen=True)
@@ -34,25 +35,22 @@ class Layout:
 
     Attributes
     ----------
-    tile
-        Rows of a tile, a power of two; None: so many that a tile has about `numbers` numbers.
     numbers
-        Numbers of a tile, padded columns counted.
+        About how many numbers a tile has; its rows are a power of two.
     programs
         Programs of the grid, each with a run of tiles; fewer if there are fewer tiles.
     warps, stages
         Of the compiler: groups of 32 threads of a program, and loads in flight.
     """
 
-    tile: int | None = None
-    numbers: int = 8192
+    numbers: int = 2048
     programs: int = 1056
     warps: int = 8
-    stages: int = 2
+    stages: int = 1
 
-    def rows(self, width: int) -> int:
-        """Return the rows of a tile whose columns are padded to `width`."""
-        return self.tile or max(1, min(256, self.numbers // width))
+    def rows(self, stored: int) -> int:
+        """Return the rows of a tile of so many columns."""
+        return min(_ROWS, 1 << max(0, (self.numbers // stored).bit_length() - 1))
 
 
 def supports(loss: Loss) -> bool:
@@ -85,28 +83,35 @@ def gradient(
     with jax.enable_x64(True):
         for rows, outcomes in blocks:
             features = np.shape(rows)[1]
-            # A row of zeros adds nothing, and the kernel needs a row.
-            some = np.shape(rows)[0] > 0
-            pair = (
-                aligned(np.asarray(rows) if some else np.zeros((1, features))),
-                np.asarray(outcomes if some else [1.0], float),
-            )
-            data.append(tuple(jax.device_put(each, device) for each in pair))
+            # A row of zeros adds nothing, and the kernel needs whole tiles, at least one.
+            stored = aligned(np.asarray(rows) if len(outcomes) else np.zeros((1, features)))
+            y = np.ones(len(stored))
+            y[: len(outcomes)] = outcomes
+            data.append(tuple(jax.device_put(each, device) for each in (stored, y)))
     return xla.Traced(_programs(loss, layout, interpret), tuple(data), (features,))
 
 
 def aligned(rows: np.ndarray) -> np.ndarray:
-    """Return the rows with zero columns up to a whole number of lines of memory."""
+    """Return the rows with zero columns up to a multiple of `_COLUMNS`, and zero rows up to whole tiles."""
     rows = rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
-    extra = -rows.shape[1] % (_LINE // rows.dtype.itemsize)
-    return np.pad(rows, ((0, 0), (0, extra))) if extra else rows
+    extra = (-rows.shape[0] % _ROWS, -rows.shape[1] % _COLUMNS)
+    return np.pad(rows, ((0, extra[0]), (0, extra[1]))) if any(extra) else rows
+
+
+def chunks(stored: int) -> list[tuple[int, int]]:
+    """Cut the columns into powers of two, the compiler's only widths: (first, width) of each."""
+    found, first = [], 0
+    for width in (1 << bit for bit in reversed(range(stored.bit_length()))):
+        if stored & width:
+            found.append((first, width))
+            first += width
+    return found
 
 
 def cut(rows: int, stored: int, layout: Layout) -> tuple[int, int, int, int]:
-    """Return (width, tile, tiles of a program, programs) such that the sums keep to `rounding.additions`."""
-    width = 1 << (stored - 1).bit_length()
-    tile = layout.rows(width)
-    number = -(-rows // tile)
+    """Return (tile, tiles, tiles of a program, programs) such that the sums keep to `rounding.additions`."""
+    tile = layout.rows(stored)
+    number = rows // tile
     programs = max(1, min(layout.programs, number))
     share = -(-number // programs)
     programs = -(-number // share)
@@ -114,7 +119,7 @@ def cut(rows: int, stored: int, layout: Layout) -> tuple[int, int, int, int]:
     if tile + share + programs > most:
         allowed = f"a layout with fewer additions: {tile} + {share} + {programs} exceed {most}"
         raise InvalidParameter("layout", layout, allowed, "Layout()")
-    return width, tile, share, programs
+    return tile, number, share, programs
 
 
 @cache
@@ -124,14 +129,14 @@ def _programs(loss: Loss, layout: Layout, interpret: bool) -> xla.Programs:
     def block(theta: Any, pair: tuple[Any, Any]) -> Any:
         rows, y = pair
         features, (count, stored) = theta.shape[0], rows.shape
-        sums = _sums(loss, layout, interpret, count, stored, features)
+        sums = _sums(loss, layout, interpret, count, stored)
         return sums(rows, y, jnp.pad(theta, (0, stored - features)))[:features]
 
     return xla.programs(block)
 
 
-def _sums(loss: Loss, layout: Layout, interpret: bool, count: int, stored: int, features: int) -> Any:
-    """Return the kernel for a block of `count` rows of `stored` columns, `features` of which are not padding."""
+def _sums(loss: Loss, layout: Layout, interpret: bool, count: int, stored: int) -> Any:
+    """Return the kernel for a block of `count` rows of `stored` columns, whole tiles of both."""
     import jax
     from jax import lax
     from jax import numpy as jnp
@@ -141,32 +146,32 @@ def _sums(loss: Loss, layout: Layout, interpret: bool, count: int, stored: int, 
     from vestry.losses import accelerated
 
     derivative = loss.derivative(accelerated)
-    width, tile, share, programs = cut(count, stored, layout)
+    tile, tiles, share, programs = cut(count, stored, layout)
+    parts = chunks(stored)
 
     def kernel(rows: Any, y: Any, theta: Any, out: Any) -> None:
-        columns = jnp.arange(width, dtype=jnp.int32)
-        inside = columns < features
-        at = triton.load(theta.at[pl.ds(0, width)], mask=inside, other=0.0)
-        begin = pl.program_id(0) * (share * tile)
+        at = [theta[pl.ds(first, width)] for first, width in parts]
+        begin = pl.program_id(0) * share
+        end = jnp.minimum(begin + share, tiles)
 
-        def one(t: Any, total: Any) -> Any:
-            first = begin + t.astype(jnp.int32) * tile
-            there = first + jnp.arange(tile, dtype=jnp.int32) < count
-            values = triton.load(
-                rows.at[pl.ds(first, tile), pl.ds(0, width)], mask=there[:, None] & inside[None, :], other=0.0
-            ).astype(jnp.float64)
-            outcomes = triton.load(y.at[pl.ds(first, tile)], mask=there, other=1.0)
-            weight = derivative(jnp.sum(values * at[None, :], axis=1), outcomes)
-            return total + jnp.sum(values * weight[:, None], axis=0)
+        def one(t: Any, totals: Any) -> Any:
+            first = t.astype(jnp.int32) * tile
+            values = [rows[pl.ds(first, tile), pl.ds(start, width)].astype(jnp.float64) for start, width in parts]
+            eta = sum(jnp.sum(x * part[None, :], axis=1) for x, part in zip(values, at, strict=True))
+            weight = derivative(eta, y[pl.ds(first, tile)])
+            return tuple(total + x * weight[:, None] for total, x in zip(totals, values, strict=True))
 
-        total = lax.fori_loop(0, share, one, jnp.zeros(width, jnp.float64))
-        out[...] = total[None, :]
+        # Each place of the tile has a sum of its own: nothing is exchanged between threads before the end.
+        zeros = tuple(jnp.zeros((tile, width), jnp.float64) for _, width in parts)
+        totals = lax.fori_loop(begin, end, one, zeros)
+        for (start, width), total in zip(parts, totals, strict=True):
+            out[0, pl.ds(start, width)] = jnp.sum(total, axis=0)
 
     call = pl.pallas_call(
         kernel,
         grid=(programs,),
-        out_shape=jax.ShapeDtypeStruct((programs, width), jnp.float64),
-        out_specs=pl.BlockSpec((1, width), lambda i: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct((programs, stored), jnp.float64),
+        out_specs=pl.BlockSpec((1, stored), lambda i: (i, 0)),
         compiler_params=triton.CompilerParams(num_warps=layout.warps, num_stages=layout.stages),
         interpret=interpret,
     )

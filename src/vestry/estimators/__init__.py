@@ -1,0 +1,14 @@
+"""Private linear learners for scikit-learn: `fit` releases coefficients, charged to a ledger."""
+
+from vestry.errors import MissingExtra
+
+try:
+    import sklearn  # noqa: F401
+except ImportError:
+    raise MissingExtra("vestry.estimators", "glm") from None
+
+from vestry.estimators.bounds import Ball
+from vestry.estimators.linear import PrivateLinearRegression
+from vestry.estimators.logistic import PrivateLogisticRegression
+
+__all__ = ["Ball", "PrivateLinearRegression", "PrivateLogisticRegression"]
