@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vestry.data import Table
     from vestry.errors import VestryError
     from vestry.ledger import Ledger
-    from vestry.models import BetaBernoulli, DirichletCategorical, NormalMean
+    from vestry.models import BetaBernoulli, DirichletCategorical, Linear, Logistic, NormalMean
     from vestry.models.run import release
     from vestry.posterior import Posterior, open_release
     from vestry.privacy.accountant import convert, price
@@ -32,7 +32,7 @@ _HOMES = {
     "vestry.data": ("Table",),
     "vestry.errors": ("VestryError",),
     "vestry.ledger": ("Ledger",),
-    "vestry.models": ("BetaBernoulli", "DirichletCategorical", "NormalMean"),
+    "vestry.models": ("BetaBernoulli", "DirichletCategorical", "Linear", "Logistic", "NormalMean"),
     "vestry.models.run": ("release",),
     "vestry.posterior": ("Posterior", "open_release"),
     "vestry.privacy.accountant": ("convert", "price"),
@@ -59,6 +59,8 @@ __all__ = [
     "Interval",
     "Ledger",
     "Levels",
+    "Linear",
+    "Logistic",
     "Neighbours",
     "NormalMean",
     "Population",

@@ -72,7 +72,7 @@ class Scaling:
                 raise InvalidParameter("radius", radius, "left out with a Ball", f"bounds=Ball({bounds.radius:g})")
             zero = np.zeros(features)
             return cls(zero, np.ones(features), zero, False, bounds.radius, intercept)
-        if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
             raise InvalidParameter("bounds", bounds, "a pair (low, high) or a Ball", _WAYS)
         low, high = (_ends(name, end, features) for name, end in zip(("low", "high"), bounds, strict=True))
         if not np.all(low < high):

@@ -14,15 +14,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+import vestry.estimators.rows as rows
 from vestry.certificate import Draws, Release
 from vestry.errors import InvalidParameter, MissingExtra
-from vestry.estimators import rows, rule
 from vestry.estimators.bounds import Scaling
 from vestry.ledger import Ledger, Opened
 from vestry.losses import Loss
 from vestry.mechanisms.linear import LinearProblem
 from vestry.mechanisms.publish import certificate, publish
-from vestry.mechanisms.regression import OBJECTIVE, OUTPUT, POSTERIOR, Regression, regression
+from vestry.mechanisms.regression import Regression, regression, try_out
 from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.privacy import accountant
@@ -101,6 +101,9 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
     analysis: str
     device: str
 
+    # What its releases call the regression: a posterior reads them by this name.
+    _family: str
+
     @abstractmethod
     def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
         """Check what is declared of the outcome; return the loss, its description, and how to encode y."""
@@ -164,13 +167,13 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
         population, at_most = self._population(neighbours, len(found))
         problem = LinearProblem(loss, scaling.features, scaling.norm, population, at_most)
         mechanism = self._mechanism(problem, guarantee)
-        _try(loss, scaling.features, self.device)
+        try_out(mechanism)
         features = [f"x{place}" for place in range(found.shape[1])] if names is None else [str(name) for name in names]
         own = [*features, INTERCEPT] if scaling.intercept else features
         classes = described["classes"]
         labels = tuple(f"{label}: {name}" for label in classes for name in own) if classes else tuple(own)
         record = {
-            "name": type(self).__name__,
+            "name": self._family,
             "method": self.method,
             "loss": loss.to_dict(),
             "features": own,
@@ -212,17 +215,12 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
         return Population(neighbours), given
 
     def _mechanism(self, problem: LinearProblem, guarantee: Guarantee) -> Regression:
-        precision, penalty = self.prior_precision, self.regularisation
-        if self.method == POSTERIOR and precision is None:
-            precision = rule.prior_precision(problem)
-        elif self.method in (OBJECTIVE, OUTPUT) and penalty is None:
-            penalty = rule.regularisation(problem, guarantee, self.method, self.analysis)
         return regression(
             problem,
             guarantee,
             method=self.method,
-            prior_precision=precision,
-            regularisation=penalty,
+            prior_precision=self.prior_precision,
+            regularisation=self.regularisation,
             draws=self.draws,
             accuracy=self.accuracy,
             analysis=self.analysis,
@@ -298,10 +296,3 @@ def _released(checked: Checked, found: np.ndarray, ledger: Ledger | None, *, pur
 def _spent(mechanism: Regression) -> Guarantee:
     """Return what the release cost, in the currency that was asked for."""
     return mechanism.guarantee.at(up(accountant.amount(mechanism.charge, mechanism.guarantee)))
-
-
-def _try(loss: Loss, features: int, device: str) -> None:
-    """Add up the gradient of one made-up row: a compiler or a device that is missing is found before the charge."""
-    from vestry.losses.gradient import gradient
-
-    gradient(loss, [(np.zeros((1, features), np.float32), np.ones(1))], device=device)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+import vestry.estimators.rows as rows
 from vestry.errors import InvalidParameter
-from vestry.estimators import rows
 from vestry.estimators.bounds import interval
 from vestry.estimators.learner import PrivateLearner, Undeclared
 from vestry.losses import Huber, Loss, PseudoHuber
@@ -42,12 +42,12 @@ class PrivateLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[m
         an intercept.
     prior_precision
         For the posterior, on scaled features and outcomes. None: the number of coefficients, so that the prior expects
-        |theta|^2 = 1, where scaled outcomes are at most 1 in size; more where there may be very many rows.
+        |theta|^2 = 1, where scaled outcomes are at most 1 in size; or n beta/10,000.
     regularisation
         For the other two: lam, of the sum of losses, on scaled features and outcomes. None, with beta = norm^2: for
         objective perturbation beta/(e^(epsilon/4k) - 1), by which the Jacobian takes a quarter of epsilon (k = 1 under
         add-remove, 2 under replace); for output perturbation so much that the noise moves a linear predictor by at most
-        1/25 of the outcome's reach, as a standard deviation. At least beta/20. See `vestry.estimators.rule`.
+        1/25 of the outcome's reach, as a standard deviation. At least n beta/10,000. See `vestry.mechanisms.rule`.
 
     Attributes
     ----------
@@ -56,10 +56,12 @@ class PrivateLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[m
     coefficients_, intercepts_, certificate_, release_, spent_
         See `PrivateLogisticRegression`.
 
-    Privacy
-    -------
-    As `PrivateLogisticRegression`, with the slope of the loss its threshold.
+    Notes
+    -----
+    Privacy: as `PrivateLogisticRegression`, with the slope of the loss its threshold.
     """
+
+    _family = "linear"
 
     def __init__(
         self,

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import expit, logit, softmax
 from sklearn.base import ClassifierMixin
 
+import vestry.estimators.rows as rows
 from vestry.errors import InvalidParameter
-from vestry.estimators import rows
 from vestry.estimators.learner import PrivateLearner, Undeclared
 from vestry.losses import Logistic, Loss, Multinomial
 from vestry.mechanisms.regression import POSTERIOR
@@ -51,12 +51,13 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignor
         Whether there is an intercept.
     prior_precision
         For the posterior: 1/variance of each coefficient's normal prior, on scaled features. None: the number of
-        coefficients over 20, so that the prior expects |theta|^2 = 20; more where there may be very many rows.
+        coefficients over 20, so that the prior expects |theta|^2 = 20; or n beta/10,000, as below.
     regularisation
         For the other two: lam, of the sum of losses, on scaled features. None, with beta = norm^2/4: for objective
         perturbation beta/(e^(epsilon/4) - 1), by which the Jacobian takes a quarter of epsilon; for output perturbation
-        so much that the noise moves a linear predictor by at most 1/3, as a standard deviation. At least beta/20. These
-        rules use public numbers alone; see `vestry.estimators.rule`.
+        so much that the noise moves a linear predictor by at most 1/3, as a standard deviation. At least n beta/10,000,
+        n the declared number of rows, which bounds the number of steps. These rules use public numbers alone; see
+        `vestry.mechanisms.rule`.
     draws
         How many draws of the posterior are bought; each costs, and `predict_proba` averages over them.
     accuracy
@@ -80,11 +81,13 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignor
     spent_
         What the fit cost.
 
-    Privacy
-    -------
-    posterior: [BokSA24, Thm 4.1]. objective: [RedbergKW23, Thm 1], and tighter for two classes. output:
-    [ChaudhuriMS11, Lemma 7]. All for rows of at most `at_most`, of the declared norm; `certificate_` states it.
+    Notes
+    -----
+    Privacy, by method. posterior: [BokSA24, Thm 4.1]. objective: [RedbergKW23, Thm 1], and tighter for two classes.
+    output: [ChaudhuriMS11, Lemma 7]. All for at most `at_most` rows of the declared norm; `certificate_` states it.
     """
+
+    _family = "logistic"
 
     def __init__(
         self,
@@ -128,9 +131,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignor
         rows.check_labels(y, ordered)
         names = [str(label) for label in ordered]
         if len(classes) == 2:
-            described = {"classes": [], "success": names[1]}
+            described: dict[str, Any] = {"classes": [], "success": names[1], "outcome": None}
             return Logistic(), described, lambda: np.where(rows.places(y, ordered, first) == 1, 1.0, -1.0)
-        return Multinomial(len(classes)), {"classes": names}, lambda: rows.places(y, ordered, first)
+        return Multinomial(len(classes)), {"classes": names, "outcome": None}, lambda: rows.places(y, ordered, first)
 
     def _read(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
         self.classes_ = np.array(sorted(_declared(self.classes)))
@@ -193,5 +196,6 @@ def _declared(given: Any) -> list[Any]:
     if not text and not all(isinstance(label, (int, float)) and label == label for label in plain):
         raise InvalidParameter("classes", given, "all text or all numbers", instead)
     if len(set(plain)) < len(plain):
-        raise InvalidParameter("classes", given, "different from each other", instead)
+        # Somebody may have passed y itself.
+        raise InvalidParameter("classes", f"{len(plain)} labels", "different from each other", instead)
     return plain

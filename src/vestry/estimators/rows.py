@@ -25,8 +25,8 @@ def features(given: Any) -> np.ndarray:
         raise InvalidParameter(
             "X",
             f"of {rows.ndim} dimension{'s' * (rows.ndim != 1)}",
-            "of two dimensions, rows and features. Reshape your data: X",
-            "X.reshape(-1, 1) for one feature, or X.reshape(1, -1) for one row",
+            "of two dimensions, rows and features",
+            "X.reshape(-1, 1) for one feature, or X.reshape(1, -1) for one row (Reshape your data)",
         )
     if rows.shape[1] == 0:
         raise InvalidParameter(
@@ -129,7 +129,7 @@ def _array(name: str, given: Any) -> np.ndarray:
 
 def _typed(name: str, found: np.ndarray) -> np.ndarray:
     if found.dtype.kind == "c":
-        raise InvalidParameter(name, "complex", "of real numbers. Complex data not supported", f"{name}.real")
+        raise InvalidParameter(name, "complex", "of real numbers (Complex data not supported)", f"{name}.real")
     if found.dtype.kind not in _NUMBERS:
         raise InvalidParameter(name, f"of type {found.dtype.name}", "of numbers", f"{name}.astype(float)")
     return found

@@ -135,6 +135,18 @@ def reach_of(problem: LinearProblem, regularisation: float, longest: float) -> f
     return min(steep, ratio + math.sqrt(ratio * ratio + 2 * problem.most / regularisation))
 
 
+def iterations_for(problem: LinearProblem, regularisation: float, tolerance: float, longest: float = 0.0) -> int:
+    """Return how many gradients bring a point within `tolerance` of the minimum, for every dataset; or refuse."""
+    from vestry.mechanisms.minimise import iterations
+
+    return iterations(
+        strong_convexity=regularisation,
+        smoothness=problem.at_most * problem.smoothness + regularisation,
+        reach=reach_of(problem, regularisation, longest),
+        tolerance=tolerance,
+    )
+
+
 def regularised(
     problem: LinearProblem,
     blocks: Sequence[Block],
@@ -143,18 +155,17 @@ def regularised(
     tolerance: float,
     *,
     longest: float = 0.0,
+    device: str = "auto",
 ) -> np.ndarray:
     """Return a point within `tolerance` of the minimum of sum l + (lam/2)|theta|^2 + b . theta, |b| <= longest."""
     from vestry.losses.gradient import gradient
-    from vestry.mechanisms.minimise import iterations, minimise
+    from vestry.mechanisms.minimise import minimise
 
-    curved = problem.at_most * problem.smoothness + regularisation
-    constants = {"strong_convexity": regularisation, "smoothness": curved}
-    count = iterations(**constants, reach=reach_of(problem, regularisation, longest), tolerance=tolerance)
-    slope = gradient(problem.loss, blocks)
+    slope = gradient(problem.loss, blocks, device=device)
     return minimise(
-        lambda theta: slope(theta) + regularisation * theta + linear,
+        lambda theta: np.ravel(slope(theta)) + regularisation * theta + linear,
         np.zeros(problem.dimension),
-        **constants,
-        count=count,
+        strong_convexity=regularisation,
+        smoothness=problem.at_most * problem.smoothness + regularisation,
+        count=iterations_for(problem, regularisation, tolerance, longest),
     )

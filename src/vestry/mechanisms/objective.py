@@ -19,7 +19,7 @@ import numpy as np
 from vestry.certificate import Draws
 from vestry.errors import InvalidParameter, Unreachable
 from vestry.ledger import Opened
-from vestry.mechanisms.linear import LinearProblem, gradient_floor, kept, regularised
+from vestry.mechanisms.linear import LinearProblem, gradient_floor, iterations_for, kept, regularised
 from vestry.mechanisms.output import exactly_noisy
 from vestry.noise import Noise
 from vestry.privacy import accountant
@@ -126,6 +126,8 @@ class ObjectivePerturbation:
         What was asked for and is met.
     analysis
         Which analysis the claim rests on.
+    device
+        `cpu`, `gpu` or `auto`.
     """
 
     problem: LinearProblem
@@ -135,6 +137,7 @@ class ObjectivePerturbation:
     top: float
     guarantee: Guarantee
     analysis: str
+    device: str = "auto"
 
     name = "objective"
     parameter = "scale"
@@ -184,7 +187,15 @@ class ObjectivePerturbation:
         length = float(np.linalg.norm(linear))
         if length > longest:  # pragma: no cover - once in 1e31
             linear *= longest / length
-        theta = regularised(self.problem, blocks, self.regularisation, linear, self.tolerance / 2, longest=longest)
+        theta = regularised(
+            self.problem,
+            blocks,
+            self.regularisation,
+            linear,
+            self.tolerance / 2,
+            longest=longest,
+            device=self.device,
+        )
         return exactly_noisy(theta, self.top, noise)
 
 
@@ -222,6 +233,7 @@ def objective_perturbation(
     # The tolerance cannot be finer than what rounding allows.
     longest = scale * (math.sqrt(problem.dimension) + _BEYOND)
     tolerance = max(mu * _FINE * scale / curved / 2, 4 * gradient_floor(problem, regularisation, longest))
+    iterations_for(problem, regularisation, tolerance / 2, longest)  # refuses before anything is charged
     top = 2 * tolerance / mu * (1 + 1e-9)
     return ObjectivePerturbation(problem, regularisation, scale, tolerance, top, bound, analysis)
 
@@ -245,12 +257,6 @@ def _split(guarantee: Guarantee) -> tuple[Guarantee, Guarantee]:
         f"{guarantee} by objective perturbation",
         "the Jacobian's share is in no other currency; ask for an epsilon and a delta, or use output perturbation",
     )
-
-
-def least_regularisation(problem: LinearProblem, guarantee: Guarantee, analysis: str = "auto") -> float:
-    """Return the least lam at which some noise meets the guarantee: where the Jacobian takes all of epsilon."""
-    epsilon = guarantee.epsilon if isinstance(guarantee, (ApproxDP, RenyiDP)) else math.inf
-    return problem.smoothness / math.expm1(epsilon / problem.records)
 
 
 def meets(made: ObjectivePerturbation) -> bool:

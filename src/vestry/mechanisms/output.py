@@ -15,7 +15,7 @@ import numpy as np
 from vestry.certificate import Draws
 from vestry.errors import Unreachable
 from vestry.ledger import Opened
-from vestry.mechanisms.linear import LinearProblem, kept, regularised
+from vestry.mechanisms.linear import LinearProblem, iterations_for, kept, regularised
 from vestry.noise import Noise
 from vestry.numerics import outward
 from vestry.privacy.calibrate import least
@@ -46,12 +46,15 @@ class OutputPerturbation:
         The noise's standard deviation.
     guarantee
         What was asked for and is met.
+    device
+        `cpu`, `gpu` or `auto`.
     """
 
     problem: LinearProblem
     regularisation: float
     scale: float
     guarantee: Guarantee
+    device: str = "auto"
 
     name = "output"
     parameter = "scale"
@@ -88,8 +91,14 @@ class OutputPerturbation:
 
     def drawn(self, blocks: Sequence[Block], noise: Noise) -> Draws:
         """Do so over blocks of features and outcomes."""
-        near = _NEAR * self.problem.sensitivity / self.regularisation
-        theta = regularised(self.problem, blocks, self.regularisation, np.zeros(self.problem.dimension), near)
+        theta = regularised(
+            self.problem,
+            blocks,
+            self.regularisation,
+            np.zeros(self.problem.dimension),
+            _near(self.problem, self.regularisation),
+            device=self.device,
+        )
         return exactly_noisy(theta, self.scale, noise)
 
 
@@ -102,6 +111,10 @@ def exactly_noisy(values: np.ndarray, scale: float, noise: Noise) -> Draws:
     grid, bits = declared_grid(scale), Bits(noise)
     precision = 1 / (scale * scale) * (1 - 2.0**-50)  # never less noise than was calibrated
     return Draws((tuple(exact.normal(bits, float(x), precision, grid=grid)[0] for x in values),), grid)
+
+
+def _near(problem: LinearProblem, regularisation: float) -> float:
+    return _NEAR * problem.sensitivity / regularisation
 
 
 def _moves(problem: LinearProblem, regularisation: float) -> float:
@@ -120,6 +133,7 @@ def output_perturbation(problem: LinearProblem, guarantee: Guarantee, *, regular
             f"output perturbation of the {problem.loss.name} loss", "its slope is unbounded; use logistic"
         )
     bound = guarantee.under(problem.population.neighbours)
+    iterations_for(problem, regularisation, _near(problem, regularisation))  # refuses before anything is charged
     moves = _moves(problem, regularisation)
     scale = least(lambda x: output_event(x, moves), bound)
     return OutputPerturbation(problem, regularisation, scale, bound)

@@ -80,8 +80,14 @@ def certificate(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
             "count": "private" if population.count is None else population.count,
             "groups": population.groups,
         },
+        assumptions=assumptions_of(mechanism),
         versions={"python": platform.python_version(), **{name: version(name) for name in ("vestry", "opendp")}},
     )
+
+
+def assumptions_of(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return what no theorem covers; nothing for a mechanism that says nothing of it."""
+    return tuple(getattr(mechanism, "assumptions", ()))
 
 
 def publish(

@@ -14,7 +14,7 @@ from vestry.data.bound import check_bound
 from vestry.errors import InvalidParameter
 from vestry.losses import Loss, array
 from vestry.mechanisms.linear import LinearProblem
-from vestry.mechanisms.regression import METHODS, POSTERIOR, Regression, regression
+from vestry.mechanisms.regression import METHODS, POSTERIOR, Regression, regression, try_out
 from vestry.models.model import declared
 from vestry.statistics.design import Design
 from vestry.statistics.domain import Domain, Interval, Levels
@@ -61,6 +61,7 @@ class PreparedRows:
 
     def check(self, table: Table) -> None:
         """Try all that can fail without touching values."""
+        try_out(self.mechanism)
         table.check(self.design.tally)
 
     def collect(self, table: Table, *, row_key: str) -> PrivateRows:

@@ -9,7 +9,7 @@ from vestry.certificate import Release
 from vestry.data import Table
 from vestry.errors import InvalidParameter, Mismatch
 from vestry.ledger import Charge, Ledger
-from vestry.mechanisms.publish import publish
+from vestry.mechanisms.publish import assumptions_of, publish
 from vestry.models.plan import advised
 from vestry.models.request import AUTO, AnyModel, Frame, Request
 from vestry.noise import Noise
@@ -101,6 +101,7 @@ def charge_for(request: Request, prepared: Any, frame: Frame, ledger: Ledger, *,
         prepared.mechanism.charge,
         purpose=purpose or request.model.question(),
         definition=request.definition(frame),
+        assumptions=assumptions_of(prepared.mechanism),
     )
 
 

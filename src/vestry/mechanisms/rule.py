@@ -11,10 +11,11 @@ With beta the smoothness of one record's loss, L its Lipschitz constant and c th
 - `output`: lam = S c s/t, with S the sensitivity of the gradient, s the scale of normal noise that hides a change of 1,
   and t = 1/3 for classes, 1/25 for numbers. The noise on the coefficients then moves no linear predictor by more than
   t, as a standard deviation; numbers are scaled to [-1, 1].
-- Both are at least beta/20, which only a large epsilon would let them pass: less gains nothing, and costs steps.
 - `posterior`: the prior expects |theta|^2 = 20, on scaled features, for classes, and 1 for numbers, whose scaled
-  outcome is at most 1 in size: the precision is the number of coefficients over that. It is at least n beta/10,000,
-  n the declared number of rows, so that the chain is never long; a prior that strong is still weak beside n rows.
+  outcome is at most 1 in size: the precision is the number of coefficients over that.
+- All are at least n beta/10,000, with n the declared number of rows. The objective is then at most 10,001 times as
+  curved in one direction as in another, so that the number of steps is bounded and time is linear in n. It is little
+  beside n rows, and binds only where there are many of them or epsilon is large.
 """
 
 from __future__ import annotations
@@ -31,23 +32,20 @@ from vestry.privacy.guarantee import ApproxDP, Guarantee, RenyiDP
 JACOBIAN = 1 / 4
 # The most that noise on the coefficients moves a linear predictor, as a standard deviation.
 MOVE = {"signs": 1 / 3, "classes": 1 / 3, "numbers": 1 / 25}
-# No penalty is below this share of a record's smoothness.
-FLOOR = 1 / 20
 # What the prior expects of |theta|^2, on scaled features.
 SIZE = {"signs": 20.0, "classes": 20.0, "numbers": 1.0}
-# The potential is never so many times as curved in one direction as in another.
+# The losses of all rows together are never more than so many times as curved as the penalty.
 CURVED = 10_000
 
 
 def prior_precision(problem: LinearProblem) -> float:
     """Return the precision of each coefficient's prior, for draws from the posterior."""
-    shortest = problem.at_most * problem.smoothness / CURVED
-    return max(shortest, problem.dimension / SIZE[problem.loss.outcomes])
+    return max(_floor(problem), problem.dimension / SIZE[problem.loss.outcomes])
 
 
 def regularisation(problem: LinearProblem, guarantee: Guarantee, method: str, analysis: str = "auto") -> float:
     """Return lam, for objective and output perturbation; a currency without epsilon is the mechanism's to refuse."""
-    floor = FLOOR * problem.smoothness
+    floor = _floor(problem)
     if method == "output":
         bound = guarantee.under(problem.population.neighbours)
         unit = least(lambda scale: output_event(scale, 1.0), bound)
@@ -56,6 +54,10 @@ def regularisation(problem: LinearProblem, guarantee: Guarantee, method: str, an
         return floor
     share = JACOBIAN * guarantee.epsilon / _records(problem, analysis)
     return floor if share > 100 else max(floor, problem.smoothness / math.expm1(share))
+
+
+def _floor(problem: LinearProblem) -> float:
+    return problem.at_most * problem.smoothness / CURVED
 
 
 def _records(problem: LinearProblem, analysis: str) -> int:

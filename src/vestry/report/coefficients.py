@@ -1,0 +1,67 @@
+"""The part of a page that tells of a regression: its coefficients as a picture and a table."""
+
+from __future__ import annotations
+
+from vestry.posterior.coefficients import Coefficients
+from vestry.report import picture
+from vestry.report.album import Album
+from vestry.report.markup import Content, beside, paragraph, table, tag
+from vestry.report.number import number
+from vestry.report.story import Result
+
+# Draws that the table shows, and coefficients that the picture's text names.
+_MOST_DRAWS, _MOST_TOLD = 5, 12
+
+_WORDS = {
+    "posterior": "draws from the posterior of the coefficients",
+    "objective": "one estimate: the minimum of the losses with a random term added to them",
+    "output": "one estimate: the minimum of the losses, with noise added to it",
+}
+
+
+def has_coefficients(result: Result) -> bool:
+    """Tell whether a release is a regression."""
+    return isinstance(result.posterior.reading, Coefficients)
+
+
+def coefficients_headline(result: Result) -> str:
+    """Say in one line what came out: the coefficients farthest from 0 on the scale of their columns' intervals."""
+    values = result.posterior.draw()["all"]
+    named = dict(zip(result.labels, values.mean(axis=0), strict=True))
+    shown = "; ".join(f"{name}: {number(value)}" for name, value in list(named.items())[:3])
+    more = f"; {len(named) - 3} more" if len(named) > 3 else ""
+    return f"{shown}{more} (no interval)"
+
+
+def coefficients_parts(result: Result, album: Album) -> list[Content]:
+    """Write the coefficients, one row each."""
+    reading = result.posterior.reading
+    assert isinstance(reading, Coefficients)  # noqa: S101 - the caller has looked
+    values = result.posterior.draw()["all"]
+    drawn = reading.method == "posterior"
+    heads = [f"draw {place}" for place in range(1, min(len(values), _MOST_DRAWS) + 1)] if drawn else ["estimate"]
+    rows = [
+        (name, *(number(value) for value in values[: len(heads), place])) for place, name in enumerate(result.labels)
+    ]
+    told = "; ".join(f"{row[0]}: {', '.join(row[1:])}" for row in rows[:_MOST_TOLD])
+    what = _WORDS.get(reading.method, "coefficients")
+    count = f"{len(values)} " if drawn else ""
+    left = f" The first {_MOST_DRAWS} of {len(values)} draws; the file has all." if len(values) > _MOST_DRAWS else ""
+    odds = (
+        "A coefficient is what the outcome gains when its column grows by one."
+        if reading.outcome is not None
+        else "A coefficient is what the log odds gain when its column grows by one, or when the level is the named one"
+        " and not the first."
+    )
+    return [
+        tag("h3", "What the data say"),
+        paragraph(f"What was released: {count}{what}. They are all there is, and give no interval. {odds}"),
+        beside(
+            album.figure(
+                picture.points(result.posterior, result.labels),
+                alternative=f"Released coefficients as points. {told}",
+                caption="The released coefficients, as the points that they are.",
+            ),
+            table(f"The released coefficients, for the columns as they are.{left}", ("coefficient", *heads), rows),
+        ),
+    ]

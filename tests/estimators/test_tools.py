@@ -1,0 +1,110 @@
+"""The estimators among scikit-learn's tools: pipelines, clones, pickles, processes."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn", reason="the extra `glm` is not installed")
+pytest.importorskip("numba", reason="the extra `glm` is not installed")
+
+from joblib import Parallel, delayed
+from seeded_noise import SeededNoise
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+from vestry import Ledger
+from vestry.estimators import Ball, PrivateLogisticRegression
+from vestry.estimators.learner import Undeclared
+
+X = np.random.default_rng(0).uniform(0, 10, (200, 2))
+Y = (X[:, 0] > 5).astype(int)
+OPTIONS = {"method": "output", "bounds": (0, 10), "classes": (0, 1), "at_most": 300}
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger.create(
+        tmp_path / "a.ledger", dataset="made up", unit="row", neighbours="add-remove", budget="epsilon=50,delta=1e-4"
+    )
+
+
+def charges(ledger):
+    return sum(entry.action == "charge" for entry in ledger.entries())
+
+
+def test_a_clone_is_unfitted_and_charges_the_same_ledger(ledger):
+    model = PrivateLogisticRegression("epsilon=1,delta=1e-6", ledger=ledger, **OPTIONS).fit(X, Y)
+    copy = clone(model)
+    assert copy.ledger is ledger
+    assert set(vars(copy)) == set(model.get_params())
+    copy.fit(X, Y)
+    assert charges(ledger) == 2
+
+
+def test_an_undeclared_ledger_survives_clone_and_pickle():
+    model = PrivateLogisticRegression("epsilon=1,delta=1e-6", **OPTIONS)
+    for copy in (clone(model), pickle.loads(pickle.dumps(model))):
+        assert copy.ledger is Undeclared
+        assert copy.get_params() == model.get_params()
+
+
+def test_parameters_are_set_and_checked_at_the_fit(ledger):
+    model = PrivateLogisticRegression().set_params(guarantee="epsilon=1,delta=1e-6", ledger=ledger, **OPTIONS)
+    assert model.fit(X, Y).get_params()["at_most"] == 300
+    with pytest.raises(ValueError, match="Invalid parameter 'epsilon'"):
+        model.set_params(epsilon=1)
+
+
+def test_a_pickle_keeps_the_release_and_the_address(ledger):
+    model = PrivateLogisticRegression("epsilon=1,delta=1e-6", ledger=ledger, **OPTIONS).fit(X, Y)
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.ledger == ledger.address
+    assert copy.release_ == model.release_
+    assert np.array_equal(copy.predict_proba(X), model.predict_proba(X))
+    copy.fit(X, Y)
+    assert charges(ledger) == 2
+
+
+def test_a_pipeline_of_declared_steps(ledger, monkeypatch):
+    monkeypatch.setattr("vestry.mechanisms.publish.SystemNoise", lambda: SeededNoise(0))
+    rows = np.column_stack([X[:, 0], np.where(X[:, 1] > 5, 1.0, 2.0)])
+    declared = OneHotEncoder(categories=[[1.0, 2.0]], sparse_output=False, handle_unknown="ignore")
+    encode = FunctionTransformer(
+        lambda given: np.column_stack([given[:, 0] / 5 - 1, declared.fit_transform(given[:, 1:])])
+    )
+    options = {**OPTIONS, "bounds": Ball(np.sqrt(2)), "guarantee": "epsilon=30,delta=1e-6"}
+    pipeline = make_pipeline(encode, PrivateLogisticRegression(ledger=ledger, **options)).fit(rows, Y)
+    assert pipeline.score(rows, Y) > 0.9
+    assert pipeline[-1].coef_.shape == (1, 3)
+    assert charges(ledger) == 1
+
+
+def test_the_text_of_an_estimator_shows_parameters_alone(ledger):
+    model = PrivateLogisticRegression("epsilon=1,delta=1e-6", ledger=ledger, **OPTIONS)
+    before = repr(model), model._repr_html_()
+    model.fit(X, Y)
+    assert repr(model) == before[0]
+    assert "epsilon=1,delta=1e-6" in before[0]
+
+
+def _fitted(model):
+    return model.fit(X, Y).coef_
+
+
+@pytest.mark.slow
+def test_processes_charge_one_ledger(ledger):
+    model = PrivateLogisticRegression("epsilon=1,delta=1e-6", ledger=ledger, **OPTIONS)
+    found = Parallel(n_jobs=2)(delayed(_fitted)(clone(model)) for _ in range(4))
+    assert len({tuple(each.ravel()) for each in found}) == 4
+    assert charges(ledger) == 4
+    ledger.verify()
+
+
+def test_threads_charge_one_ledger(ledger):
+    model = PrivateLogisticRegression("epsilon=1,delta=1e-6", ledger=ledger, **OPTIONS)
+    found = Parallel(n_jobs=2, prefer="threads")(delayed(_fitted)(clone(model)) for _ in range(4))
+    assert len({tuple(each.ravel()) for each in found}) == 4
+    assert charges(ledger) == 4
+    ledger.verify()
