@@ -244,7 +244,7 @@ def test_the_four_epsilons_of_objective_perturbation(figures, analysis, printed)
     assert wanted == pytest.approx(printed, abs=5e-5)
     assert found == pytest.approx(wanted, rel=CLOSE)
     # And back: the scale at that epsilon.
-    scale = figures(f"calibrate objective {line} {analysis} --guarantee epsilon={found!r},delta=1e-5")["value"]
+    scale = figures(f"calibrate objective {line} {analysis} --guarantee epsilon={found:.14g},delta=1e-5")["value"]
     assert scale == pytest.approx(3, rel=CLOSE)
 
 

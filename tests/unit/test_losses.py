@@ -209,7 +209,7 @@ def test_the_fused_kernel_can_be_compiled_for_every_loss_that_it_claims():
     claimed = [loss for loss in EVERY if fused.supports(loss)]
     assert len(claimed) == 8
     for loss in claimed:
-        rows, y, theta = example(loss, 200, 100, np.float32)
+        rows, _, theta = example(loss, 200, 100, np.float32)
         with jax.enable_x64(True):
             program = fused._programs(loss, fused.Layout(), False).total
             stored = fused.aligned(rows)

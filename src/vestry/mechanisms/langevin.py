@@ -173,7 +173,7 @@ class LangevinSample:
         along = gradient(self.problem.loss, blocks, device=self.device)
         theta, values = np.zeros(self.problem.dimension), []
         for _ in range(self.draws):
-            theta = self._run(along, theta, stream, bits, grid)
+            theta = self._run(along, _projected(theta, self.radius), stream, bits, grid)
             values.append(tuple(float(x) for x in theta))
         return Draws(tuple(values), grid)
 
@@ -198,6 +198,12 @@ class LangevinSample:
         precision = 1 / (2 * phases[-1].step_size) * (1 - 2.0**-50)  # never less noise than was priced
         means = np.ravel(phases[-1].mean(theta))
         return np.array([exact.normal(bits, float(mean), precision, grid=grid)[0] for mean in means])
+
+
+def _projected(theta: np.ndarray, radius: float) -> np.ndarray:
+    """Return a released point inside the ball where the constants hold; it is public, and so is this."""
+    norm = float(np.linalg.norm(theta))
+    return theta if norm <= radius else theta * (radius / norm)
 
 
 def _reach(problem: LinearProblem, power: float, precision: float) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from vestry.certificate import Draws
 from vestry.errors import Unreachable
 from vestry.ledger import Opened
-from vestry.mechanisms.linear import LinearProblem, iterations_for, kept, regularised
+from vestry.mechanisms.linear import LinearProblem, gradient_floor, iterations_for, kept, regularised
 from vestry.noise import Noise
 from vestry.numerics import outward
 from vestry.privacy.calibrate import least
@@ -96,7 +96,7 @@ class OutputPerturbation:
             blocks,
             self.regularisation,
             np.zeros(self.problem.dimension),
-            _near(self.problem, self.regularisation),
+            _near(self.problem, self.regularisation) / 2,
             device=self.device,
         )
         return exactly_noisy(theta, self.scale, noise)
@@ -114,11 +114,12 @@ def exactly_noisy(values: np.ndarray, scale: float, noise: Noise) -> Draws:
 
 
 def _near(problem: LinearProblem, regularisation: float) -> float:
-    return _NEAR * problem.sensitivity / regularisation
+    """Return how near to the minimum a computed point is: half by the number of steps, half for rounding."""
+    return max(_NEAR * problem.sensitivity / regularisation, 2 * gradient_floor(problem, regularisation, 0.0))
 
 
 def _moves(problem: LinearProblem, regularisation: float) -> float:
-    return outward(problem.sensitivity / regularisation * (1 + 2 * _NEAR))
+    return outward(problem.sensitivity / regularisation + 2 * _near(problem, regularisation))
 
 
 def output_event(scale: float, sensitivity: float) -> Event:
@@ -133,7 +134,7 @@ def output_perturbation(problem: LinearProblem, guarantee: Guarantee, *, regular
             f"output perturbation of the {problem.loss.name} loss", "its slope is unbounded; use logistic"
         )
     bound = guarantee.under(problem.population.neighbours)
-    iterations_for(problem, regularisation, _near(problem, regularisation))  # refuses before anything is charged
+    iterations_for(problem, regularisation, _near(problem, regularisation) / 2)  # refuses before anything is charged
     moves = _moves(problem, regularisation)
     scale = least(lambda x: output_event(x, moves), bound)
     return OutputPerturbation(problem, regularisation, scale, bound)

@@ -141,7 +141,10 @@ def _objective_law(
     renyi_curve: objective.Curve | None = None,
     jacobian: Callable[..., float] = objective.jacobian,
 ) -> Law:
-    """Return the law of objective perturbation by one of its analyses; without a Renyi curve it follows from delta."""
+    """Return the law of objective perturbation by one of its analyses; without a Renyi curve it follows from delta.
+
+    A change of several records has a profile alone.
+    """
 
     def delta(epsilon: float, *, records: float, **numbers: float) -> float:
         return objective.grouped(curve, epsilon, **_shift(jacobian, **numbers), records=records)
@@ -151,7 +154,9 @@ def _objective_law(
         return lambda epsilon: delta(epsilon, **numbers)
 
     def divergence(order: float, *, records: float, **numbers: float) -> float:
-        if renyi_curve is not None and records == 1:
+        if records != 1:
+            return math.inf
+        if renyi_curve is not None:
             return renyi_curve(order, **_shift(jacobian, **numbers))
         return renyi.from_profile(order, profile=seen(records=records, **numbers))
 
@@ -292,7 +297,8 @@ LAWS: dict[str, Law] = {
     "objective-published": _objective_law(
         objective.general, objective.general_renyi, jacobian=objective.published_jacobian
     ),
-    "objective-lecture": _objective_law(objective.lecture),
+    # The lecture bounds delta at one epsilon, and has no Renyi curve.
+    "objective-lecture": _objective_law(objective.lecture, lambda order, **_: math.inf),
     # Any falling function delta(epsilon), epsilon >= 0, that bounds both directions.
     "profile": Law(
         {"profile": _FUNCTION},

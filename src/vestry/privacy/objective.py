@@ -93,5 +93,10 @@ def grouped(profile: Curve, epsilon: float, *, mu: float, shift: float, records:
     if records == 1:
         return profile(epsilon, mu=mu, shift=shift)
     share = epsilon / records
-    steps = records if share == 0 else math.expm1(epsilon) / math.expm1(share)
-    return min(1.0, outward(steps * profile(share, mu=mu, shift=shift)))
+    single = profile(share, mu=mu, shift=shift)
+    if single == 0 or share == 0:
+        return min(1.0, outward(records * single))
+    # log of (e^epsilon - 1)/(e^share - 1), which may be beyond every double
+    steps = epsilon - share + math.log1p(-math.exp(-epsilon)) - math.log1p(-math.exp(-share))
+    total = steps + math.log(single)
+    return 1.0 if total >= 0 else min(1.0, outward(math.exp(total)))
