@@ -7,36 +7,46 @@ import numpy as np
 
 from vestry.samplers import blocked_gibbs, collapsed_gibbs
 
-REGIONS, MONTHS, STATES, LEVELS = 20, 72, 10, (12, 40, 2, 2, 2)
+REGIONS, MONTHS, STATES, LEVELS = 20, 72, 10, (12, 100, 2, 2, 2)
 SWEEPS, SPLITS = 200, 10
 
 
 def run(quick: bool = False) -> list[dict]:
-    repeats = 5 if quick else 9
+    """Time everything in turns, so that a busy machine slows all of it alike; ratios are medians over the turns."""
     counts = example(np.random.default_rng(0))
     masks = np.random.default_rng(1).random((SPLITS, REGIONS, MONTHS)) < 0.1
     first = once(collapsed_gibbs, counts)
-    one = best(collapsed_gibbs, counts, repeats)
-    plain = plain_seconds(counts, sweeps=2 if quick else 4)
-    rows = [
-        row("HMM, collapsed, 200 sweeps", one, one / 1.0, 1.0, "1 s"),
-        {"name": "HMM, collapsed, with compilation", "value": first, "unit": "s"},
-        row("HMM, plain NumPy loop, 200 sweeps", plain, plain / one, None, "collapsed, one split"),
-    ]
-    once(collapsed_gibbs, counts, held_out=masks)
-    ten = best(collapsed_gibbs, counts, repeats, held_out=masks)
-    rows += [
-        row("HMM, collapsed, ten splits at once", ten, ten / one, 3.0, "one split"),
-        row("HMM, collapsed, ten splits at once", ten, 50 * ten / (SPLITS * plain), 1.0, "1/50 of ten plain loops"),
-    ]
     once(blocked_gibbs, counts)
-    blocked = best(blocked_gibbs, counts, repeats)
-    rows.append(row("HMM, blocked, 200 sweeps", blocked, 50 * blocked / plain, None, "1/50 of a plain collapsed loop"))
-    return rows + peer(one)
+    turns = np.array(
+        [
+            (
+                once(collapsed_gibbs, counts),
+                once(collapsed_gibbs, counts, held_out=masks),
+                once(blocked_gibbs, counts),
+                plain_seconds(counts, sweeps=2 if quick else 4),
+            )
+            for _ in range(5 if quick else 11)
+        ]
+    )
+    one, ten, blocked, plain = np.median(turns, axis=0)
+
+    def against(top: int, bottom: int) -> float:
+        return float(np.median(turns[:, top] / turns[:, bottom]))
+
+    return [
+        row("HMM, collapsed, 200 sweeps", one, one / 1.0, 1.0, "1 s"),
+        row("HMM, collapsed, 200 sweeps", one, 50 * against(0, 3), 1.0, "1/50 of a plain loop"),
+        {"name": "HMM, collapsed, with compilation", "value": first, "unit": "s"},
+        row("HMM, plain NumPy loop, 200 sweeps", plain, against(3, 0), None, "collapsed, one split"),
+        row("HMM, collapsed, ten splits at once", ten, against(1, 0), 3.0, "one split"),
+        row("HMM, collapsed, ten splits at once", ten, 50 * against(1, 3) / SPLITS, 1.0, "1/50 of ten plain loops"),
+        row("HMM, blocked, 200 sweeps", blocked, against(2, 0), None, "collapsed, one split"),
+        *peer(one),
+    ]
 
 
 def row(name: str, value: float, ratio: float, limit: float | None, against: str) -> dict:
-    return {"name": name, "value": value, "unit": "s", "ratio": ratio, "limit": limit, "peer": against}
+    return {"name": name, "value": float(value), "unit": "s", "ratio": float(ratio), "limit": limit, "peer": against}
 
 
 def example(rng: np.random.Generator) -> list[np.ndarray]:
@@ -54,11 +64,6 @@ def once(sampler, counts, **more) -> float:
     start = time.perf_counter()
     sampler(counts, states=STATES, sweeps=SWEEPS, burn_in=SWEEPS // 2, rng=np.random.default_rng(2), **more)
     return time.perf_counter() - start
-
-
-def best(sampler, counts, repeats: int, **more) -> float:
-    """Take the least of several runs: what is added by other work on the machine is not ours."""
-    return min(once(sampler, counts, **more) for _ in range(repeats))
 
 
 def plain_seconds(counts: list[np.ndarray], *, sweeps: int) -> float:

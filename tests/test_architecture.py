@@ -35,7 +35,7 @@ OWNERS = {
     "random": set(),
     "matplotlib": {"report", "experiments"},
     "jax": {"losses", "samplers", "experiments"},
-    "numba": {"losses"},
+    "numba": {"losses", "samplers"},
     "numpyro": {"experiments"},
     "sklearn": {"estimators", "experiments"},
     "typer": {"cli"},

@@ -606,3 +606,138 @@ def test_the_page_names_every_key_model_and_mechanism():
     known = {*declaration.REQUIRED, *declaration.OPTIONAL, *declaration.COLUMN, *declaration.RELEASE, *own,
              *MODELS, AUTO, *PARAMETERS, "1e12", "never"}  # fmt: skip
     assert {word for word in known if f"`{word}`" not in PAGE and f'`"{word}"`' not in PAGE} == set()
+
+
+COUNTS = """\
+[study]
+name = "incidents"
+data = "incidents.csv"
+unit = "row"
+neighbours = "replace"
+budget = { epsilon = 9 }
+ledger = "incidents.ledger"
+n = 200000
+
+[columns]
+region = { levels = ["north", "south"] }
+month = { levels = ["2024-01", "2024-02", "2024-03"], missing = "drop" }
+type = { levels = ["attack", "find", "other"] }
+casualties = { levels = ["none", "some"] }
+hour = { interval = [0, 24] }
+week = { levels = [1, 2, 3], missing = "level" }
+
+[release.states]
+model = "hmm"
+sequence = { region = "region", time = "month" }
+cell = "public"
+features = ["type", "casualties"]
+states = 2
+prior = [1, 1]
+mechanism = "laplace"
+spend = { epsilon = 5 }
+
+[release.kinds]
+model = "naive-bayes"
+target = "type"
+features = ["casualties", "region"]
+prior = 1
+spend = { epsilon = 1 }
+
+[release.tables]
+model = "naive-bayes"
+features = ["type", "casualties"]
+mechanism = "ops"
+draws = 2
+truncation = 0.01
+spend = { epsilon = 1 }
+"""
+STATES, KINDS_OF, TABLES = "release.states", "release.kinds", "release.tables"
+SEQUENCE = 'sequence = { region = "region", time = "month" }'
+# fmt: off
+BROKEN_COUNTS = [
+    (SEQUENCE, "", "[release.states]", f"{STATES}.sequence", 'this key is missing; write sequence = { region = "region", time = "month" }.'),
+    (SEQUENCE, 'sequence = { region = "region" }', "sequence =", f"{STATES}.sequence", "sequence must be a region and a time, not {'region': 'region'}; write sequence = {"),
+    (SEQUENCE, 'sequence = { time = "month" }', "sequence =", f"{STATES}.sequence", "sequence must be a region and a time"),
+    (SEQUENCE, 'sequence = { region = "region", time = "month", day = "week" }', "sequence =", f"{STATES}.sequence", "a region and a time"),
+    (SEQUENCE, 'sequence = "month"', "sequence =", f"{STATES}.sequence", "sequence must be a region and a time, not 'month'"),
+    (SEQUENCE, 'sequence = ["region", "month"]', "sequence =", f"{STATES}.sequence", "sequence must be a region and a time"),
+    (SEQUENCE, 'sequence = { region = "country", time = "month" }', "sequence =", f"{STATES}.sequence", "a column must be one that is declared (region, month,"),
+    (SEQUENCE, 'sequence = { region = "region", time = 3 }', "sequence =", f"{STATES}.sequence", "a column must be the name of one that is declared, not 3"),
+    (SEQUENCE, 'sequence = { region = "region", time = "hour" }', "sequence =", f"{STATES}.sequence", "sequence must be columns of levels, not 'hour'"),
+    (SEQUENCE, 'sequence = { region = "region", time = "week" }', "sequence =", f"{STATES}.sequence", 'sequence must be a time that has a place in the order, not missing = "level", not \'week\'; write missing = "drop".'),
+    (SEQUENCE, 'sequence = { region = "region", time = "region" }', "features =", f"{STATES}.features", "features must be each column once"),
+    ('cell = "public"', 'cell = "known"', "cell =", f"{STATES}.cell", 'cell must be "public" or "private", not \'known\'; write cell = "private".'),
+    ('cell = "public"', "cell = true", "cell =", f"{STATES}.cell", 'cell must be "public" or "private", not True'),
+    ('features = ["type", "casualties"]', "", "[release.states]", f"{STATES}.features", 'this key is missing; write features = ["type", "outcome"].'),
+    ('features = ["type", "casualties"]', 'features = []', "features = []", f"{STATES}.features", "features must be a list of columns of levels, not ()"),
+    ('features = ["type", "casualties"]', 'features = "type"', "features =", f"{STATES}.features", "features must be a list of columns of levels, not 'type'"),
+    ('features = ["type", "casualties"]', 'features = ["type", "hour"]', "features =", f"{STATES}.features", "features must be columns of levels, not 'hour'; write hour = { levels ="),
+    ('features = ["type", "casualties"]', 'features = ["type", "tpye"]', "features =", f"{STATES}.features", "a column must be one that is declared"),
+    ('features = ["type", "casualties"]', 'features = ["type", "type"]', "features =", f"{STATES}.features", "features must be each column once"),
+    ('features = ["type", "casualties"]', 'features = ["type", "month"]', "features =", f"{STATES}.features", "features must be each column once"),
+    ('features = ["type", "casualties"]', 'features = [["type"]]', "features =", f"{STATES}.features", "a column must be the name of one that is declared"),
+    ("states = 2", "states = 1", "states = 1", f"{STATES}.states", "states must be from 2 to 6, the number of cells, not 1; write states = 2."),
+    ("states = 2", "states = 7", "states = 7", f"{STATES}.states", "states must be from 2 to 6, the number of cells, not 7"),
+    ("states = 2", "states = 2.0", "states = 2.0", f"{STATES}.states", "not 2.0"),
+    ("states = 2", "states = true", "states = true", f"{STATES}.states", "not True"),
+    ("states = 2", "state = 2", "state = 2", f"{STATES}.state", "this key is not known; write states."),
+    ("prior = [1, 1]", "prior = [1]", "prior = [1]", f"{STATES}.prior", "prior must be two numbers: transitions and emissions, not (1,); write prior = [1, 1]."),
+    ("prior = [1, 1]", "prior = [1, 0]", "prior = [1, 0]", f"{STATES}.prior", "prior must be a number from 1e-30 to 1e+30, not 0"),
+    ("prior = [1, 1]", "prior = [1, nan]", "prior = [1, nan]", f"{STATES}.prior", "not nan"),
+    ("prior = [1, 1]", "prior = 1", "prior = 1", f"{STATES}.prior", "two numbers"),
+    ('mechanism = "laplace"', 'mechanism = "ops"', 'mechanism = "ops"', f"{STATES}.mechanism", "mechanism must be one of auto, laplace, gaussian, not 'ops'"),
+    ('mechanism = "laplace"', 'mechanism = "gaussian"', "spend = { epsilon = 5", f"{STATES}.spend", "cannot be reached"),
+    ('mechanism = "laplace"', "draws = 3", "draws = 3", f"{STATES}.draws", "draws must be left out"),
+    ('target = "type"', 'target = "kind"', "target =", f"{KINDS_OF}.target", "a column must be one that is declared"),
+    ('target = "type"', 'target = "hour"', "target =", f"{KINDS_OF}.target", "target must be columns of levels, not 'hour'"),
+    ('target = "type"', 'target = "region"', "target =", f"{KINDS_OF}.target", "target must be no feature, not 'region'; write another column."),
+    ('target = "type"', 'target = ["type"]', "target =", f"{KINDS_OF}.target", "target must be"),
+    ("prior = 1\n", "prior = 0\n", "prior = 0", f"{KINDS_OF}.prior", "prior must be a number from 1e-30 to 1e+30, not 0; write prior = 1."),
+    ("prior = 1\n", "prior = [1, 1]\n", 'prior = [1, 1]\nspend', f"{KINDS_OF}.prior", "prior must be a number"),
+    ("prior = 1\n", 'mechanism = "diffused"\ndraws = 1\n', 'mechanism = "diffused"', f"{KINDS_OF}.mechanism", "mechanism must be laplace, gaussian, ops for naive-bayes, not 'diffused'"),
+    ("truncation = 0.01", "truncation = 0.34", "truncation = 0.34", f"{TABLES}.truncation", "truncation must be above 0 and below 1/3, one over the most levels, not 0.34"),
+    ("truncation = 0.01", "truncation = 0", "truncation = 0", f"{TABLES}.truncation", "truncation must be above 0 and below 1/3"),
+    ("truncation = 0.01\n", "", 'mechanism = "ops"', f"{TABLES}.mechanism", "truncation must be given for ops"),
+]
+# fmt: on
+
+
+def test_the_good_file_of_counts_is_good(tmp_path, command):
+    path = tmp_path / "study.toml"
+    path.write_text(COUNTS)
+    assert valid(SCHEMA, tomllib.loads(COUNTS))
+    code, out, _ = command("check", path)
+    assert code == 0
+    assert re.search(r"states +epsilon=5 +laplace +scale 0\.6\n", out)  # (2 + 1)/5: a feature of two levels costs 1
+    assert re.search(r"kinds +epsilon=1 +laplace +scale 4\n", out)  # 2 F, and nothing for the classes
+
+
+@pytest.mark.parametrize(("old", "new", "words", "key", "sentence"), BROKEN_COUNTS, ids=[f"{i}-{b[3]}" for i, b in enumerate(BROKEN_COUNTS)])  # fmt: skip
+def test_a_broken_file_of_counts_is_refused(old, new, words, key, sentence, tmp_path):
+    assert old in COUNTS
+    broken = COUNTS.replace(old, new, 1)
+    (tmp_path / "study.toml").write_text(broken)
+    with pytest.raises(StudyFault, match=re.escape(sentence)) as caught:
+        checked(tmp_path / "study.toml")
+    assert (caught.value.line, caught.value.key) == (line_of(broken, words, new), key)
+    if SHAPE.search(sentence):
+        assert not valid(SCHEMA, tomllib.loads(broken))
+
+
+COUNT_PLACES = [match.span(1) for match in re.finditer(r"= (.*)$", COUNTS, re.MULTILINE) if match.start() > COUNTS.index("[columns]")]  # fmt: skip
+
+
+@given(change=st.lists(st.tuples(st.sampled_from(COUNT_PLACES), literals), min_size=1, max_size=2, unique_by=lambda x: x[0]))  # fmt: skip
+def test_any_value_in_a_file_of_counts_gives_our_errors_alone(change, tmp_path_factory):
+    text = COUNTS
+    for (start, end), literal in sorted(change, reverse=True):
+        text = text[:start] + literal + text[end:]
+    survives(text, tmp_path_factory.mktemp("fuzz"))
+
+
+@pytest.mark.parametrize(("n", "epsilon", "swamped"), [(200_000, "5", False), (200_000, "0.002", True), (60, "0.5", True)])  # fmt: skip
+def test_a_plan_says_when_noise_drowns_the_cells(n, epsilon, swamped, tmp_path, command):
+    (tmp_path / "study.toml").write_text(COUNTS.replace("n = 200000", f"n = {n}").replace("epsilon = 5", f"epsilon = {epsilon}"))  # fmt: skip
+    code, out, _ = command("plan", tmp_path / "study.toml", "states")
+    assert code == 0
+    assert ("privacy more than doubles the width" in out) is swamped

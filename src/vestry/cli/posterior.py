@@ -13,6 +13,7 @@ from vestry.errors import InvalidParameter
 EXAMPLES = examples(
     "vestry posterior release.json",
     "vestry posterior release.json --prior 2,2 --level 0.95 --json",
+    "vestry posterior release.json --states 3 --sweeps 1000",
 )
 
 
@@ -23,6 +24,8 @@ def posterior(
     plug_in: Annotated[
         bool, typer.Option("--plug-in", help="The papers' posterior, which takes the noisy statistics as exact.")
     ] = False,
+    states: Annotated[int | None, typer.Option(help="Another number of hidden states (hmm).")] = None,
+    sweeps: Annotated[int | None, typer.Option(help="How many sweeps sample hidden states (hmm).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw the posterior into this file.")] = None,
     json: Json = False,
 ) -> None:
@@ -35,7 +38,9 @@ def posterior(
         raise InvalidParameter(
             "--prior", prior, "numbers with commas between them", "for example --prior 2,2"
         ) from None
-    found = open_release(release).posterior(prior=numbers, posterior="plug-in" if plug_in else "noise-aware")
+    options = {name: value for name, value in (("states", states), ("sweeps", sweeps)) if value is not None}
+    kind = "plug-in" if plug_in else "noise-aware"
+    found = open_release(release).posterior(prior=numbers, posterior=kind, **options)
     rows = found.summary(level=level)
     if plot is not None:
         from vestry.report.plot import plot as draw

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vestry.cli.output import Json, emit, examples
-from vestry.errors import InvalidParameter
+from vestry.errors import InvalidParameter, MissingExtra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -194,6 +194,8 @@ def _posterior_lines(posterior: Any) -> list[str]:
     rows = _summary(posterior)
     if posterior.reading.parameter == "coefficient":
         return _coefficient_lines(posterior)
+    if not rows and posterior.label != "released draws":
+        return ["  the counts are released; states are sampled by the extra: pip install 'vestry[glm]'"]
     if not rows or "low" not in rows[0]:
         drawn = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
         return [f"  {drawn} no interval"]
@@ -217,7 +219,9 @@ def _coefficient_lines(posterior: Any) -> list[str]:
 def _summary(posterior: Any) -> list[dict[str, Any]]:
     if posterior.label == "released draws":
         return [{"group": group, "draw": row.tolist()} for group, rows in posterior.draw().items() for row in rows]
-    rows: list[dict[str, Any]] = posterior.summary()
+    rows: list[dict[str, Any]] = []
+    with suppress(MissingExtra):  # hidden states are sampled by an extra; what is released is released
+        rows = posterior.summary()
     return rows
 
 

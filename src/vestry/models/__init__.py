@@ -6,9 +6,11 @@ from vestry.models.beta_bernoulli import BetaBernoulli
 from vestry.models.dirichlet_categorical import DirichletCategorical
 from vestry.models.gamma_exponential import GammaExponential
 from vestry.models.gamma_poisson import GammaPoisson
+from vestry.models.hmm import HiddenMarkov
 from vestry.models.linear import Linear
 from vestry.models.logistic import Logistic
 from vestry.models.model import Model
+from vestry.models.naive_bayes import NaiveBayes
 from vestry.models.normal_inverse_gamma import NormalInverseGamma
 from vestry.models.normal_mean import NormalMean
 from vestry.models.statistical_query import StatisticalQuery
@@ -23,6 +25,8 @@ MODELS: dict[str, Any] = {
     "statistical-query": StatisticalQuery,
     "logistic": Logistic,
     "linear": Linear,
+    "naive-bayes": NaiveBayes,
+    "hmm": HiddenMarkov,
 }
 
 __all__ = [
@@ -31,9 +35,11 @@ __all__ = [
     "DirichletCategorical",
     "GammaExponential",
     "GammaPoisson",
+    "HiddenMarkov",
     "Linear",
     "Logistic",
     "Model",
+    "NaiveBayes",
     "NormalInverseGamma",
     "NormalMean",
     "StatisticalQuery",

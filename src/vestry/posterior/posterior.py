@@ -17,7 +17,9 @@ import numpy as np
 from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
 from vestry.errors import InvalidParameter, MissingExtra, VestryError
 from vestry.posterior.coefficients import Coefficients
+from vestry.posterior.hidden_states import HiddenStates, Options, StateLaws, States
 from vestry.posterior.mixture import Law, checked_level
+from vestry.posterior.naive_bayes import NaiveBayes
 from vestry.posterior.noise_law import Array
 from vestry.posterior.reading import Reading, UnknownVariance, reading
 
@@ -84,16 +86,27 @@ class Posterior:
 
     @classmethod
     def from_release(
-        cls, release: Release, *, prior: tuple[float, ...] | None = None, posterior: str = NOISE_AWARE
+        cls,
+        release: Release,
+        *,
+        prior: tuple[float, ...] | None = None,
+        posterior: str = NOISE_AWARE,
+        **options: Any,
     ) -> Posterior:
         """Compute the posterior from a release, by its own prior or another one.
 
         From noisy statistics, p(theta | z) = sum over s of p(theta | s) p(s | z), with p(s) the prior predictive and
-        the law of the noise as released; or the plug-in posterior. From draws, the draws.
+        the law of the noise as released; or the plug-in posterior. From draws, the draws. Hidden states are sampled, by
+        `options` (see `vestry.posterior.hidden_states.Options`), from the noisy counts as they are.
         """
         if posterior not in (NOISE_AWARE, PLUG_IN):
             raise InvalidParameter("posterior", posterior, f"{NOISE_AWARE} or {PLUG_IN}", f'posterior="{NOISE_AWARE}"')
         read = reading(release.family, release.prior if prior is None else prior)
+        if isinstance(read, HiddenStates):
+            sampled: Any = read.laws(release, Options.of(options))
+            return cls(sampled, PLUG_IN, read, release.certificate, "state", release.labels)
+        if options:
+            raise InvalidParameter("options", sorted(options), "left out but for hidden states", "no such option")
         drawn = any(isinstance(content, Draws) for content in release.contents.values())
         if drawn and (prior is not None or posterior == PLUG_IN):
             raise InvalidParameter(
@@ -110,6 +123,9 @@ class Posterior:
                 return ReleasedDraws(read.unscaled(values) if isinstance(read, Coefficients) else values)
             return method(content)
 
+        if isinstance(read, NaiveBayes) and not drawn:
+            bound, tables = read.laws(release, noise_aware=posterior == NOISE_AWARE)
+            return cls(tables, posterior, bound, release.certificate, release.by, release.labels)
         laws = {group: law(content) for group, content in release.contents.items()}
         return cls(laws, DRAWS if drawn else posterior, read, release.certificate, release.by, release.labels)
 
@@ -162,6 +178,20 @@ class Posterior:
         generator = _checked(rng)
         return {group: self.reading.predict(self._drawn(group, rng, draws), size, generator) for group in self.laws}
 
+    def classify(
+        self, levels: Mapping[str, str], rng: np.random.Generator | None = None, *, draws: int | None = None
+    ) -> dict[str, float]:
+        """Return the predictive probability of each class for a record with these levels, for naive Bayes."""
+        if not isinstance(self.reading, NaiveBayes):
+            raise InvalidParameter("classify", self.reading.parameter, "asked of naive Bayes", "a model of classes")
+        return self.reading.classify(levels, self.reading.joint(self.draw(rng, draws), rng))
+
+    def states(self) -> States:
+        """Return the map of hidden states with their tables; sampled when first asked for."""
+        if not isinstance(self.laws, StateLaws):
+            raise InvalidParameter("states", self.reading.parameter, "asked of a model of hidden states", "model hmm")
+        return self.laws.states()
+
     def contrast(self, a: str, b: str, *, rng: np.random.Generator, level: float = 0.9, draws: int = 20_000) -> Rows:
         """Return the difference of group a's parameters from group b's, from independent joint draws of both.
 
@@ -199,6 +229,14 @@ class Posterior:
             arviz = importlib.import_module("arviz_base")
         except ImportError:
             raise MissingExtra("to_arviz", "arviz") from None
+        if isinstance(self.laws, StateLaws):
+            return self._tree(arviz, *self.laws.variables())
+        if isinstance(self.reading, NaiveBayes):
+            size = None if self.label == DRAWS else chains * draws
+            found, places = self.reading.variables(self.reading.joint(self.draw(rng, size), rng))
+            rows = 1 if self.label == DRAWS else chains
+            turned = {key: (each.reshape(rows, -1, *each.shape[1:]), dims) for key, (each, dims) in found.items()}
+            return self._tree(arviz, turned, places)
         if self.label == DRAWS:
             drawn = [each[None] for each in self.draw().values()]
         else:
@@ -210,9 +248,11 @@ class Posterior:
             values, dims = values[:, :, 0], dims[1:]
         if self.reading.dimension == 1:
             values, dims = values[..., 0], dims[:-1]
-        tree = arviz.from_dict(
-            {"posterior": {name: values}}, dims={name: dims}, coords={key: coords[key] for key in dims}
-        )
+        return self._tree(arviz, {name: (values, dims)}, {key: coords[key] for key in dims})
+
+    def _tree(self, arviz: Any, variables: Mapping[str, Any], coords: Mapping[str, Any]) -> Any:
+        values, dims = ({name: each[place] for name, each in variables.items()} for place in (0, 1))
+        tree = arviz.from_dict({"posterior": values}, dims=dims, coords=dict(coords))
         tree.attrs.update(posterior=self.label, certificate=json.dumps(asdict(self.certificate), default=dict))
         return tree
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vestry.certificate import Certificate, Release
 from vestry.certificate import open_release as read_release
@@ -21,9 +22,11 @@ class Published:
         """What was promised."""
         return self.release.certificate
 
-    def posterior(self, *, prior: tuple[float, ...] | None = None, posterior: str = NOISE_AWARE) -> Posterior:
+    def posterior(
+        self, *, prior: tuple[float, ...] | None = None, posterior: str = NOISE_AWARE, **options: Any
+    ) -> Posterior:
         """Compute a posterior, by the release's own prior or another one; see `Posterior.from_release`."""
-        return Posterior.from_release(self.release, prior=prior, posterior=posterior)
+        return Posterior.from_release(self.release, prior=prior, posterior=posterior, **options)
 
 
 def open_release(path: str | Path) -> Published:

@@ -18,7 +18,9 @@ import vestry.posterior.plug_in as plug_in
 from vestry.certificate import NoisyStatistics
 from vestry.errors import InvalidParameter
 from vestry.posterior.coefficients import coefficients_reader
+from vestry.posterior.hidden_states import hidden_states_reader
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law
+from vestry.posterior.naive_bayes import naive_bayes_reader
 from vestry.posterior.noise_law import Array, NoiseLaw, noise_law
 
 
@@ -388,4 +390,6 @@ _READERS: dict[str, Callable[[Mapping[str, Any], tuple[float, ...]], Reading]] =
     "normal-inverse-gamma": _variance_reader,
     "logistic": coefficients_reader,
     "linear": coefficients_reader,
+    "naive-bayes": naive_bayes_reader,
+    "hmm": hidden_states_reader,
 }

@@ -25,6 +25,7 @@ def claim(result: Result, album: Album) -> list[Content]:
             tag("strong", f"{promise.guarantee}"),
             f", {kind}. What is hidden: that {hidden(promise.unit, promise.neighbours)}.",
         ),
+        *_inside(result),
         listed(sentences(promise)),
     ]
     if certificate.assumptions:
@@ -44,6 +45,21 @@ def claim(result: Result, album: Album) -> list[Content]:
         ("SHA-256 of release.json", code(digest)),
     ]
     return [*parts, definitions(facts, class_="behind")]
+
+
+def _inside(result: Result) -> list[Content]:
+    """Say where a replacement is hidden inside its cell only, since the noise rests on public cells."""
+    family = result.release.family
+    if not family.get("totals"):
+        return []
+    region, time = family["sequence"]["region"], family["sequence"]["time"]
+    return [
+        paragraph(
+            tag("strong", "Not hidden: "),
+            f"the {region} and the {time} of each row, which are declared public. Any other row means here any other"
+            f" row of the same {region} and {time}.",
+        )
+    ]
 
 
 def _curves(promise: Promise, album: Album) -> list[Markup]:

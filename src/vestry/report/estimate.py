@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vestry.certificate import NoisyStatistics
+from vestry.posterior.hidden_states import HiddenStates
 from vestry.posterior.mixture import Law, Marginal
 from vestry.posterior.posterior import DRAWS, Posterior
 from vestry.report.story import Result
@@ -58,8 +59,8 @@ def labels(result: Result) -> tuple[str, ...]:
 
 
 def estimates(result: Result) -> tuple[Estimate, ...]:
-    """Return every parameter of every group; nothing for released draws."""
-    if result.posterior.label == DRAWS:
+    """Return every parameter of every group; nothing for released draws and hidden states."""
+    if result.posterior.label == DRAWS or isinstance(result.posterior.reading, HiddenStates):
         return ()
     names = labels(result)
     return tuple(

@@ -9,11 +9,13 @@ from vestry.posterior.posterior import DRAWS, PLUG_IN
 from vestry.report import picture
 from vestry.report.album import Album
 from vestry.report.claim import claim
+from vestry.report.coefficients import coefficients_headline, coefficients_parts, has_coefficients
 from vestry.report.contrast import DRAWN, MOST_ROWS, compared, contrasts
 from vestry.report.estimate import Estimate, labels, name_of, prior
 from vestry.report.markup import Content, Markup, beside, joined, paragraph, table, tag
 from vestry.report.noise_share import Share, shares
 from vestry.report.number import Digits, number, probability, roughly, whole
+from vestry.report.states import has_states, states_headline, states_parts
 from vestry.report.story import Result
 
 # Released draws beyond this many are left to the file.
@@ -25,14 +27,26 @@ def section(result: Result, place: int, found: tuple[Estimate, ...], album: Albu
     parts = [
         tag("h2", f"Release {place}: {result.name}"),
         tag("p", result.question, class_="question"),
-        *(_drawn(result, album) if result.posterior.label == DRAWS else _estimated(result, found, album)),
+        *_told(result, found, album),
         *claim(result, album),
     ]
     return tag("section", joined(parts), id=f"release-{place}")
 
 
+def _told(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
+    if has_states(result):
+        return states_parts(result, album)
+    if has_coefficients(result):
+        return coefficients_parts(result, album)
+    return _drawn(result, album) if result.posterior.label == DRAWS else _estimated(result, found, album)
+
+
 def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
     """Say in one line what came out."""
+    if has_states(result):
+        return states_headline(result)
+    if has_coefficients(result):
+        return coefficients_headline(result)
     if not found:
         values = [value for each in result.posterior.draw().values() for value in each.ravel()]
         count = len(next(iter(result.posterior.draw().values())))

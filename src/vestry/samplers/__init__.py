@@ -1,7 +1,8 @@
 """From a log density to draws, ignorant of privacy: what runs on noisy statistics, for ever and for free.
 
-Randomness is an ordinary generator. One algorithm a file. JAX is imported when one of these names is first used, and
-counts in 64-bit floats for the length of a call; the process's own settings are left alone.
+Randomness is an ordinary generator. One algorithm a file. The hidden Markov samplers are compiled by Numba, the others
+by JAX, which counts in 64-bit floats for the length of a call; the process's own settings are left alone. Both are
+imported when one of these names is first used.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _HOMES = {
     "held_out_log_likelihood": "held_out",
     "metropolis_walk": "metropolis",
     "relabelled": "relabel",
+    "slice_logistic": "slice",
     "truncated_beta": "truncated",
     "truncated_dirichlet": "truncated",
 }
@@ -31,7 +33,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"vestry.samplers.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
-        if error.name != "jax":
+        if error.name not in {"jax", "numba"}:
             raise
         raise MissingExtra(name, "glm") from None
 

@@ -26,12 +26,6 @@ def compiled(*, static: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], 
     return wrapped
 
 
-def held(array: np.ndarray) -> Any:
-    """Keep an array where the compiled functions run, so that it is not sent again at every call."""
-    with jax.enable_x64(True):
-        return jax.numpy.asarray(array)
-
-
 def key(rng: np.random.Generator) -> Any:
     """Return a key of JAX from an ordinary generator."""
     with jax.enable_x64(True):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vestry.errors import InvalidParameter
+from vestry.samplers import kernel
 from vestry.samplers.parameter import kept, positive, whole
 from vestry.samplers.truncated import truncated_dirichlet
 
@@ -83,8 +84,8 @@ class Prior:
     least: tuple[float, ...] | None = None
 
 
-# (log tables, transitions, uniforms, paths, moves) -> (paths, moves, counts of levels by state)
-Sweep = Callable[[Array, Array, Array, Array, Array], tuple[Array, Array, Array]]
+# (likelihoods, uniforms, paths, moves, transitions): updates paths and moves in place
+Sweep = Callable[[Array, Array, Array, Array, Array], None]
 
 
 def layout(counts: Sequence[Array], *, held_out: Array | None, chains: int, temperature: float) -> Layout:
@@ -131,66 +132,53 @@ def chain(
     The start is random: each state uniform, tables and transitions given those states.
     """
     sweeps, burn_in = kept(sweeps, burn_in)
-    cells = data.regions * data.months
-    paths = rng.integers(model.states, size=(cells, data.batch)).astype(np.int32)
-    moves = transition_counts(paths, data, model.states)
-    transitions = _log_dirichlet(rng, model.alpha + moves)
-    tables = _tables(rng, level_counts(paths, data, model.states), data, model)
+    batch, cells, states = data.batch, data.regions * data.months, model.states
+    paths = rng.integers(states, size=(batch, cells))
+    moves = np.empty((batch, states + 1, states))
+    levels = np.empty((batch, states, sum(data.levels)))
+    kernel.count_moves(paths, moves, data.months)
     draws: list[tuple[Array, Array, Array]] = []
+
+    def given_paths() -> tuple[Array, Array]:
+        transitions = np.exp(_log_dirichlet(rng, model.alpha + moves, (states,)))
+        kernel.sum_levels(paths, data.counts, data.seen, levels)
+        return _tables(rng, levels, data, model), transitions
+
+    tables, transitions = given_paths()
     for number in range(sweeps):
-        uniforms = rng.random((cells, data.batch))
-        paths, moves, levels = (np.asarray(x) for x in sweep(tables, np.exp(transitions), uniforms, paths, moves))
-        transitions = _log_dirichlet(rng, model.alpha + moves)
-        tables = _tables(rng, levels, data, model)
+        weights = kernel.likelihoods(tables, data.counts, data.seen)
+        sweep(weights, rng.random((batch, cells)), paths, moves, transitions)
+        tables, transitions = given_paths()
         if number >= burn_in:
-            draws.append((paths, tables, transitions))
-    states, emissions, rows = (np.stack(each) for each in zip(*draws, strict=True))
-    shape = (len(draws), data.batch, data.regions, data.months)
+            draws.append((paths.copy(), tables, transitions))
+    kept_paths, emissions, rows = (np.stack(each) for each in zip(*draws, strict=True))
     shares = tuple(np.exp(emissions[..., feature]) for feature in data.features)
-    return StateDraws(states.transpose(0, 2, 1).reshape(shape), shares, np.exp(rows))
-
-
-def transition_counts(paths: Array, data: Layout, states: int) -> Array:
-    """Count the moves of each batch member, (batch, states + 1, states); the last row is of the dummy state."""
-    by_region = paths.reshape(data.regions, data.months, data.batch)
-    before = np.concatenate([np.full_like(by_region[:, :1], states), by_region[:, :-1]], axis=1)
-    index = (np.arange(data.batch) * (states + 1) + before) * states + by_region
-    counted = np.bincount(index.ravel(), minlength=data.batch * (states + 1) * states)
-    return counted.reshape(data.batch, states + 1, states).astype(float)
-
-
-def level_counts(paths: Array, data: Layout, states: int) -> Array:
-    """Sum the training counts of the cells in each state, (batch, states, levels of all features)."""
-    members = (paths[:, :, None] == np.arange(states)) * data.seen.T[:, :, None]
-    counts = np.broadcast_to(data.counts, (data.batch, *data.counts.shape[1:]))
-    result: Array = np.einsum("cbk,bcv->bkv", members, counts)
-    return result
+    return StateDraws(kept_paths.reshape(len(draws), batch, data.regions, data.months), shares, rows)
 
 
 def _tables(rng: np.random.Generator, levels: Array, data: Layout, model: Prior) -> Array:
     """Draw the log emission tables given the states: Dirichlet(counts + beta), truncated or not."""
     shapes = model.beta + levels
     if model.least is None:
-        return _normalised(_log_gamma(rng, shapes), data.levels)
+        return _log_dirichlet(rng, shapes, data.levels)
     rows = zip(data.features, model.least, strict=True)
     drawn = [truncated_dirichlet(rng, shapes[..., at], low=low) for at, low in rows]
     return np.asarray(np.log(np.concatenate(drawn, axis=-1)))
 
 
-def _log_dirichlet(rng: np.random.Generator, shapes: Array) -> Array:
-    return _normalised(_log_gamma(rng, shapes), (shapes.shape[-1],))
+def _log_dirichlet(rng: np.random.Generator, shapes: Array, sizes: tuple[int, ...]) -> Array:
+    """Draw logs of Dirichlets, each over a run of this many neighbours on the last axis.
 
-
-def _log_gamma(rng: np.random.Generator, shapes: Array) -> Array:
-    """Draw log G, also where shapes are so small that G is 0 in doubles: log G(a) = log G(a + 1) + log(U)/a."""
+    Also where shapes are so small that a gamma draw G is 0 in doubles: log G(a) = log G(a + 1) + log(U)/a.
+    """
     if shapes.min() > 0.1:  # a gamma draw is below 1e-300 with probability 1e-30
-        return np.asarray(np.log(rng.standard_gamma(shapes)))
-    return np.asarray(np.log(rng.standard_gamma(shapes + 1)) - rng.standard_exponential(shapes.shape) / shapes)
-
-
-def _normalised(logs: Array, sizes: tuple[int, ...]) -> Array:
-    """Subtract the log of the sum within each run of this many neighbours on the last axis."""
-    starts = np.cumsum((0, *sizes[:-1]))
-    logs = logs - np.repeat(np.maximum.reduceat(logs, starts, axis=-1), sizes, axis=-1)
-    sums = np.log(np.add.reduceat(np.exp(logs), starts, axis=-1))
-    return np.asarray(logs - np.repeat(sums, sizes, axis=-1))
+        gammas = rng.standard_gamma(shapes)
+        logs = np.log(gammas)
+    else:
+        logs = np.log(rng.standard_gamma(shapes + 1)) - rng.standard_exponential(shapes.shape) / shapes
+        starts = np.cumsum((0, *sizes[:-1]))
+        logs -= np.repeat(np.maximum.reduceat(logs, starts, axis=-1), sizes, axis=-1)
+        gammas = np.exp(logs)
+    width = shapes.shape[-1]
+    kernel.normalise(gammas.reshape(-1, width), logs.reshape(-1, width), sizes)
+    return np.asarray(logs)

@@ -61,12 +61,16 @@ def _tail(rng: np.random.Generator, log_ratio: Callable[[Array, Array], Array], 
 def truncated_gamma(rng: np.random.Generator, shape: Array, rate: Array, *, low: Array, high: Array) -> Array:
     """Draw from density ~ x^(shape - 1) e^(-rate x) on [low, high], one for each shape and rate.
 
-    A plain gamma draw is kept if it falls inside. If not, a new one is made by the inverse distribution function, from
-    the side with more digits; or, where doubles have no mass left, by rejection from the tangent at the near end.
+    A plain gamma draw is kept if it falls inside, and made anew up to three times if it does not. What is still outside
+    is drawn by the inverse distribution function, from the side with more digits; or, where doubles have no mass left,
+    by rejection from the tangent at the near end.
     """
     a, t, least, most = (x.astype(float).ravel() for x in np.broadcast_arrays(shape, rate, low, high))
     drawn = rng.standard_gamma(a) / t
     out = np.flatnonzero((drawn < least) | (drawn > most))
+    for _ in range(3):
+        drawn[out] = rng.standard_gamma(a[out]) / t[out]
+        out = out[(drawn[out] < least[out]) | (drawn[out] > most[out])]
     drawn[out] = _inverse_gamma_law(rng, a[out], t[out], least[out], most[out])
     return np.asarray(drawn).reshape(
         np.broadcast_shapes(np.shape(shape), np.shape(rate), np.shape(low), np.shape(high))
@@ -137,14 +141,17 @@ def _simplex_rejection(rng: np.random.Generator, rest: Array, last: Array, low: 
     top = (last - 1) * np.log(best) - tilt * best
     drawn, pending = np.empty_like(rest), np.arange(len(rest))
     while pending.size:
-        found = truncated_gamma(rng, rest[pending], tilt[pending, None], low=np.asarray(low), high=np.asarray(high))
+        copies = min(16, len(rest) // pending.size)  # the few that are left are tried many times at once
+        tried = np.repeat(pending, copies)
+        found = truncated_gamma(rng, rest[tried], tilt[tried, None], low=np.asarray(low), high=np.asarray(high))
         left = 1 - found.sum(axis=1)
         inside = left >= max(low, 1e-300)
         safe = np.where(inside, left, 1.0)
-        log_ratio = (last[pending] - 1) * np.log(safe) - tilt[pending] * safe - top[pending]
-        kept = inside & (np.log1p(-rng.random(pending.size)) < log_ratio)
-        drawn[pending[kept]] = found[kept]
-        pending = pending[~kept]
+        log_ratio = (last[tried] - 1) * np.log(safe) - tilt[tried] * safe - top[tried]
+        kept = (inside & (np.log1p(-rng.random(tried.size)) < log_ratio)).reshape(-1, copies)
+        done = kept.any(axis=1)
+        drawn[pending[done]] = found.reshape(len(kept), copies, -1)[done, kept[done].argmax(axis=1)]
+        pending = pending[~done]
     return drawn
 
 
@@ -155,12 +162,14 @@ def _tilt(rest: Array, last: Array, low: float, high: float) -> Array:
     least, most = tilt * 1e-3, tilt * 1e6
     for _ in range(12):
         mean = _truncated_mean(shapes, tilt[:, None], low, high).sum(axis=1)
+        if (np.abs(mean - 1) < 0.003).all():
+            break
         too_large = mean > 1  # so the rate is too small
         least, most = np.where(too_large, tilt, least), np.where(too_large, most, tilt)
         # The means beyond their bounds fall as 1/tilt; a step outside the bracket is replaced by its middle.
         bound = shapes.shape[1] * low
         step = tilt * np.maximum(mean - bound, 1e-12) / max(1 - bound, 1e-12)
-        tilt = np.where((step > least) & (step < most), step, np.sqrt(least * most))
+        tilt = np.where((step >= least) & (step <= most), step, np.sqrt(least * most))
     return tilt
 
 

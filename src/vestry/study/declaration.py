@@ -274,8 +274,11 @@ def _model(kind: str, record: Mapping[str, Any], frame: Frame, places: Places, k
 def _own_model(make: Any, values: Mapping[str, Any], frame: Frame, places: Places, key: str) -> Model:
     """Make a model that checks its own keys; a fault is told at the key that its error names."""
     for name in make.column_keys:
-        given = values.get(name)
-        for column in given if isinstance(given, tuple) else (given,):
+        if name not in values:
+            continue  # it has a default
+        given = values[name]
+        named = given.values() if isinstance(given, Mapping) else given if isinstance(given, tuple) else (given,)
+        for column in named:
             _declared_column(column, frame, places, f"{key}.{name}")
     model: Model = make(**values)
     try:
@@ -466,4 +469,6 @@ _EXAMPLES = {
     "purpose": 'purpose = "quarterly report"',
     "outcome": 'outcome = "readmitted"',
     "predictors": 'predictors = ["age", "ward"]',
+    "features": 'features = ["type", "outcome"]',
+    "sequence": 'sequence = { region = "region", time = "month" }',
 }

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from vestry.certificate import Release, open_release
-from vestry.errors import VestryError
+from vestry.errors import MissingExtra, VestryError
 from vestry.posterior import Posterior
 
 RELEASE, CERTIFICATE, POSTERIOR, REPORT = "release.json", "certificate.json", "posterior.nc", "report.html"
@@ -117,9 +117,13 @@ class Folder:
         return _exists(self.path / name / POSTERIOR)
 
     def save_posterior(self, name: str, posterior: Posterior, seed: str) -> None:
-        """Write the posterior as an ArviZ tree; its draws are a function of the release."""
+        """Write the posterior as an ArviZ tree; its draws are a function of the release.
+
+        Where an extra is missing that samples it (hidden states), it is left out: a later run writes it.
+        """
         rng = np.random.default_rng(list(bytes.fromhex(seed)))
-        write(self.path / name / POSTERIOR, posterior.to_arviz(rng).to_netcdf(engine="h5netcdf"))
+        with suppress(MissingExtra):
+            write(self.path / name / POSTERIOR, posterior.to_arviz(rng).to_netcdf(engine="h5netcdf"))
 
     def report(self, html: str) -> Path:
         """Write the report."""

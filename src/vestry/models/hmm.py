@@ -1,0 +1,177 @@
+"""Hidden states of regions over time, with naive Bayes emissions [FouldsGWC16, sec. 5 and supplement E].
+
+Every entry has a region and a time, its cell, and a level of each feature. The counts of levels by cell are all that
+the model needs of the entries: they are collected in one query and given noise once. Any number of sweeps over them,
+with any number of states and any prior, is then free (`vestry.posterior.hidden_states`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from vestry.errors import InvalidParameter
+from vestry.models.counts import (
+    NOISES,
+    WIDE,
+    Histograms,
+    PreparedCounts,
+    Told,
+    concentration,
+    deviation,
+    each_once,
+    feature_levels,
+    key_levels,
+    listed,
+    noisy,
+)
+from vestry.privacy.neighbours import Neighbours
+from vestry.statistics.domain import LEVEL, Domain, drops
+from vestry.statistics.tally import Tally
+
+if TYPE_CHECKING:
+    from vestry.models.request import Frame, Request
+
+PUBLIC, PRIVATE = "public", "private"
+_SEQUENCE = 'sequence = { region = "region", time = "month" }'
+
+
+@dataclass(frozen=True)
+class HiddenMarkov:
+    """A hidden Markov chain for each region, whose states decide what the entries of a month are like.
+
+    Attributes
+    ----------
+    sequence
+        The columns that say which `region` and which `time` an entry belongs to. Times are in the declared order.
+    features
+        Columns of levels, independent given the state.
+    states
+        How many states there are. Another number is free, from the release.
+    cell
+        `private`: an entry may move to another region and time, and that is hidden too. `public`: where and when an
+        entry lies is known to all, and a replacement changes its features alone.
+    prior
+        The concentrations of the transition rows and of the emission tables.
+
+    Notes
+    -----
+    Under replace, with one row a unit and no feature dropped, public cells have totals that do not move. Features of
+    two levels are then counted by one of them, and cost half (see `vestry.models.counts`); the certificate says that
+    cells are not hidden. With a person as the unit the choice of rows may move entries between cells, and under
+    add-remove totals move: there `cell` changes nothing.
+    """
+
+    sequence: Mapping[str, str]
+    features: tuple[str, ...]
+    states: int = 2
+    cell: str = PRIVATE
+    prior: tuple[float, float] = (1.0, 1.0)
+
+    name: ClassVar[str] = "hmm"
+    column_keys: ClassVar[tuple[str, ...]] = ("sequence", "features")
+    mechanisms: ClassVar[tuple[str, ...]] = NOISES
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", listed(self.features))
+
+    @property
+    def by(self) -> str:
+        """The regions are the groups."""
+        return self.sequence["region"]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        return (self.sequence["region"], self.sequence["time"], *self.features)
+
+    def check(self, domains: Mapping[str, Domain]) -> None:
+        """Refuse columns and numbers that do not fit."""
+        if not isinstance(self.sequence, Mapping) or set(self.sequence) != {"region", "time"}:
+            given = dict(self.sequence) if isinstance(self.sequence, Mapping) else self.sequence
+            raise InvalidParameter("sequence", given, "a region and a time", _SEQUENCE)
+        region, time = (key_levels(domains, self.sequence[key], "sequence") for key in ("region", "time"))
+        if time.missing == LEVEL:
+            column = self.sequence["time"]
+            raise InvalidParameter(
+                "sequence", column, 'a time that has a place in the order, not missing = "level"', 'missing = "drop"'
+            )
+        feature_levels(domains, self.features)
+        each_once(self.columns, "features")
+        if self.cell not in (PUBLIC, PRIVATE):
+            raise InvalidParameter("cell", self.cell, f'"{PUBLIC}" or "{PRIVATE}"', f'cell = "{PRIVATE}"')
+        cells = len(region.names) * len(time.names)
+        whole = isinstance(self.states, int) and not isinstance(self.states, bool)
+        if not whole or not 2 <= self.states <= cells:
+            raise InvalidParameter("states", self.states, f"from 2 to {cells}, the number of cells", "states = 2")
+        if not isinstance(self.prior, tuple) or len(self.prior) != 2:
+            raise InvalidParameter("prior", self.prior, "two numbers: transitions and emissions", "prior = [1, 1]")
+        for each in self.prior:
+            concentration(each)
+
+    def fixed(self, frame: Frame) -> bool:
+        """Tell whether neighbours have the same number of entries in every cell."""
+        # An entry that is dropped for its region or time is dropped in both: these are public and do not change.
+        dropped = any(drops(frame.domains[column]) for column in self.features)
+        single = frame.unit.person is None and frame.neighbours is Neighbours.REPLACE
+        return self.cell == PUBLIC and single and not dropped
+
+    def prepared(self, request: Request, frame: Frame, count: int | None) -> PreparedCounts:
+        """Calibrate from declarations alone."""
+        self.check(frame.domains)
+        levels = feature_levels(frame.domains, self.features)
+        short = self.fixed(frame) and any(len(names) == 2 for names in levels)
+        cell = Histograms(self.features, levels, fixed=short, total=short)
+        regions, times = (key_levels(frame.domains, self.sequence[key], "sequence").names for key in ("region", "time"))
+        population = frame.population(self, None)
+        layout = cell.layout(population, times)
+        mechanism = noisy(request.mechanism, layout, population, request.guarantee, inside=short)
+        tally = Tally((self.sequence["region"], self.sequence["time"]), cell.terms)
+        tally.check(frame.domains)
+        told = Told(
+            {
+                "name": self.name,
+                "states": self.states,
+                "cell": self.cell,
+                "sequence": dict(self.sequence),
+                "regions": list(regions),
+                "times": list(times),
+                "features": list(self.features),
+                "levels": [list(names) for names in levels],
+                "totals": short,
+            }
+        )
+        labels = tuple(f"{f}: {name}" for f, names in zip(self.features, levels, strict=True) for name in names)
+        numbers = tuple(concentration(each) for each in self.prior)
+        return PreparedCounts(self, told, numbers, mechanism, tally, regions, labels)
+
+    def expected(self, prepared: PreparedCounts, n: int) -> tuple[float, float]:
+        """Return the width of a 90 % interval of one level's count in one cell, and the same without noise, in entries.
+
+        With n entries in a region, spread evenly over its times and each feature's levels. Where the noise makes it
+        much wider than chance does, single cells say little, and states can be told apart only by many of them.
+        """
+        record = prepared.family.record
+        each, sd = n / len(record["times"]), deviation(prepared.mechanism)
+        spreads = [math.sqrt(each * (1 - 1 / len(names)) / len(names)) for names in record["levels"]]
+        private = [WIDE * math.hypot(spread, sd) for spread in spreads]
+        return sum(private) / len(private), WIDE * sum(spreads) / len(spreads)
+
+    def question(self) -> str:
+        """Say in words what is asked."""
+        region, time = self.sequence["region"], self.sequence["time"]
+        known = f"; {region} and {time} are public" if self.cell == PUBLIC else ""
+        return f"The hidden state of each {region} at each {time}, from {', '.join(self.features)}{known}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration, as a study file writes it."""
+        return {
+            "model": self.name,
+            "sequence": dict(self.sequence),
+            "features": list(self.features),
+            "states": self.states,
+            "cell": self.cell,
+            "prior": list(self.prior),
+        }
