@@ -15,8 +15,8 @@ test: $(VENV)/.test            ## the tests a newcomer runs
 test-all: $(VENV)/.all         ## also what needs a server or more time
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
-bench: $(VENV)/.all            ## speed, as ratios against peers measured in the same run
-	$(BIN)/python benchmarks/run.py
+bench: $(VENV)/.all $(VENV)-peer/.done  ## speed, as ratios against peers measured in the same run
+	VESTRY_PEER=$(VENV)-peer/bin/python $(BIN)/python benchmarks/run.py
 
 lint: $(VENV)/.lint            ## style, types
 	$(BIN)/ruff check .
@@ -24,7 +24,7 @@ lint: $(VENV)/.lint            ## style, types
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) demo-output bench-output
+	rm -rf $(VENV) $(VENV)-peer demo-output bench-output
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Vestry needs Python 3.11 or newer; set PYTHON=python3.11")'
@@ -41,6 +41,12 @@ $(VENV)/.test: $(VENV)/.core
 
 $(VENV)/.all: $(VENV)/.test
 	@$(PIP) --editable '.[all,test,server]'
+	@touch $@
+
+# A peer that needs older versions of what we use has an environment of its own.
+$(VENV)-peer/.done:
+	@$(PYTHON) -m venv $(VENV)-peer
+	@$(VENV)-peer/bin/python -m pip install --quiet --disable-pip-version-check 'diffprivlib==0.6.6' 'scikit-learn<1.6' 'numpy<2.3'
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.all

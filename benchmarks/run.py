@@ -14,10 +14,19 @@ import accounting
 import audit
 import conjugate
 import data
+import estimators
 import exact
+import gradient
+import hmm
+import langevin
 import ledger
 import noise
 import study
+
+
+_MODULES = (
+    ledger, accounting, conjugate, noise, exact, audit, data, study, gradient, langevin, estimators, hmm,
+)  # fmt: skip
 
 
 def main() -> None:
@@ -25,7 +34,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
     quick = parser.parse_args().quick
     rows = []
-    for module in (ledger, accounting, conjugate, noise, exact, audit, data, study):
+    for module in _MODULES:
         print(f"running {module.__name__} ...", file=sys.stderr, flush=True)
         rows += module.run(quick=quick)
     print_table(rows)

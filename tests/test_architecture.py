@@ -36,7 +36,7 @@ OWNERS = {
     "matplotlib": {"report", "experiments"},
     "jax": {"losses", "samplers", "experiments"},
     "numba": {"losses", "samplers"},
-    "numpyro": {"experiments"},
+    "numpyro": {"samplers"},
     "sklearn": {"estimators", "experiments"},
     "typer": {"cli"},
     "rich": {"cli"},

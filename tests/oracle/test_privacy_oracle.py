@@ -325,7 +325,17 @@ with_profile = pytest.mark.parametrize(("kind", "case"), [p for p in EVERY if TR
 
 
 # Laws that others register once they are imported, and where their truths are.
-ELSEWHERE = {"conjugate-draw": "test_conjugate_oracle.py", "rate-draw": "test_gamma_oracle.py"}
+ELSEWHERE = {
+    "conjugate-draw": "test_conjugate_oracle.py",
+    "rate-draw": "test_gamma_oracle.py",
+    "gibbs": "test_langevin_kernel.py",
+    "langevin": "test_langevin_kernel.py",
+    "objective": "test_objective_oracle.py",
+    "objective-one-sided": "test_objective_oracle.py",
+    "objective-one-sided-replace": "test_objective_oracle.py",
+    "objective-published": "test_objective_oracle.py",
+    "objective-lecture": "test_objective_oracle.py",
+}
 
 
 def test_every_law_has_a_truth():

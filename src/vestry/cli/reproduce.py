@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from vestry.errors import InvalidParameter
 EXAMPLES = examples(
     "vestry reproduce list",
     "vestry reproduce geumlek-fig1 foulds-adversary --quick",
+    "vestry reproduce geumlek-fig3 --data tables",
     "vestry reproduce all --output reproductions --json",
 )
 
@@ -21,6 +23,9 @@ EXAMPLES = examples(
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(help="Experiments; all for every one; list, or nothing, to list them.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="A folder with the papers' tables (or VESTRY_DATA), for those that need them.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats and points: seconds each.")] = False,
     output: Annotated[Path, typer.Option(help="The folder for NAME.png and NAME.json.")] = Path("reproductions"),
@@ -31,13 +36,17 @@ def reproduce(
 
     if names in (None, [], ["list"]):
         rows = [{"name": e.name, "paper": e.paper, "figure": e.figure, "summary": e.summary} for e in _all()]
-        text = "\n".join(f"{row['name']:<18}{row['summary']} [{row['paper']}, {row['figure']}]" for row in rows)
+        text = "\n".join(f"{row['name']:<20}{row['summary']} [{row['paper']}, {row['figure']}]" for row in rows)
         emit({"experiments": rows}, text, as_json=json)
         return
     chosen = list(EXPERIMENTS) if names == ["all"] else list(dict.fromkeys(names or []))
     for name in chosen:
         if name not in EXPERIMENTS:
             raise InvalidParameter("an experiment", name, "one of " + ", ".join(EXPERIMENTS), "vestry reproduce list")
+    if data is not None:
+        if not data.is_dir():
+            raise InvalidParameter("--data", str(data), "a folder", "the folder that holds the tables")
+        os.environ["VESTRY_DATA"] = str(data)
     done = [_performed(EXPERIMENTS[name], output, quick, f"{i}/{len(chosen)}") for i, name in enumerate(chosen, 1)]
     emit({"experiments": done}, "\n\n".join(_told(each) for each in done), as_json=json)
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from vestry.experiments import (
     foulds_adversary,
+    foulds_ais,
     foulds_are,
     foulds_fig1,
     foulds_fig2,
+    foulds_hmm,
+    foulds_mh,
     geumlek_fig1,
     geumlek_fig2,
+    geumlek_fig3,
     geumlek_match,
+    geumlek_tightness,
+    lecture_utility,
+    minami_fig1,
+    minami_temperatures,
 )
 from vestry.experiments.experiment import Experiment
 
@@ -19,10 +27,18 @@ EXPERIMENTS: dict[str, Experiment] = {
         geumlek_fig1,
         geumlek_fig2,
         geumlek_match,
+        geumlek_fig3,
+        geumlek_tightness,
         foulds_fig1,
         foulds_fig2,
         foulds_are,
         foulds_adversary,
+        foulds_hmm,
+        foulds_ais,
+        foulds_mh,
+        minami_fig1,
+        minami_temperatures,
+        lecture_utility,
     )
 }
 

@@ -8,13 +8,23 @@ to the linear algebra library and exponentials to NumPy, which vectorise them be
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numba
 import numpy as np
 
 Array = np.ndarray
 
-compiled = numba.njit(error_model="numpy", nogil=True, fastmath={"contract", "nsz"})
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "fastmath": {"contract", "nsz"}}
+
+
+def compiled(function: Any) -> Any:
+    """Compile, and keep the machine code for the next process where there is a place for it."""
+    try:
+        return numba.njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # neither beside this file nor in the user's cache
+        return numba.njit(**_OPTIONS)(function)
+
 
 # A product of at most this many multiplications is made by one thread: waking another takes longer than it saves, and
 # much longer where the processor is shared.
