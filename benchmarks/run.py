@@ -15,6 +15,7 @@ import audit
 import conjugate
 import data
 import estimators
+import events
 import exact
 import gradient
 import hmm
@@ -23,9 +24,8 @@ import ledger
 import noise
 import study
 
-
 _MODULES = (
-    ledger, accounting, conjugate, noise, exact, audit, data, study, gradient, langevin, estimators, hmm,
+    ledger, accounting, conjugate, noise, exact, audit, data, study, gradient, langevin, estimators, hmm, events,
 )  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def test_a_number_is_explained_in_its_own_units(tmp_path):
 
 def test_several_classes_have_coefficients_each(tmp_path):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
-    table = Table(patients(), {"ward": Levels("A", "B", "C"), "stay": Interval(0, 60)}, neighbours="replace")
+    table = Table(patients(500), {"ward": Levels("A", "B", "C"), "stay": Interval(0, 60)}, neighbours="replace")
     made = release(Logistic(outcome="ward", predictors=("stay",)), table, guarantee="mu=20",
                    ledger=ledger(tmp_path, "replace"))  # fmt: skip
     assert made.labels == tuple(f"{w}: {name}" for w in "ABC" for name in ("stay", "intercept"))

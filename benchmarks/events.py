@@ -1,0 +1,105 @@
+"""Event logs: naive Bayes counts against the same counts by hand, and what a posterior costs after the counts."""
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROWS, QUICK_ROWS, ROUNDS = 10_000_000, 1_000_000, 3
+LEVELS = {
+    "kind": ("battle", "raid", "find"),
+    "civilians": ("no", "yes"),
+    "side_a": ("no", "yes"),
+    "side_b": ("no", "yes"),
+    "region": tuple(f"r{i}" for i in range(8)),
+    "month": tuple(f"m{i}" for i in range(24)),
+}
+FEATURES = ("kind", "civilians", "side_a", "side_b")
+
+
+def run(quick: bool = False) -> list[dict]:
+    rows = QUICK_ROWS if quick else ROWS
+    with tempfile.TemporaryDirectory(dir=".", prefix="bench-events-") as folder:
+        large, small = (generate(Path(folder), count) for count in (rows, 10_000))
+        times: dict[str, list[float]] = {"hand": [], "vestry": []}
+        for _ in range(ROUNDS):
+            for name, action in (("hand", by_hand), ("vestry", by_vestry)):
+                start = time.perf_counter()
+                found = action(large)
+                times[name].append(time.perf_counter() - start)
+                if sum(found) != rows * len(FEATURES):
+                    sys.exit("a count is missing")
+        hand, ours = (statistics.median(times[name]) for name in ("hand", "vestry"))
+        after = {count: posterior_time(path, folder) for count, path in ((10_000, small), (rows, large))}
+    return [
+        {"name": f"naive Bayes counts, {rows:,} entries", "value": ours, "unit": "s", "ratio": ours / hand,
+         "limit": 1.3, "peer": f"the same counts by hand in DuckDB, {hand:.3g} s"},
+        {"name": f"states after the counts, {rows:,} entries", "value": 1e3 * after[rows], "unit": "ms",
+         "ratio": after[rows] / after[10_000], "limit": 1.5, "peer": "10,000 entries"},
+    ]  # fmt: skip
+
+
+def generate(folder: Path, rows: int) -> str:
+    import duckdb
+
+    picked = ", ".join(
+        f"{list(names)!r}[1 + (hash(i, {place}) % {len(names)})::INT] AS {column}"
+        for place, (column, names) in enumerate(LEVELS.items())
+    )
+    path = str(folder / f"log-{rows}.parquet")
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT {picked} FROM range({rows}) t(i)) TO '{path}'")
+    return path
+
+
+def by_hand(path: str) -> list[int]:
+    import duckdb
+
+    sums = ", ".join(f"sum(({c} = '{level}')::BIGINT)" for c in FEATURES for level in LEVELS[c])
+    with duckdb.connect() as connection:
+        rows = connection.execute(f"SELECT region, {sums} FROM '{path}' GROUP BY region").fetchall()
+    return [int(x) for row in rows for x in row[1:]]
+
+
+def table(path: str):
+    from vestry import Levels, Table
+
+    columns = {name: Levels(*levels) for name, levels in LEVELS.items()}
+    return Table(path, columns, unit="row", neighbours="add-remove")
+
+
+def by_vestry(path: str) -> list[int]:
+    from vestry.statistics.private import reveal
+    from vestry.statistics.tally import Indicator, Tally
+
+    terms = tuple(Indicator(column, (level,)) for column in FEATURES for level in LEVELS[column])
+    return list(reveal(table(path).collect(Tally(("region",), terms), row_key="k")))
+
+
+def posterior_time(path: str, folder: str) -> float:
+    """Release a log's counts, and time the states that are sampled from them."""
+    from vestry import Guarantee, Ledger, Posterior
+    from vestry.models import HiddenMarkov
+    from vestry.models.request import Request
+    from vestry.models.run import charge_for, frame_of, ready_for, run
+
+    name, log = Path(path).stem, table(path)
+    terms = {"dataset": name, "unit": "row", "neighbours": "add-remove", "budget": "epsilon=9"}
+    ledger = Ledger.create(f"{folder}/{name}.ledger", **terms)
+    model = HiddenMarkov(sequence={"region": "region", "time": "month"}, features=FEATURES, states=2)
+    request = Request(model, Guarantee.parse("epsilon=5", neighbours="add-remove"), "laplace")
+    ready = ready_for(request, log, ledger)
+    released = run(ready, log, charge_for(request, ready, frame_of(log), ledger))
+    Posterior.from_release(released).states()  # compiles
+    found = []
+    for _ in range(5):
+        start = time.perf_counter()
+        Posterior.from_release(released).states()
+        found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
+if __name__ == "__main__":
+    for each in run():
+        print(each)
