@@ -1,5 +1,6 @@
 """Every example that README and docs print is run here, and must print what is printed there."""
 
+import json
 import os
 import re
 import shlex
@@ -12,15 +13,19 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(console|python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-VESTRY = str(Path(sys.executable).parent / "vestry")
+RUNNER = Path(__file__).parent / "docs_runner.py"
 
 
-def run(arguments, folder):
+def run(examples: list[dict], folder: Path) -> list[str]:
+    """Run a page's examples, in order, in one folder and one process; return what each printed."""
     done = subprocess.run(
-        arguments, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"}
-    )
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
+        [sys.executable, str(RUNNER)], cwd=folder, input=json.dumps(examples), capture_output=True, text=True,
+        check=False, env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert not any("Traceback" in each for each in found), found
+    return found
 
 
 def matches(printed: str, seen: str) -> bool:
@@ -32,24 +37,26 @@ def matches(printed: str, seen: str) -> bool:
 
 
 def check(page: str, folder: Path) -> int:
-    """Run a page's blocks in order, in one folder; return how many examples ran."""
-    ran, waiting = 0, None
+    """Compare what a page prints with what its examples print; return how many there are."""
+    examples, expected = [], []
     for kind, block in BLOCK.findall(page):
         if kind == "console":
             for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n?)*)", block, re.MULTILINE):
                 words = shlex.split(command)
                 assert words[0] == "vestry"
-                seen = run([VESTRY, *words[1:]], folder)
-                assert matches(printed, seen), f"{command}\nprinted:\n{printed}\nseen:\n{seen}"
-                ran += 1
+                examples.append({"command": words})
+                expected.append(printed)
         elif kind == "python":
-            waiting = run([sys.executable, "-W", "error", "-c", block], folder)
-            ran += 1
+            examples.append({"python": block})
+            expected.append(None)
         else:
-            assert waiting is not None, "a text block shows what the python block before it prints"
-            assert matches(block, waiting), f"printed:\n{block}\nseen:\n{waiting}"
-            waiting = None
-    return ran
+            assert examples, "a text block shows what the python block before it prints"
+            assert "python" in examples[-1], "a text block shows what the python block before it prints"
+            assert expected[-1] is None, "a python block prints once"
+            expected[-1] = block
+    for example, printed, seen in zip(examples, expected, run(examples, folder), strict=True):
+        assert printed is None or matches(printed, seen), f"{example}\nprinted:\n{printed}\nseen:\n{seen}"
+    return len(examples)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -62,6 +69,8 @@ def test_a_wrong_page_is_rejected(tmp_path):
         check("```console\n$ vestry convert epsilon=1 --to rho\nrho=0.6\n```", tmp_path)
     with pytest.raises(AssertionError, match="seen"):
         check("```python\nprint(1)\n```\n\n```text\n2\n```", tmp_path)
+    with pytest.raises(AssertionError, match="Traceback"):
+        check("```python\nprint(1 / 0)\n```", tmp_path)
 
 
 def test_every_cited_key_is_in_the_bibliography():
