@@ -226,6 +226,7 @@ DIRICHLET_FAST = [(50, 0.3, "laplace"), (100, 0.1, "gaussian")]
 DIRICHLET_SLOW = [pytest.param(*cell, marks=pytest.mark.slow) for cell in GRID_OF_CELLS if cell not in DIRICHLET_FAST]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "epsilon", "kind"), DIRICHLET_FAST + DIRICHLET_SLOW)
 def test_dirichlet_intervals_cover(n, epsilon, kind):
     assert_covers(dirichlet_public(n, dirichlet_law(kind, epsilon), 2_000, generator("dirichlet", n, epsilon, kind)))
@@ -359,6 +360,7 @@ def test_ranks_are_uniform_where_the_count_is_private():
         assert rank_statistic(ranks, 63) < RANK_LIMIT
 
 
+@pytest.mark.slow
 def test_ranks_of_a_misjudged_posterior_are_rejected():
     assert rank_statistic(beta_ranks(generator("wrong ranks"), factor=0.5), 63) > RANK_LIMIT
     assert any(rank_statistic(r, 63) > RANK_LIMIT for r in dirichlet_ranks(generator("wrong joint"), 1500, factor=0.4))

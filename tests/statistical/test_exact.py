@@ -116,6 +116,7 @@ def test_exact_and_fast_path_agree(name):
         assert stats.ks_2samp(slowly[:, i], shifted, method="asymp").pvalue < REJECT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alphas", [(0.3, 0.7, 0.2), (5.0, 8.0, 2.0, 1.0), (1e6, 2e6, 3e6), (1e8, 1e8)], ids=str)
 @each_size
 def test_dirichlet_marginals(alphas, size):
@@ -233,6 +234,7 @@ def worst(sample: np.ndarray, other: np.ndarray) -> float:
     return len(views) * float(min(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIRICHLETS)
 @pytest.mark.parametrize("way", [pytest.param(Loose, marks=pytest.mark.slow), Tilted, Largest])
 def test_each_way_to_a_truncated_dirichlet(name, way):
