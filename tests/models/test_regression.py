@@ -239,3 +239,20 @@ def test_groups_are_refused():
         LinearProblem(Loss(), 2, 1.0, Population("add-remove", groups=2), 10)
     with pytest.raises(TypeError, match="by"):
         Linear(outcome="stay", predictors=("age",), by="ward")
+
+
+@pytest.mark.parametrize("method", ["posterior", "objective"])
+def test_a_canary_shows_nowhere(tmp_path, capfd, caplog, method):
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+    records = patients(300).astype(object)
+    records.loc[7] = [12345.678901, "CANARY7f3", 98765.4321, "CANARY7f3"]
+    path = study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n', records=records)
+    ledger(tmp_path)
+    (outcome,) = Study.open(path).release()
+    printed = capfd.readouterr()
+    said = [printed.out, printed.err, caplog.text, repr(outcome.posterior)]
+    files = [file.read_bytes().decode(errors="replace") for file in tmp_path.rglob("*")
+             if file.is_file() and file.name != "patients.csv"]  # fmt: skip
+    for canary in ("CANARY7f3", "12345.678", "98765.432"):
+        assert canary in (tmp_path / "patients.csv").read_text()
+        assert not any(canary in text for text in [*said, *files])
