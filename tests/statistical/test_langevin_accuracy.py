@@ -17,7 +17,7 @@ from seeded_noise import SeededNoise
 from vestry.losses import Huber, Logistic, Probit
 from vestry.mechanisms.langevin import LangevinSample, _made
 from vestry.mechanisms.linear import LinearProblem
-from vestry.mechanisms.schedule import schedule
+from vestry.mechanisms.schedule import Schedule, schedule
 from vestry.privacy.guarantee import Guarantee
 from vestry.statistics.population import Population
 
@@ -213,3 +213,14 @@ def test_large_posteriors_are_as_near_to_nuts_as_stated(shape):
         ranks = np.searchsorted(np.sort(long[:, j]), found[:, j]) / len(long)
         distance = stats.kstest(ranks, "uniform").statistic
         assert distance <= 0.4 * made.schedule.distance + 0.13 * made.schedule.inflation + 2.7 * error[j]
+
+
+def test_the_last_step_has_all_of_its_noise():
+    """Without records a draw is (1 - eta m) times the one before, plus N(0, 2 eta); false alarms below 1e-6."""
+    eta, m, draws = 0.3, 0.7, 4000
+    made = sampler(Logistic(), np.zeros((1, 1)), power=1.0, precision=m, draws=draws, accuracy=0.05)
+    made = dataclasses.replace(made, schedule=Schedule((eta,), (1,), 0.0, 0.0))
+    values = np.concatenate([[0.0], np.ravel(drawn(made, np.zeros((1, 1), np.float32), np.ones(1)))])
+    noise = (values[1:] - (1 - eta * m) * values[:-1]) / math.sqrt(2 * eta)
+    assert abs(noise.mean()) < 5 / math.sqrt(draws)
+    assert abs(noise.var() - 1) < 5 * math.sqrt(2 / draws)  # a scale that is off by a tenth moves it by 0.19 or more

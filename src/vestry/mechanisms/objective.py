@@ -22,6 +22,7 @@ from vestry.ledger import Opened
 from vestry.mechanisms.linear import LinearProblem, gradient_floor, iterations_for, kept, regularised
 from vestry.mechanisms.output import exactly_noisy
 from vestry.noise import Noise
+from vestry.noise.bulk import ERROR
 from vestry.privacy import accountant
 from vestry.privacy.calibrate import greatest, least
 from vestry.privacy.event import Event, compose
@@ -230,9 +231,11 @@ def objective_perturbation(
     scale = objective_scale(make, main, regularisation)
     curved = problem.at_most * problem.smoothness + regularisation
     mu = greatest(lambda x: event("gdp", mu=x), rest)
-    # The tolerance cannot be finer than what rounding allows.
+    # The tolerance cannot be finer than what rounding, and a linear term that is not quite normal, allow.
     longest = scale * (math.sqrt(problem.dimension) + _BEYOND)
-    tolerance = max(mu * _FINE * scale / curved / 2, 4 * gradient_floor(problem, regularisation, longest))
+    off = scale * math.sqrt(problem.dimension) * ERROR / regularisation
+    floor = gradient_floor(problem, regularisation, longest) + off
+    tolerance = max(mu * _FINE * scale / curved / 2, 4 * floor)
     iterations_for(problem, regularisation, tolerance / 2, longest)  # refuses before anything is charged
     top = 2 * tolerance / mu * (1 + 1e-9)
     return ObjectivePerturbation(problem, regularisation, scale, tolerance, top, bound, analysis)

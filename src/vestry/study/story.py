@@ -58,6 +58,9 @@ def _public(declaration: Declaration) -> tuple[str, ...]:
         said.append(f"The number of records is public; the releases {', '.join(public)} use it.")
     else:
         said.append("The number of records is private; where it matters it takes noise too.")
+    known = [asked.name for asked in declaration.releases if getattr(asked.request.model, "cell", "") == "public"]
+    if known:
+        said.append(f"In {', '.join(known)} the region and the time of each record are public too, and are not hidden.")
     if frame.unit.person is not None:
         said.append(f"Of each {frame.unit.person} at most {frame.unit.rows} rows count, chosen by a key in the ledger.")
     return tuple(said)
