@@ -17,6 +17,7 @@ from seeded_noise import SeededNoise
 from vestry.losses import Huber, Logistic, Probit
 from vestry.mechanisms.langevin import LangevinSample, _made
 from vestry.mechanisms.linear import LinearProblem
+from vestry.mechanisms.objective import objective_perturbation
 from vestry.mechanisms.schedule import Schedule, schedule
 from vestry.privacy.guarantee import Guarantee
 from vestry.statistics.population import Population
@@ -224,3 +225,14 @@ def test_the_last_step_has_all_of_its_noise():
     noise = (values[1:] - (1 - eta * m) * values[:-1]) / math.sqrt(2 * eta)
     assert abs(noise.mean()) < 5 / math.sqrt(draws)
     assert abs(noise.var() - 1) < 5 * math.sqrt(2 / draws)  # a scale that is off by a tenth moves it by 0.19 or more
+
+
+def test_the_noise_on_top_of_a_minimum_has_its_scale():
+    """With next to no linear term an estimate without records is the noise on top; false alarms below 1e-6."""
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+    problem = LinearProblem(Logistic(), 10, 1.0, Population("add-remove"), 5)
+    made = objective_perturbation(problem, Guarantee.parse("epsilon=1,delta=1e-6"), regularisation=5.0)
+    made = dataclasses.replace(made, scale=1e-9, top=2.0, tolerance=1e-3, device="cpu")
+    noise, block = SeededNoise(5), [(np.zeros((1, 10), np.float32), np.ones(1))]
+    values = np.ravel([made.drawn(block, noise).values for _ in range(400)]) / made.top
+    assert abs(values.var() - 1) < 5 * math.sqrt(2 / len(values))
