@@ -14,33 +14,30 @@ A score is the log predictive probability of the held-out cells, per entry; the 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq, linear_sum_assignment
-from scipy.special import logsumexp
+from scipy.optimize import linear_sum_assignment
 
 from vestry.experiments.event_log import EventLog, data_folder, dense, events, sparse
+from vestry.experiments.event_log_picture import RELEASED, draw
+from vestry.experiments.event_log_score import (
+    DELTA,
+    METHODS,
+    STATES,
+    chain_cost,
+    fit,
+    hidden_markov_scores,
+    naive_bayes_scores,
+)
 from vestry.experiments.experiment import Experiment, Numbers, claim
-from vestry.experiments.noisy_count import discrete_noise
-from vestry.experiments.picture import picture
-from vestry.posterior.noise_law import Laplace
-from vestry.privacy import accountant
-from vestry.privacy.chain import Collapsed, categorical_span, gibbs_update, owned_scan, temperature_for
-from vestry.privacy.event import Event, compose
-from vestry.report.style import COLOURS, DASHES
 
 Array = np.ndarray
 
-DELTA = 1e-6
-STATES, MULTIPLIERS, SHOWN_AT = 10, (10, 100), 5.0
+SHOWN_AT = 5.0
 EPSILONS, QUICK_EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), (0.1, 1.0, 10.0)
 SIZES, QUICK_SIZES = (100, 300, 1000, 3000, 10_000, 30_000), (300, 30_000)
-RELEASED = "OPS, the one draw released"
 MODELS = ("naive Bayes", "hidden Markov model")
-METHODS = ("not private", "Laplace", "OPS, M = 10", "OPS, M = 100", "OPS, M = 10, paid by update")
 
 
 def run(quick: bool, rng: np.random.Generator) -> Numbers:
@@ -88,116 +85,6 @@ def study(log: EventLog, rng: np.random.Generator, *, epsilons: tuple[float, ...
 def _summary(found: Array) -> Numbers:
     spread = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else 0.0
     return {"mean": float(found.mean()), "standard_error": float(spread)}
-
-
-# --- naive Bayes ------------------------------------------------------------------------------------------------------
-
-
-def naive_bayes_scores(
-    log: EventLog, masks: Array, rng: np.random.Generator, method: str, epsilon: float, sweeps: int
-) -> Array:
-    """Return each split's score of one-state tables, from counts of the whole training set."""
-    from vestry.samplers import truncated_dirichlet
-
-    splits = len(masks)
-    ops = _multiplier(method)
-    draws = 1 if ops else sweeps // 2
-    logs = np.zeros((draws, splits, *log.entries.shape))
-    for n, levels in zip(log.counts, log.levels, strict=True):
-        total = np.einsum("srt,rtv->sv", ~masks, n)
-        if ops:
-            hot = temperature_for(_span(log.levels, ops), epsilon=epsilon, neighbours="replace")
-            tables = truncated_dirichlet(rng, 1 + total / hot, low=1 / (ops * levels))[None]
-        else:
-            if method == "Laplace":
-                total = np.maximum(total + _noise(rng, log, epsilon, total.shape), 0)
-            gammas = rng.standard_gamma(1 + total, (draws, *total.shape))
-            tables = gammas / gammas.sum(axis=-1, keepdims=True)
-        logs += np.einsum("rtv,dsv->dsrt", n, np.log(np.maximum(tables, 1e-300)))
-    cells = logsumexp(logs, axis=0) - np.log(draws)
-    return _per_entry(cells * masks, log, masks)
-
-
-# --- the hidden Markov model ------------------------------------------------------------------------------------------
-
-
-def hidden_markov_scores(
-    log: EventLog, masks: Array, rng: np.random.Generator, method: str, epsilon: float, sweeps: int
-) -> Array:
-    """Return each split's score of a model of ten states."""
-    from vestry.samplers import held_out_log_likelihood
-
-    burn_in = sweeps - 1 if _multiplier(method) and "paid" not in method else sweeps // 2
-    draws = fit(log, rng, method, epsilon, STATES, sweeps, burn_in, masks)
-    return _per_entry(held_out_log_likelihood(draws, log.counts, masks), log, masks)
-
-
-def fit(
-    log: EventLog, rng: np.random.Generator, method: str, epsilon: float, states: int, sweeps: int, burn_in: int,
-    masks: Array,
-) -> Any:  # fmt: skip
-    """Draw states and tables: from true counts, from noisy ones, or tempered and truncated."""
-    from vestry.samplers import collapsed_gibbs
-
-    sample = partial(collapsed_gibbs, states=states, sweeps=sweeps, burn_in=burn_in, rng=rng, held_out=masks)
-    if method == "Laplace":
-        shapes = [(len(masks), *n.shape) for n in log.counts]
-        return sample([n + _noise(rng, log, epsilon, shape) for n, shape in zip(log.counts, shapes, strict=True)])
-    ops = _multiplier(method)
-    if not ops:
-        return sample(log.counts)
-    if "paid" in method:
-        epsilon = update_epsilon(log.levels, ops, epsilon, sweeps)
-    hot = temperature_for(_span(log.levels, ops), epsilon=epsilon, neighbours="replace")
-    return sample(log.counts, temperature=hot, truncation=[1 / (ops * levels) for levels in log.levels])
-
-
-def _noise(rng: np.random.Generator, log: EventLog, epsilon: float, shape: tuple[int, ...]) -> Array:
-    scale = 2 * len(log.counts) / epsilon
-    return discrete_noise(rng, Laplace(scale), int(np.prod(shape))).reshape(shape)
-
-
-def _multiplier(method: str) -> int:
-    """Return the M of an OPS method, 0 for the others."""
-    return next((m for m in reversed(MULTIPLIERS) if f"M = {m}" in method), 0)
-
-
-def _span(levels: tuple[int, ...], multiplier: int) -> float:
-    return categorical_span(levels, [1 / (multiplier * k) for k in levels])
-
-
-def _per_entry(cells: Array, log: EventLog, masks: Array) -> Array:
-    return np.asarray(cells.sum(axis=(1, 2)) / (log.entries * masks).sum(axis=(1, 2)))
-
-
-# --- what the chain costs ---------------------------------------------------------------------------------------------
-
-
-def chain(levels: tuple[int, ...], multiplier: int, epsilon: float, sweeps: int) -> Event:
-    """Record all updates of a chain, each of them of epsilon: the states in parallel, then the tables as one block."""
-    span = _span(levels, multiplier)
-    hot = temperature_for(span, epsilon=epsilon, neighbours="replace")
-    update = gibbs_update(span, temperature=hot, neighbours="replace")
-    return compose(owned_scan(update, collapsed=Collapsed.LATENT_PRIOR), update).times(sweeps)
-
-
-def chain_cost(levels: tuple[int, ...], multiplier: int, epsilon: float, sweeps: int) -> Numbers:
-    """Set what the converged chain is said to cost beside what its updates cost."""
-    updates = chain(levels, multiplier, epsilon, sweeps)
-    return {
-        "claimed_if_converged": epsilon,
-        "added_up": float(accountant.pure(updates)),
-        "by_bounded_range": accountant.epsilon(updates, DELTA),
-    }
-
-
-def update_epsilon(levels: tuple[int, ...], multiplier: int, epsilon: float, sweeps: int) -> float:
-    """Return what one update may cost if all together cost (epsilon, 1e-6)."""
-
-    def excess(log_each: float) -> float:
-        return accountant.epsilon(chain(levels, multiplier, float(np.exp(log_each)), sweeps), DELTA) - epsilon
-
-    return 0.999 * float(np.exp(brentq(excess, np.log(epsilon / (4 * sweeps)), np.log(epsilon), xtol=1e-4)))
 
 
 # --- maps -------------------------------------------------------------------------------------------------------------
@@ -278,59 +165,13 @@ def fewer_levels(log: EventLog, *, splits: int, sweeps: int) -> Numbers:
 
 
 def _claims(numbers: Numbers) -> list[dict[str, Any]]:
-    epsilons, studies = numbers["epsilons"], numbers["studies"]
-    markov = MODELS[1]
-    thick, thin = studies[0], studies[1]
-    found = [100 * each["agreement"]["Laplace"] for each in studies[:2]]
-    behind = _ahead(thick, markov, METHODS[2:4]), _ahead(thin, markov, METHODS[2:4])
-    bayes = [f"{each['log']} {_ahead(each, MODELS[0], METHODS[2:4])}" for each in studies]
-    updates = 2 * numbers["settings"]["sweeps"]
-    at = epsilons.index(1.0)
-    cost = numbers["ops_costs"][at]
-    scan = numbers["sizes"]
-    level = scan["below_not_private"]
-    from_size = [
-        size
-        for place, size in enumerate(scan["entries"])
-        if all(level["Laplace"][place]["mean"] > level[ops][place]["mean"] for ops in METHODS[2:4])
-    ]
-    rest = numbers["without_categories"]["below_not_private"]
-    short = [
-        f"of {sum(rest['Laplace'][at]['mean'] > rest[ops][at]['mean'] for ops in METHODS[2:4])} of 2 kinds of OPS"
-        for at in range(2)
-    ]
-    overtakes = f"from {from_size[0]} entries a cell on" if from_size else f"nowhere up to {scan['entries'][-1]}"
+    thick, thin = numbers["studies"][:2]
     return [
-        claim(
-            "the Laplace model at epsilon 5 finds the planted states of the dense log, at least 95 % of its cells",
-            f"{found[0]:.1f} %; on the sparse log, of three states, {found[1]:.1f} %",
-            holds=found[0] >= 95,
-        ),
-        claim(
-            "naive Bayes: Laplace is superior to OPS, at every epsilon (held to the simulated logs)",
-            f"ahead at so many of {len(epsilons)}: " + "; ".join(bayes),
-            holds=all(each.endswith(f" {len(epsilons)}") for each in bayes[:2]),
-        ),
-        claim(
-            "hidden Markov model, many entries a cell: Laplace outperforms OPS, most of all at small epsilon",
-            f"ahead of OPS as if converged at {behind[0]} of {len(epsilons)} epsilons; at epsilon 1 it overtakes"
-            f" {overtakes}. The noise on a hundred rare categories in each cell holds it back: without that"
-            f" feature it is ahead {short[1]} at epsilon 1, and {short[0]} at 0.1",
-            holds=behind[0] == len(epsilons),
-        ),
-        claim(
-            "hidden Markov model, few entries a cell: OPS is competitive with Laplace",
-            f"Laplace is ahead of OPS as if converged at {behind[1]} of {len(epsilons)} epsilons",
-            holds=behind[1] < len(epsilons),
-        ),
-        claim(
-            f"unless it has converged, OPS costs {updates} times its epsilon, which is impractical",
-            f"at epsilon 1: {cost['added_up']:.0f} added up, {cost['by_bounded_range']:.0f} at delta 1e-6 by bounded"
-            " range. A chain that pays so for every update is behind Laplace at"
-            f" {_ahead(thick, markov, METHODS[4:])} (dense) and {_ahead(thin, markov, METHODS[4:])} (sparse) of"
-            f" {len(epsilons)} epsilons",
-            holds=cost["by_bounded_range"] > 10,
-        ),
+        _found_states(thick, thin),
+        _naive_bayes(numbers),
+        _large_cells(numbers, thick),
+        _small_cells(numbers, thin),
+        _cost_of_updates(numbers, thick, thin),
         claim(
             "the one draw that OPS releases makes a noisier map than a hundred draws would, on the sparse log",
             f"{100 * thin['agreement'][RELEASED]:.1f} % of cells right, against"
@@ -340,108 +181,76 @@ def _claims(numbers: Numbers) -> list[dict[str, Any]]:
     ]
 
 
+def _found_states(thick: Numbers, thin: Numbers) -> dict[str, Any]:
+    dense, sparse = (100 * each["agreement"]["Laplace"] for each in (thick, thin))
+    return claim(
+        "the Laplace model at epsilon 5 finds the planted states of the dense log, at least 95 % of its cells",
+        f"{dense:.1f} %; on the sparse log, of three states, {sparse:.1f} %",
+        holds=dense >= 95,
+    )
+
+
+def _naive_bayes(numbers: Numbers) -> dict[str, Any]:
+    count = len(numbers["epsilons"])
+    ahead = [_ahead(each, MODELS[0], METHODS[2:4]) for each in numbers["studies"]]
+    named = [f"{each['log']} {at}" for each, at in zip(numbers["studies"], ahead, strict=True)]
+    return claim(
+        "naive Bayes: Laplace is superior to OPS, at every epsilon (held to the simulated logs)",
+        f"ahead at so many of {count}: " + "; ".join(named),
+        holds=ahead[:2] == [count, count],
+    )
+
+
+def _large_cells(numbers: Numbers, thick: Numbers) -> dict[str, Any]:
+    count, ahead = len(numbers["epsilons"]), _ahead(thick, MODELS[1], METHODS[2:4])
+    scan, rest = numbers["sizes"], numbers["without_categories"]["below_not_private"]
+    wins = [
+        size
+        for place, size in enumerate(scan["entries"])
+        if _rivals_behind(scan["below_not_private"], place) == len(METHODS[2:4])
+    ]
+    overtakes = f"from {wins[0]} entries a cell on" if wins else f"nowhere up to {scan['entries'][-1]}"
+    small, large = (f"of {_rivals_behind(rest, place)} of 2 kinds of OPS" for place in range(2))
+    return claim(
+        "hidden Markov model, many entries a cell: Laplace outperforms OPS, most of all at small epsilon",
+        f"ahead of OPS as if converged at {ahead} of {count} epsilons; at epsilon 1 it overtakes {overtakes}. The noise"
+        f" on a hundred rare categories in each cell holds it back: without that feature it is ahead {large} at epsilon"
+        f" 1, and {small} at 0.1",
+        holds=ahead == count,
+    )
+
+
+def _small_cells(numbers: Numbers, thin: Numbers) -> dict[str, Any]:
+    count, ahead = len(numbers["epsilons"]), _ahead(thin, MODELS[1], METHODS[2:4])
+    return claim(
+        "hidden Markov model, few entries a cell: OPS is competitive with Laplace",
+        f"Laplace is ahead of OPS as if converged at {ahead} of {count} epsilons",
+        holds=ahead < count,
+    )
+
+
+def _cost_of_updates(numbers: Numbers, thick: Numbers, thin: Numbers) -> dict[str, Any]:
+    cost = numbers["ops_costs"][numbers["epsilons"].index(1.0)]
+    return claim(
+        f"unless it has converged, OPS costs {2 * numbers['settings']['sweeps']} times its epsilon, which is"
+        " impractical",
+        f"at epsilon 1: {cost['added_up']:.0f} added up, {cost['by_bounded_range']:.0f} at delta 1e-6 by bounded range."
+        f" A chain that pays so for every update is behind Laplace at {_ahead(thick, MODELS[1], METHODS[4:])} (dense)"
+        f" and {_ahead(thin, MODELS[1], METHODS[4:])} (sparse) of {len(numbers['epsilons'])} epsilons",
+        holds=cost["by_bounded_range"] > 10,
+    )
+
+
+def _rivals_behind(scores: Numbers, place: int) -> int:
+    return sum(scores["Laplace"][place]["mean"] > scores[ops][place]["mean"] for ops in METHODS[2:4])
+
+
 def _ahead(study: Numbers, model: str, rivals: tuple[str, ...]) -> int:
     """Count the epsilons at which Laplace has a better score than every rival."""
     scores = study["scores"][model]
     ours = np.array([each["mean"] for each in scores["Laplace"]])
     theirs = np.array([[each["mean"] for each in scores[rival]] for rival in rivals])
     return int((ours > theirs.max(axis=0)).sum())
-
-
-# --- pictures ---------------------------------------------------------------------------------------------------------
-
-UNKNOWN = "The real log's states are not known:\nbelow, agreement with the map\nthat is made without privacy."
-MARKS = (None, "o", "s", "^", "x")
-
-
-def draw(numbers: Numbers, path: Path) -> None:
-    """Draw the scores; maps, tables and sizes go to files beside it, NAME-states.png and so on."""
-    _draw_scores(numbers, path)
-    _draw_sizes(numbers["sizes"], path.with_name(f"{path.stem}-sizes.png"))
-    _draw_maps(numbers["studies"], path.with_name(f"{path.stem}-states.png"))
-    _draw_tables(numbers["studies"][-1], path.with_name(f"{path.stem}-tables.png"))
-
-
-def _draw_scores(numbers: Numbers, path: Path) -> None:
-    studies = numbers["studies"]
-    with picture(len(studies), path=path, width=3.7, height=6.0, heights=(1.0, 1.25)) as (drawn, axes):
-        for place, panel in enumerate(axes):
-            model, each = MODELS[place // len(studies)], studies[place % len(studies)]
-            for index, (method, found) in enumerate(each["scores"][model].items()):
-                if found:
-                    exact = "OPS" in method and "paid" not in method
-                    label = f"{method} (below: as if converged)" if exact else method
-                    style = {"color": ("#777777", *COLOURS)[index], "linestyle": DASHES[index], "marker": MARKS[index]}
-                    means = [value["mean"] for value in found]
-                    panel.plot(numbers["epsilons"], means, markersize=5, label=label, **style)
-            panel.set(xscale="log", xlabel="epsilon")
-            panel.set_title(f"{model}\n{each['log']}, {each['entries']:,} entries", fontsize=10, loc="left")
-        for panel in axes[:: len(studies)]:
-            panel.set_ylabel("held-out log-likelihood per entry")
-        handles, labels = axes[len(studies)].get_legend_handles_labels()
-        drawn.legend(handles, labels, fontsize=8, ncols=3, loc="outside lower center", handlelength=3.5)
-
-
-def _draw_sizes(scan: Numbers, path: Path) -> None:
-    with picture(1, path=path, width=5.6, height=3.4) as (_, (panel,)):
-        for index, (method, found) in enumerate(scan["below_not_private"].items(), start=1):
-            gaps = [max(-value["mean"], 1e-5) for value in found]
-            style = {"color": COLOURS[index - 1], "linestyle": DASHES[index], "marker": MARKS[index]}
-            panel.plot(scan["entries"], gaps, markersize=5, label=method, **style)
-        panel.set(xscale="log", yscale="log", xlabel="entries a cell", ylabel="log-likelihood lost per entry")
-        panel.set_title("hidden Markov model at epsilon 1, dense log", fontsize=10, loc="left")
-        panel.legend(fontsize=8, handlelength=3.5)
-
-
-def _draw_maps(studies: list[Numbers], path: Path) -> None:
-    rows = ("planted", "not private", "Laplace", "OPS, M = 100", RELEASED)
-    with picture(len(studies), path=path, width=4.0, height=7.0, heights=(1.0,) * len(rows)) as (_, axes):
-        for place, panel in enumerate(axes):
-            name, each = rows[place // len(studies)], studies[place % len(studies)]
-            panel.grid(visible=False)
-            if name not in each["maps"]:
-                panel.set_axis_off()
-                panel.text(0, 0.3, UNKNOWN, fontsize=8)
-                panel.set_title(each["log"], fontsize=8, loc="left")
-                continue
-            shades = {"cmap": "Greys", "vmin": -0.25, "vmax": each["shown"] - 0.6, "aspect": "auto"}
-            panel.imshow(each["maps"][name], interpolation="nearest", **shades)
-            named = len(each["regions"][0]) < 9 and "region" not in each["regions"][0]
-            panel.set_yticks(range(len(each["regions"])), each["regions"] if named else [], fontsize=5)
-            ticks = [i for i, month in enumerate(each["months"]) if month.endswith("-01")]
-            panel.set_xticks(ticks, [each["months"][i][:4] for i in ticks], fontsize=7)
-            right = each["agreement"].get(name)
-            title = name if right is None else f"{name}: {100 * right:.0f} %"
-            panel.set_title(f"{each['log']}\n{title}" if place < len(studies) else title, fontsize=8, loc="left")
-
-
-def _draw_tables(study: Numbers, path: Path) -> None:
-    names = list(study["features"])
-    many = [i for i, name in enumerate(names) if len(study["features"][name]) > 2]
-    rows, across = study["shown"], len(many) + 1
-    with picture(across, path=path, width=3.4, height=2.0 * rows, heights=(1.0,) * rows) as (drawn, axes):
-        for state in range(rows):
-            laplace, plain = (
-                [np.array(table)[state] for table in study["tables"][method]] for method in ("Laplace", "not private")
-            )
-            panels = axes[across * state : across * (state + 1)]
-            for panel, i in zip(panels, many, strict=False):
-                top = np.argsort(-plain[i], kind="stable")[:10]
-                _bars(panel, [study["features"][names[i]][j] for j in top], laplace[i][top], plain[i][top])
-                panel.set_title(f"state {state + 1}: {names[i]}", fontsize=9, loc="left")
-            two = [i for i in range(len(names)) if i not in many]
-            _bars(panels[-1], [names[i] for i in two], *([table[i][1] for i in two] for table in (laplace, plain)))
-            panels[-1].set_title(f"state {state + 1}: share of entries with", fontsize=9, loc="left")
-        drawn.legend(*axes[0].get_legend_handles_labels(), fontsize=8, ncols=2, loc="outside lower center")
-
-
-def _bars(panel: Any, names: list[str], laplace: Any, plain: Any) -> None:
-    place = np.arange(len(names))
-    panel.barh(place - 0.2, laplace, height=0.4, color=COLOURS[0], label="Laplace, epsilon 5")
-    panel.barh(place + 0.2, plain, height=0.4, color="white", edgecolor="black", label="not private")
-    panel.set_yticks(place, names, fontsize=7)
-    panel.invert_yaxis()
-    panel.set_xlim(left=0)
 
 
 EXPERIMENT = Experiment(

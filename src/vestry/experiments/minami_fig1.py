@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -29,14 +30,6 @@ EPSILON, DELTA, PRECISION = 1.0, 1e-5, 1.0
 def run(quick: bool, rng: np.random.Generator) -> Numbers:
     """Evaluate losses and gradients, and calibrate on balls of several radii."""
     theta = np.linspace(-10, 10, 41 if quick else 201)
-    loss, slope = Logistic().value(array), Logistic().derivative(array)
-    plus, minus = np.ones_like(theta), -np.ones_like(theta)
-    losses = np.abs(loss(theta, plus) - loss(theta, minus))
-    gradients = np.abs(slope(theta, plus) - slope(theta, minus))
-    t = np.linspace(-20, 20, 2001)
-    one_dimension = max(float(np.max(np.abs(expit(t) + r * expit(-r * t)))) for r in np.linspace(0, 1, 201))
-    # Two rows of norm 1 that are nearly opposite, and theta against both.
-    both = _two_coordinates()
     radii = np.exp(np.linspace(math.log(0.3), math.log(100), 12 if quick else 60))
     private = likelihood_power(
         ApproxDP(EPSILON, DELTA),
@@ -44,44 +37,61 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
         strong_convexity=PRECISION,
         population=Population(Neighbours.REPLACE),
     )
-    # One replaced row moves the sum of losses by at most the radius; twice that, tempered, is what it costs.
-    exponential = EPSILON / (2 * radii)
-    crossing = EPSILON / (2 * private)
-    return {
+    numbers = {
         "settings": {"z": 1, "epsilon": EPSILON, "delta": DELTA, "prior_precision": PRECISION},
         "theta": theta.tolist(),
-        "losses": losses.tolist(),
-        "gradients": gradients.tolist(),
-        "largest_in_one_dimension": one_dimension,
-        "largest_in_two": both,
+        "losses": _between_flips(Logistic().value(array), theta),
+        "gradients": _between_flips(Logistic().derivative(array), theta),
+        "largest_in_one_dimension": _one_coordinate(),
+        "largest_in_two": _two_coordinates(),
         "radii": radii.tolist(),
-        "exponential": exponential.tolist(),
+        # One replaced row moves the sum of losses by at most the radius; twice that, tempered, is what it costs.
+        "exponential": (EPSILON / (2 * radii)).tolist(),
         "gibbs": private,
-        "crossing": crossing,
-        "claims": [
-            claim(
-                "the difference of the losses grows with the size of the parameter space",
-                f"it is |theta z|: {losses[-1]:g} at theta = {theta[-1]:g}",
-                holds=bool(np.allclose(losses, np.abs(theta))),
-            ),
-            claim(
-                "the difference of the gradients does not exceed twice the Lipschitz constant",
-                f"it is {gradients.max():.4g} for this pair; at most {one_dimension:.4f} for any pair in one dimension,"
-                f" and {both:.4f} of 2 was found in two",
-                holds=max(float(gradients.max()), one_dimension, both) <= 2,
-            ),
-            claim(
-                "so the likelihood's power need not shrink as the parameter space grows",
-                f"at epsilon 1, delta 1e-5 and a prior of precision 1 it is {private:.4f} on every ball; the"
-                " exponential mechanism, at epsilon 1 and no delta, allows less on every ball of a radius above"
-                f" {crossing:.2f}",
-                holds=bool(exponential[-1] < private),
-            ),
-        ],
+        "crossing": EPSILON / (2 * private),
     }
+    return {**numbers, "claims": _claims(numbers)}
+
+
+def _between_flips(function: Any, theta: np.ndarray) -> list[float]:
+    """Return |f(theta, 1) - f(theta, -1)|."""
+    ones = np.ones_like(theta)
+    return [float(x) for x in np.abs(function(theta, ones) - function(theta, -ones))]
+
+
+def _claims(numbers: Numbers) -> list[Numbers]:
+    theta, losses, widest = numbers["theta"], numbers["losses"], max(numbers["gradients"])
+    one, two = numbers["largest_in_one_dimension"], numbers["largest_in_two"]
+    return [
+        claim(
+            "the difference of the losses grows with the size of the parameter space",
+            f"it is |theta z|: {losses[-1]:g} at theta = {theta[-1]:g}",
+            holds=bool(np.allclose(losses, np.abs(theta))),
+        ),
+        claim(
+            "the difference of the gradients does not exceed twice the Lipschitz constant",
+            f"it is {widest:.4g} for this pair; at most {one:.4f} for any pair in one dimension, and {two:.4f} of 2 was"
+            " found in two",
+            holds=max(widest, one, two) <= 2,
+        ),
+        claim(
+            "so the likelihood's power need not shrink as the parameter space grows",
+            f"at epsilon 1, delta 1e-5 and a prior of precision 1 it is {numbers['gibbs']:.4f} on every ball; the"
+            " exponential mechanism, at epsilon 1 and no delta, allows less on every ball of a radius above"
+            f" {numbers['crossing']:.2f}",
+            holds=numbers["exponential"][-1] < numbers["gibbs"],
+        ),
+    ]
+
+
+def _one_coordinate() -> float:
+    """Return the largest difference of two gradients of rows of norm at most 1 that have one coordinate."""
+    t = np.linspace(-20, 20, 2001)
+    return max(float(np.max(np.abs(expit(t) + r * expit(-r * t)))) for r in np.linspace(0, 1, 201))
 
 
 def _two_coordinates() -> float:
+    """Return it for two rows of norm 1 that are nearly opposite, and theta against both."""
     angle, far = 0.02, 1000.0
     one, two = np.array([math.cos(angle), math.sin(angle)]), np.array([-math.cos(angle), math.sin(angle)])
     theta = np.array([0.0, -far])
