@@ -6,7 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROWS, QUICK_ROWS, ROUNDS = 10_000_000, 1_000_000, 3
+ROWS, QUICK_ROWS, ROUNDS = 10_000_000, 1_000_000, 7
 LEVELS = {
     "kind": ("battle", "raid", "find"),
     "civilians": ("no", "yes"),
@@ -22,19 +22,24 @@ def run(quick: bool = False) -> list[dict]:
     rows = QUICK_ROWS if quick else ROWS
     with tempfile.TemporaryDirectory(dir=".", prefix="bench-events-") as folder:
         large, small = (generate(Path(folder), count) for count in (rows, 10_000))
-        times: dict[str, list[float]] = {"hand": [], "vestry": []}
+        ways = {"careful": by_careful_hand, "plain": by_plain_hand, "vestry": by_vestry}
+        times: dict[str, list[float]] = {name: [] for name in ways}
+        expected = by_vestry(large)  # imports
         for _ in range(ROUNDS):
-            for name, action in (("hand", by_hand), ("vestry", by_vestry)):
+            for name, action in ways.items():
                 start = time.perf_counter()
                 found = action(large)
                 times[name].append(time.perf_counter() - start)
-                if sum(found) != rows * len(FEATURES):
-                    sys.exit("a count is missing")
-        hand, ours = (statistics.median(times[name]) for name in ("hand", "vestry"))
+                if found != expected:
+                    sys.exit("the counts differ")
+        careful, plain, ours = (statistics.median(times[name]) for name in ways)
         after = {count: posterior_time(path, folder) for count, path in ((10_000, small), (rows, large))}
     return [
-        {"name": f"naive Bayes counts, {rows:,} entries", "value": ours, "unit": "s", "ratio": ours / hand,
-         "limit": 1.3, "peer": f"the same counts by hand in DuckDB, {hand:.3g} s"},
+        {"name": f"naive Bayes counts, {rows:,} entries", "value": ours, "unit": "s", "ratio": ours / plain,
+         "limit": 1.3, "peer": f"the plainest SQL by hand, which trusts every value, {plain:.3g} s"},
+        {"name": f"naive Bayes counts, {rows:,} entries, undeclared", "value": ours, "unit": "s",
+         "ratio": ours / careful, "limit": None,
+         "peer": f"the quickest SQL by hand that counts undeclared values as declared, {careful:.3g} s"},
         {"name": f"states after the counts, {rows:,} entries", "value": 1e3 * after[rows], "unit": "ms",
          "ratio": after[rows] / after[10_000], "limit": 1.5, "peer": "10,000 entries"},
     ]  # fmt: skip
@@ -53,12 +58,29 @@ def generate(folder: Path, rows: int) -> str:
     return path
 
 
-def by_hand(path: str) -> list[int]:
+def by_careful_hand(path: str) -> list[int]:
+    """Count what is missing or undeclared at its first level, as the declaration says: the quickest SQL we know."""
+    import duckdb
+
+    region = f"greatest(list_position({list(LEVELS['region'])!r}, region), 1)"
+    sums = [f"coalesce(sum(({c} = '{level}')::BIGINT), 0)" for c in FEATURES for level in LEVELS[c][1:]]
+    with duckdb.connect() as connection:
+        query = f"SELECT {region} AS place, count(*), {', '.join(sums)} FROM '{path}' GROUP BY place ORDER BY place"
+        rows = connection.execute(query).fetchall()
+    counts = []
+    for _, entries, *others in rows:
+        for c in FEATURES:
+            known, others = others[: len(LEVELS[c]) - 1], others[len(LEVELS[c]) - 1 :]
+            counts += [int(entries - sum(known)), *map(int, known)]
+    return counts
+
+
+def by_plain_hand(path: str) -> list[int]:
     import duckdb
 
     sums = ", ".join(f"sum(({c} = '{level}')::BIGINT)" for c in FEATURES for level in LEVELS[c])
     with duckdb.connect() as connection:
-        rows = connection.execute(f"SELECT region, {sums} FROM '{path}' GROUP BY region").fetchall()
+        rows = connection.execute(f"SELECT region, {sums} FROM '{path}' GROUP BY region ORDER BY region").fetchall()
     return [int(x) for row in rows for x in row[1:]]
 
 

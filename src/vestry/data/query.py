@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 from vestry.data.choice import chosen
@@ -80,7 +82,7 @@ class Query:
             read["person"] = person_text(table[person])
         records = table.select(**read) if read else table
 
-        coded = {name: code(records[name], domain) for name, domain in domains.items()}
+        coded = {name: code(records[name], domain, engine) for name, domain in domains.items()}
         if person is not None:
             coded["person"] = records["person"]
         records = records.select(**coded) if coded else records
@@ -89,16 +91,17 @@ class Query:
             records = records.filter([records[name].notnull() for name in needed])
 
         codes = {column: records[name] for column, name in named.items()}
-        levels = [name for name, domain in domains.items() if isinstance(domain, Levels)]
-        integers = {name: records[name] for name in levels}
-        for place, term in enumerate(self.tally.terms):
-            if isinstance(term, (Sum, Product)):
-                integers[f"t{place}"] = scaled(term, codes)
+        levels = {name: records[name] for name, domain in domains.items() if isinstance(domain, Levels)}
+        units = {
+            f"t{place}": scaled(term, codes)
+            for place, term in enumerate(self.tally.terms)
+            if isinstance(term, (Sum, Product))
+        }
         if person is not None:
-            records = records.select(person=records["person"], **integers)
-            records = chosen(records, "person", tuple(integers), self.unit.rows, row_key)
-        elif integers:
-            records = records.select(**integers)
+            records = records.select(person=records["person"], **levels, **units)
+            records = chosen(records, "person", (*levels, *units), self.unit.rows, row_key)
+        elif units:
+            records = records.select(**levels, **units)
         return records, named
 
     def read(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
@@ -114,21 +117,30 @@ class Query:
 
     def _sum(self, place: int, records: Expression, named: Mapping[str, str]) -> Expression:
         """Return one term's sum as text: engines sum in 64 bits, 128 bits or decimals, and text holds them all."""
-        import ibis
-
         term = self.tally.terms[place]
         if isinstance(term, One):
             return records.count().cast("string")
         if isinstance(term, Indicator):
-            names = self._names(term.column)
-            places = [names.index(level) for level in term.levels]
-            hit = records[named[term.column]].isin(places or [-1])  # no level has the place -1
-            one, none = ibis.literal(1, type="int64"), ibis.literal(0, type="int64")
-            return ibis.cases((hit, one), else_=none).sum().cast("string")
+            return self._having(term, records, records[named[term.column]]).cast("string")
         value = records[f"t{place}"]
         # Spark alone would sum in 64 bits, and fail or wrap if there were more records than declared.
         wide = value.cast("decimal(38, 0)") if records.get_backend().name == "pyspark" else value
         return wide.sum().cast("string")
+
+    def _having(self, term: Indicator, records: Expression, code: Expression) -> Expression:
+        """Return the number of records with one of the levels."""
+        names = self._names(term.column)
+
+        def having(levels: tuple[str, ...]) -> Expression:
+            places = [names.index(level) for level in levels] or [-1]  # no level has the place -1
+            return (code == places[0] if len(places) == 1 else code.isin(places)).sum()
+
+        # A record has one level. Where each of the others is counted too, the first is what they leave, and the engine
+        # computes a sum that is written twice once.
+        others = [(level,) for level in names[1:]]
+        if term.levels == names[:1] and all(Indicator(term.column, other) in self.tally.terms for other in others):
+            return records.count() - reduce(add, map(having, others))
+        return having(term.levels)
 
     def _names(self, column: str) -> Sequence[str]:
         domain = self.domains[column]
