@@ -68,7 +68,7 @@ def test_ranks_are_uniform(sampler):
 
 @pytest.mark.parametrize("wrong", [{"alpha": 3 * ALPHA}, {"beta": 3 * BETA}])
 def test_a_sampler_of_another_prior_is_rejected(wrong):
-    assert min(p_values(collapsed_gibbs, 500, **wrong)) < REJECT
+    assert min(p_values(collapsed_gibbs, 800, **wrong)) < REJECT
 
 
 @pytest.mark.parametrize("sampler", [collapsed_gibbs, pytest.param(blocked_gibbs, marks=pytest.mark.slow)])

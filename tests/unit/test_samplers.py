@@ -10,6 +10,7 @@ import itertools
 import math
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -257,20 +258,23 @@ def test_the_compiled_sweep_is_the_plain_one(shared):
         counts = [np.stack([table, table[::-1], table / 3]) for table in counts]
     data = layout(counts, held_out=rng.random((3, 3, 7)) < 0.2, chains=3, temperature=1.0)
     paths = rng.integers(4, size=(3, 21))
-    tables, uniforms = np.log(rng.dirichlet(np.ones(6), (3, 4))), rng.random((3, 21))
+    tables = np.log(rng.dirichlet(np.ones(6), (3, 4)))
+    uniforms = np.stack([np.random.default_rng(b).random(21) for b in range(3)])
     moves = counted(paths, states=4, months=7)
     theirs, moved = plain_sweep(tables, moves, uniforms.T, paths.T, data.counts, data.seen, 0.3, 7)
     assert theirs.T.tolist() != paths.tolist()
     assert moved == pytest.approx(counted(theirs.T, states=4, months=7))
-    kernel.count_moves(paths, moves, 7)
-    assert (moves == counted(paths, states=4, months=7)).all()
-    kernel.collapsed(kernel.likelihoods(tables, data.counts, data.seen), uniforms, paths, moves, 0.3, 7)
-    assert (paths == theirs.T).all()
-    assert moves == pytest.approx(moved)
-    sums = np.empty((3, 4, 6))
-    kernel.sum_levels(paths, data.counts, data.seen, sums)
-    members = (paths[..., None] == np.arange(4)) * data.seen[..., None]
-    assert sums == pytest.approx(np.einsum("bck,bcv->bkv", members, np.broadcast_to(data.counts, (3, 21, 6))))
+    for b, path in enumerate(paths):
+        counts, weights, sums = data.counts[b % len(data.counts)], np.empty((21, 4)), np.empty((4, 6))
+        ours = np.empty((5, 4))
+        kernel.count_moves(path, ours, 7)
+        assert (ours == moves[b]).all()
+        kernel.likelihoods(tables[b], counts, data.seen[b], weights)
+        kernel.collapsed(np.random.default_rng(b), weights, path, ours, 0.3, 7)
+        assert (path == theirs[:, b]).all()
+        assert ours == pytest.approx(moved[b])
+        kernel.sum_levels(path, counts, data.seen[b], sums)
+        assert sums == pytest.approx(((path == np.arange(4)[:, None]) * data.seen[b]) @ counts)
 
 
 def counted(paths, *, states, months):
@@ -287,11 +291,83 @@ def test_products_in_blocks_are_the_whole_product():
     from vestry.samplers import kernel
 
     rng = np.random.default_rng(16)
-    for cells in (2, 601, 720):  # 601 is prime: its blocks are of one row
-        counts, tables = rng.random((1, cells, 90)), np.log(rng.random((3, 7, 90)))
-        logs = np.einsum("cv,bkv->bck", counts[0], tables)
-        ours = kernel.likelihoods(tables, counts, np.ones((3, cells)))
+    for cells in (2, 601, 900):  # a block has 416 rows
+        counts, tables, ours = rng.random((cells, 90)), np.log(rng.random((7, 90))), np.empty((cells, 7))
+        logs = counts @ tables.T
+        kernel.likelihoods(tables, counts, np.ones(cells), ours)
         assert ours == pytest.approx(np.exp(logs - logs.max(axis=-1, keepdims=True)))
+
+
+def test_exponentials_have_all_their_digits():
+    from vestry.samplers import kernel
+
+    numbers = np.concatenate([np.linspace(-650, 0, 100_001), -np.random.default_rng(0).random(10_000), [-1e-300]])
+    ours = numbers.copy()
+    kernel.exponentials(ours)
+    assert np.abs(ours / np.exp(numbers) - 1).max() < 1e-15
+    assert (ours[numbers == 0] == 1).all()
+
+
+@pytest.mark.parametrize("shape", [1.5, 0.3, 0.05])
+def test_logs_of_dirichlets(shape):
+    """Runs of two and of three neighbours: a component's law is Beta(a, the others'), and 20 % off is rejected.
+
+    What is seen is below 1/2, where doubles keep the digits.
+    """
+    from vestry.samplers import kernel
+
+    rng, logs = np.random.default_rng(22), np.empty((40_000, 5))
+    kernel.log_dirichlet(rng, np.full(logs.shape, shape / 2), shape / 2, np.array([2, 5]), logs)
+    for first, size in ((0, 2), (2, 3)):
+        shares = np.exp(logs[:, first : first + size])
+        assert shares.sum(axis=1) == pytest.approx(1)
+        low = shares[shares[:, -1] < 0.5, -1]
+        laws = [stats.beta(a, (size - 1) * a) for a in (shape, 1.2 * shape)]
+        right, wrong = (stats.kstest(low, lambda x, law=law: law.cdf(x) / law.cdf(0.5)).pvalue for law in laws)
+        assert right > REJECT > wrong
+    kernel.log_dirichlet(rng, np.zeros(logs.shape), 1e-5, np.array([2, 5]), logs)
+    assert np.isfinite(logs).all()
+    assert logs.min() < -1000
+
+
+@pytest.mark.parametrize("sampler", [collapsed_gibbs, blocked_gibbs])
+def test_draws_do_not_depend_on_the_number_of_processors(sampler, monkeypatch):
+    """Each member of a batch draws what it would draw alone, from its own generator."""
+    run = partial(sampler, example(np.random.default_rng(18)), states=3, sweeps=20, burn_in=5)
+    alone = [run(rng=rng) for rng in np.random.default_rng(19).spawn(7)]
+    assert (alone[0].paths != alone[1].paths).any()
+    for processors in (1, 2, 8, None):
+        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        draws = run(rng=np.random.default_rng(19), chains=7)
+        assert (draws.paths == np.concatenate([one.paths for one in alone], axis=1)).all()
+        assert (draws.transitions == np.concatenate([one.transitions for one in alone], axis=1)).all()
+        assert (draws.emissions[1] == np.concatenate([one.emissions[1] for one in alone], axis=1)).all()
+
+
+@pytest.mark.parametrize("truncation", [None, [1 / 20, 1 / 40]])
+def test_a_burn_in_leaves_out_the_first_sweeps_and_changes_nothing_else(truncation):
+    run = partial(blocked_gibbs, example(np.random.default_rng(23)), states=3, sweeps=9, truncation=truncation)
+    every, later = (run(burn_in=burn_in, rng=np.random.default_rng(24)) for burn_in in (0, 6))
+    assert (every.paths[6:] == later.paths).all()
+    assert (every.transitions[6:] == later.transitions).all()
+    assert (every.emissions[1][6:] == later.emissions[1]).all()
+
+
+def test_all_layouts_of_the_counts_run_the_same_machine_code():
+    """Compilation takes seconds: a mask that all share, or counts the other way round, must not cause another."""
+    from vestry.samplers import kernel
+
+    counts = example(np.random.default_rng(20))
+    mask = np.zeros((4, 3, 7), bool)
+    for tables, more in [
+        (counts, {}),
+        (counts, {"held_out": mask[0], "chains": 4}),
+        ([np.asfortranarray(table) for table in counts], {"held_out": np.asfortranarray(mask)}),
+        ([np.asfortranarray(table[:1]) for table in counts], {"truncation": [0.1, 0.1]}),
+        (counts[:1], {"alpha": np.float64(2), "beta": 1}),
+    ]:
+        collapsed_gibbs(tables, states=3, sweeps=np.int64(2), burn_in=0, rng=np.random.default_rng(21), **more)
+    assert len(kernel.run.signatures) == 1
 
 
 @pytest.mark.parametrize("sampler", [collapsed_gibbs, blocked_gibbs])

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vestry.samplers import kernel
 from vestry.samplers.state_model import StateDraws, chain, layout, prior
 
 Array = np.ndarray
@@ -34,9 +33,4 @@ def blocked_gibbs(
     """Draw states, emission tables and transitions, a region's whole path at a time; see `collapsed_gibbs`."""
     data = layout(counts, held_out=held_out, chains=chains, temperature=temperature)
     model = prior(states, alpha, beta, data.levels, truncation)
-
-    def sweep(weights: Array, uniforms: Array, paths: Array, moves: Array, transitions: Array) -> None:
-        kernel.blocked(weights, uniforms, paths, transitions, data.months)
-        kernel.count_moves(paths, moves, data.months)
-
-    return chain(sweep, data, model, sweeps=sweeps, burn_in=burn_in, rng=rng)
+    return chain(data, model, blocked=True, sweeps=sweeps, burn_in=burn_in, rng=rng)

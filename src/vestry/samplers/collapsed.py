@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vestry.samplers import kernel
 from vestry.samplers.state_model import StateDraws, chain, layout, prior
 
 Array = np.ndarray
@@ -58,8 +57,4 @@ def collapsed_gibbs(
     """
     data = layout(counts, held_out=held_out, chains=chains, temperature=temperature)
     model = prior(states, alpha, beta, data.levels, truncation)
-
-    def sweep(weights: Array, uniforms: Array, paths: Array, moves: Array, transitions: Array) -> None:
-        kernel.collapsed(weights, uniforms, paths, moves, model.alpha, data.months)
-
-    return chain(sweep, data, model, sweeps=sweeps, burn_in=burn_in, rng=rng)
+    return chain(data, model, blocked=False, sweeps=sweeps, burn_in=burn_in, rng=rng)

@@ -1,14 +1,14 @@
-"""The loops of the hidden Markov samplers, compiled for the processor: one split, or chain, after the other.
+"""One chain of a hidden Markov sampler, from its first sweep to its last, compiled for the processor.
 
-Within a chain the collapsed sweep is sequential, cell by cell, so only what is inside a cell can be done at once. Every
-inner loop runs over the states, or over the levels, in one piece, so the compiler can vectorise it. Products are left
-to the linear algebra library and exponentials to NumPy, which vectorise them better.
+No step needs the interpreter's lock, so that chains, or splits, run side by side. Within a chain the collapsed sweep is
+sequential, cell by cell, so only what is inside a cell can be done at once. Every inner loop runs over the states, or
+over the levels, in one piece, so the compiler can vectorise it. Products are left to the linear algebra library.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -26,136 +26,231 @@ def compiled(function: Any) -> Any:
         return numba.njit(**_OPTIONS)(function)
 
 
+class Chain(NamedTuple):
+    """One member of a batch: what it is given, where it is, and what is kept of it.
+
+    Attributes
+    ----------
+    rng
+        Its own generator.
+    counts, seen
+        Counts, (cells, levels of all features), and 1 where a cell is in training, (cells).
+    ends
+        Where the levels of each feature end; none if the caller draws the tables.
+    months, alpha, beta
+        The model.
+    blocked
+        Whether a sweep draws whole paths given the transitions; else cell after cell, the transitions integrated out.
+    burn_in
+        How many sweeps are not kept.
+    weights, moves, sums
+        Of this sweep: likelihoods, (cells, states); moves, (states + 1, states); counts of levels, (states, levels).
+    paths, tables, transitions
+        Kept draws, (kept sweeps, ...), the emission tables as logarithms. Until the first is kept, its place is used.
+    """
+
+    rng: np.random.Generator
+    counts: Array
+    seen: Array
+    ends: Array
+    months: int
+    alpha: float
+    beta: float
+    blocked: bool
+    burn_in: int
+    weights: Array
+    moves: Array
+    sums: Array
+    paths: Array
+    tables: Array
+    transitions: Array
+
+
+@compiled
+def run(chain, first, stop):  # type: ignore[no-untyped-def]
+    """Alternate sweeps over the states with draws of the tables; return the place of the last draw.
+
+    Sweeps are counted from 1; number 0 leaves the states as they are, and only draws transitions and tables.
+    """
+    now, row = 0, np.array([chain.moves.shape[1]])
+    for number in range(first, stop):
+        before, now = max(number - chain.burn_in - 2, 0), max(number - chain.burn_in - 1, 0)
+        path, rows = chain.paths[now], chain.transitions[now]
+        if number > 0:
+            for cell in range(len(path)):
+                path[cell] = chain.paths[before, cell]
+            likelihoods(chain.tables[before], chain.counts, chain.seen, chain.weights)
+            if chain.blocked:
+                blocked(chain.rng, chain.weights, path, chain.transitions[before], chain.months)
+            else:
+                collapsed(chain.rng, chain.weights, path, chain.moves, chain.alpha, chain.months)
+        if chain.blocked or number == 0:
+            count_moves(path, chain.moves, chain.months)
+        sum_levels(path, chain.counts, chain.seen, chain.sums)
+        log_dirichlet(chain.rng, chain.moves, chain.alpha, row, rows)
+        for k in range(rows.shape[0]):
+            for j in range(rows.shape[1]):
+                rows[k, j] = np.exp(rows[k, j])
+        log_dirichlet(chain.rng, chain.sums, chain.beta, chain.ends, chain.tables[now])
+    return now
+
+
 # A product of at most this many multiplications is made by one thread: waking another takes longer than it saves, and
 # much longer where the processor is shared.
 _ALONE = 2**18
+_LEAST = -650.0  # below it exponentials lose digits
 
 
-def likelihoods(tables: Array, counts: Array, seen: Array) -> Array:
-    """Return each cell's likelihood in each state, the largest made 1, (batch, cells, states); 1 where held out.
+@compiled
+def likelihoods(tables, counts, seen, weights):  # type: ignore[no-untyped-def]
+    """Write each cell's likelihood in each state, (cells, states), the largest made 1; 1 where held out.
 
-    The log tables are (batch, states, levels), the counts (batch or 1, cells, levels), what is seen (batch, cells).
+    The log tables are (states, levels), the counts (cells, levels), what is seen (cells).
     """
-    batch, states, levels = tables.shape
-    splits, cells, _ = counts.shape
-    rows = _rows(cells, _ALONE // (states * levels))
-    columns = np.ascontiguousarray(tables.transpose(0, 2, 1))[:, None]
-    logs = np.matmul(counts.reshape(splits, -1, rows, levels), columns).reshape(batch, cells, states)
-    _centre(logs, seen)
-    return np.asarray(np.exp(logs, out=logs))
+    cells, states = weights.shape
+    rows, columns = max(_ALONE // tables.size, 1), tables.T.copy()  # turned over by the product, twice the time
+    for start in range(0, cells, rows):
+        np.dot(counts[start : start + rows], columns, weights[start : start + rows])
+    for cell in range(cells):
+        logs = weights[cell]
+        if seen[cell] == 0.0:
+            logs[:] = 0.0
+            continue
+        top = logs[0]
+        for k in range(1, states):
+            top = max(top, logs[k])
+        for k in range(states):
+            logs[k] = max(logs[k] - top, _LEAST)
+    exponentials(weights.reshape(-1))
 
 
-_LEAST = -650.0  # below it exponentials lose digits, and then take five times as long
-
-
-@cache
-def _rows(cells: int, most: int) -> int:
-    """Return the largest divisor of the number of cells up to a bound."""
-    return max(rows for rows in range(1, min(cells, max(most, 1)) + 1) if cells % rows == 0)
-
-
-@compiled
-def _centre(logs, seen):  # type: ignore[no-untyped-def]
-    batch, cells, states = logs.shape
-    for b in range(batch):
-        for cell in range(cells):
-            if seen[b, cell] == 0.0:
-                logs[b, cell, :] = 0.0
-                continue
-            top = logs[b, cell, 0]
-            for k in range(1, states):
-                top = max(top, logs[b, cell, k])
-            for k in range(states):
-                logs[b, cell, k] = max(logs[b, cell, k] - top, _LEAST)
+# e^x = 2^n e^r with |r| <= log(2)/2, where the Taylor series has an error of 4e-18 after fourteen terms. Adding _SHIFT
+# rounds to a whole number, and puts it into the last bits. log(2) is split in two, the first part short.
+_SHIFT = 1.5 * 2.0**52
+_LOG_2 = (float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33"))
+_TAYLOR = tuple(1 / math.factorial(n) for n in range(13, -1, -1))
 
 
 @compiled
-def collapsed(weights, uniforms, paths, moves, alpha, months):  # type: ignore[no-untyped-def]
-    """Update every cell once, in order, in place: paths (batch, cells) and moves (batch, states + 1, states).
+def exponentials(numbers):  # type: ignore[no-untyped-def]
+    """Replace numbers between -700 and 700 by their exponentials, many at a time, as libraries' loops do not."""
+    for i in range(len(numbers)):
+        shifted = numbers[i] * (1 / math.log(2)) + _SHIFT
+        n = shifted - _SHIFT
+        r = numbers[i] - n * _LOG_2[0] - n * _LOG_2[1]
+        series = 0.0
+        for c in _TAYLOR:
+            series = series * r + c
+        numbers[i] = series * np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
+
+
+@compiled
+def log_dirichlet(rng, counts, concentration, ends, logs):  # type: ignore[no-untyped-def]
+    """Draw logs of Dirichlets of shapes counts + concentration, one over each run of neighbours on the last axis.
+
+    Also where shapes are so small that a gamma draw G is 0 in doubles: log G(a) = log G(a + 1) + log(U)/a.
+    """
+    for row in range(len(logs)):
+        start = 0
+        for end in ends:
+            top = -np.inf
+            for v in range(start, end):
+                a = counts[row, v] + concentration
+                small = a < 0.1  # else a gamma draw is below 1e-300 with probability 1e-30
+                log = np.log(rng.standard_gamma(a + small))
+                if small:
+                    log -= rng.standard_exponential() / a
+                logs[row, v] = log
+                top = max(top, log)
+            total = 0.0
+            for v in range(start, end):
+                total += np.exp(logs[row, v] - top)
+            total = top + np.log(total)
+            for v in range(start, end):
+                logs[row, v] -= total
+            start = end
+
+
+@compiled
+def collapsed(rng, weights, path, moves, alpha, months):  # type: ignore[no-untyped-def]
+    """Update every cell once, in order, in place: the path (cells) and the moves (states + 1, states).
 
     Where a cell keeps its state, as most do, nothing is written: a row that is read whole just after one of its numbers
     was stored makes the processor wait.
     """
-    batch, cells, states = weights.shape
-    ladder, leaving, onto = np.empty(states), np.empty((batch, states)), np.empty((batch, states, states))
-    for b in range(batch):  # n[k, .] + K alpha, and n turned over, so that both are read along k
-        for k in range(states):
-            leaving[b, k] = states * alpha
-            for j in range(states):
-                leaving[b, k] += moves[b, k, j]
-                onto[b, j, k] = moves[b, k, j]
+    cells, states = weights.shape
+    ladder, left, to, n = np.empty(states), np.empty(states), np.empty((states, states)), moves
+    for k in range(states):  # n[k, .] + K alpha, and n turned over, so that both are read along k
+        left[k] = states * alpha
+        for j in range(states):
+            left[k] += n[k, j]
+            to[j, k] = n[k, j]
     for cell in range(cells):
         first, last = cell % months == 0, (cell + 1) % months == 0
-        for b in range(batch):
-            n, left, to, weight = moves[b], leaving[b], onto[b], weights[b, cell]
-            old = paths[b, cell]
-            before = states if first else paths[b, cell - 1]
-            if last:
-                for k in range(states):
-                    ladder[k] = (n[before, k] + alpha) * weight[k]
-                ladder[old] = (n[before, old] - 1.0 + alpha) * weight[old]
-                new = drawn(ladder, uniforms[b, cell])
-                if new != old:
-                    n[before, old] -= 1.0
-                    n[before, new] += 1.0
-                    if not first:
-                        to[old, before] -= 1.0
-                        to[new, before] += 1.0
-                    paths[b, cell] = new
-                continue
-            after = paths[b, cell + 1]
+        weight, old = weights[cell], path[cell]
+        before = states if first else path[cell - 1]
+        if last:
             for k in range(states):
-                ladder[k] = (n[before, k] + alpha) * (to[after, k] + alpha) / left[k] * weight[k]
-            # Only at these three do the moves before -> old -> after, which are to be left out, or a stay, matter.
-            for k in (old, after, old if first else before):
-                into = n[before, k] - (k == old) - (k == after) * (before == old)
-                out = to[after, k] - (k == old) + (k == before) * (int(before == after) - int(old == after))
-                ladder[k] = (into + alpha) * (out + alpha) / (left[k] - (k == old)) * weight[k]
-            new = drawn(ladder, uniforms[b, cell])
+                ladder[k] = (n[before, k] + alpha) * weight[k]
+            ladder[old] = (n[before, old] - 1.0 + alpha) * weight[old]
+            new = drawn(ladder, rng.random())
             if new != old:
                 n[before, old] -= 1.0
                 n[before, new] += 1.0
-                n[old, after] -= 1.0
-                n[new, after] += 1.0
                 if not first:
                     to[old, before] -= 1.0
                     to[new, before] += 1.0
-                to[after, old] -= 1.0
-                to[after, new] += 1.0
-                left[old] -= 1.0
-                left[new] += 1.0
-                paths[b, cell] = new
+                path[cell] = new
+            continue
+        after = path[cell + 1]
+        for k in range(states):
+            ladder[k] = (n[before, k] + alpha) * (to[after, k] + alpha) / left[k] * weight[k]
+        # Only at these three do the moves before -> old -> after, which are to be left out, or a stay, matter.
+        for k in (old, after, old if first else before):
+            into = n[before, k] - (k == old) - (k == after) * (before == old)
+            out = to[after, k] - (k == old) + (k == before) * (int(before == after) - int(old == after))
+            ladder[k] = (into + alpha) * (out + alpha) / (left[k] - (k == old)) * weight[k]
+        new = drawn(ladder, rng.random())
+        if new != old:
+            n[before, old] -= 1.0
+            n[before, new] += 1.0
+            n[old, after] -= 1.0
+            n[new, after] += 1.0
+            if not first:
+                to[old, before] -= 1.0
+                to[new, before] += 1.0
+            to[after, old] -= 1.0
+            to[after, new] += 1.0
+            left[old] -= 1.0
+            left[new] += 1.0
+            path[cell] = new
 
 
 @compiled
-def blocked(weights, uniforms, paths, transitions, months):  # type: ignore[no-untyped-def]
+def blocked(rng, weights, path, chance, months):  # type: ignore[no-untyped-def]
     """Draw every region's path, forward and back, in place; the last row of the transitions is the start's."""
-    batch, cells, states = weights.shape
+    cells, states = weights.shape
     filtered, ladder = np.empty((months, states)), np.empty(states)
-    for b in range(batch):
-        chance = transitions[b]
-        for start in range(0, cells, months):
-            for t in range(months):
-                now = filtered[t]
-                if t == 0:
-                    now[:] = chance[states]
-                else:
-                    now[:] = 0.0
-                    for a in range(states):
-                        for k in range(states):
-                            now[k] += filtered[t - 1, a] * chance[a, k]
-                total = 0.0
+    for start in range(0, cells, months):
+        for t in range(months):
+            now = filtered[t]
+            for k in range(states):
+                now[k] = chance[states, k] if t == 0 else 0.0
+            for a in range(states if t > 0 else 0):
                 for k in range(states):
-                    now[k] = now[k] * weights[b, start + t, k] + _TINY
-                    total += now[k]
-                for k in range(states):
-                    now[k] /= total
-            after = 0
-            for t in range(months - 1, -1, -1):
-                for k in range(states):
-                    ladder[k] = filtered[t, k] * (1.0 if t == months - 1 else chance[k, after])
-                after = drawn(ladder, uniforms[b, start + t])
-                paths[b, start + t] = after
+                    now[k] += filtered[t - 1, a] * chance[a, k]
+            total = 0.0
+            for k in range(states):
+                now[k] = now[k] * weights[start + t, k] + _TINY
+                total += now[k]
+            for k in range(states):
+                now[k] /= total
+        after = 0
+        for t in range(months - 1, -1, -1):
+            for k in range(states):
+                ladder[k] = filtered[t, k] * (1.0 if t == months - 1 else chance[k, after])
+            after = drawn(ladder, rng.random())
+            path[start + t] = after
 
 
 _TINY = 1e-300  # a path of which every step is at all possible always has some weight left
@@ -174,40 +269,20 @@ def drawn(ladder, uniform):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def count_moves(paths, moves, months):  # type: ignore[no-untyped-def]
-    """Count the moves of each chain into `moves`; the last row is of the dummy state."""
+def count_moves(path, moves, months):  # type: ignore[no-untyped-def]
+    """Count the moves of a chain into `moves`; the last row is of the dummy state."""
     moves[:] = 0.0
-    batch, cells = paths.shape
-    for b in range(batch):
-        for cell in range(cells):
-            before = moves.shape[2] if cell % months == 0 else paths[b, cell - 1]
-            moves[b, before, paths[b, cell]] += 1.0
+    for cell in range(len(path)):
+        before = moves.shape[1] if cell % months == 0 else path[cell - 1]
+        moves[before, path[cell]] += 1.0
 
 
 @compiled
-def sum_levels(paths, counts, seen, sums):  # type: ignore[no-untyped-def]
-    """Sum the training counts of the cells in each state into `sums`, (batch, states, levels of all features)."""
+def sum_levels(path, counts, seen, sums):  # type: ignore[no-untyped-def]
+    """Sum the training counts of the cells in each state into `sums`, (states, levels of all features)."""
     sums[:] = 0.0
-    batch, cells = paths.shape
-    for b in range(batch):
-        table = counts[b if len(counts) > 1 else 0]
-        for cell in range(cells):
-            if seen[b, cell] > 0.0:
-                total = sums[b, paths[b, cell]]
-                for v in range(len(total)):
-                    total[v] += table[cell, v]
-
-
-@compiled
-def normalise(gammas, logs, sizes):  # type: ignore[no-untyped-def]
-    """Subtract from logs the log of the sum of gammas, within each run of this many neighbours of a row."""
-    for row in range(len(logs)):
-        start = 0
-        for size in sizes:
-            total = 0.0
-            for v in range(start, start + size):
-                total += gammas[row, v]
-            total = np.log(total)
-            for v in range(start, start + size):
-                logs[row, v] -= total
-            start += size
+    for cell in range(len(path)):
+        if seen[cell] > 0.0:
+            total = sums[path[cell]]
+            for v in range(len(total)):
+                total[v] += counts[cell, v]

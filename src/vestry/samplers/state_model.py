@@ -7,7 +7,9 @@ counts n[r, t, d, j] alone, so noisy counts serve as well as true ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,10 +86,6 @@ class Prior:
     least: tuple[float, ...] | None = None
 
 
-# (likelihoods, uniforms, paths, moves, transitions): updates paths and moves in place
-Sweep = Callable[[Array, Array, Array, Array, Array], None]
-
-
 def layout(counts: Sequence[Array], *, held_out: Array | None, chains: int, temperature: float) -> Layout:
     """Put counts, one array (regions, months, levels) a feature, side by side; a leading axis is the batch.
 
@@ -103,7 +101,7 @@ def layout(counts: Sequence[Array], *, held_out: Array | None, chains: int, temp
         raise InvalidParameter("counts", "one that is not", "finite", "0 where nothing was counted")
     regions, months = tables[0].shape[-3:-1]
     wide = np.concatenate(tables, axis=-1) / positive("temperature", temperature)
-    wide = wide.reshape(-1, regions * months, wide.shape[-1])
+    wide = np.ascontiguousarray(wide.reshape(-1, regions * months, wide.shape[-1]))
     mask = np.zeros((1, regions, months), bool) if held_out is None else np.asarray(held_out, bool)
     if mask.shape[-2:] != (regions, months) or mask.ndim > 3:
         raise InvalidParameter("held_out", mask.shape, "(regions, months), or one a split", "a mask of cells")
@@ -112,7 +110,7 @@ def layout(counts: Sequence[Array], *, held_out: Array | None, chains: int, temp
     if len(sizes) > 1:
         raise InvalidParameter("the batch", sorted(sizes), "one number", "as many splits in each, or 1")
     batch = sizes.pop() if sizes else 1
-    seen = np.broadcast_to(~hidden, (batch, regions * months)).astype(float)
+    seen = np.broadcast_to(~hidden, (batch, regions * months)).astype(float, order="C")
     return Layout(wide, seen, tuple(t.shape[-1] for t in tables), regions, months, batch)
 
 
@@ -125,60 +123,59 @@ def prior(states: int, alpha: float, beta: float, levels: Sequence[int], truncat
 
 
 def chain(
-    sweep: Sweep, data: Layout, model: Prior, *, sweeps: int, burn_in: int, rng: np.random.Generator
+    data: Layout, model: Prior, *, blocked: bool, sweeps: int, burn_in: int, rng: np.random.Generator
 ) -> StateDraws:
     """Alternate sweeps over the states with draws of the tables; keep what comes after the burn-in.
 
-    The start is random: each state uniform, tables and transitions given those states.
+    The start is random: each state uniform, tables and transitions given those states. Each member of the batch has a
+    generator of its own, so that its draws do not depend on how many processors share the batch.
     """
     sweeps, burn_in = kept(sweeps, burn_in)
-    batch, cells, states = data.batch, data.regions * data.months, model.states
-    paths = rng.integers(states, size=(batch, cells))
-    moves = np.empty((batch, states + 1, states))
-    levels = np.empty((batch, states, sum(data.levels)))
-    kernel.count_moves(paths, moves, data.months)
-    draws: list[tuple[Array, Array, Array]] = []
+    sizes, states, cells = (data.batch, sweeps - burn_in), model.states, data.regions * data.months
+    paths = np.empty((*sizes, cells), int)
+    tables = np.empty((*sizes, states, sum(data.levels)))
+    transitions = np.empty((*sizes, states + 1, states))
 
-    def given_paths() -> tuple[Array, Array]:
-        transitions = np.exp(_log_dirichlet(rng, model.alpha + moves, (states,)))
-        kernel.sum_levels(paths, data.counts, data.seen, levels)
-        return _tables(rng, levels, data, model), transitions
+    def run(member: int, rng: np.random.Generator) -> None:
+        paths[member, 0] = rng.integers(states, size=cells)
+        one = kernel.Chain(
+            rng=rng,
+            counts=data.counts[member % len(data.counts)],
+            seen=data.seen[member],
+            ends=np.cumsum(data.levels if model.least is None else (), dtype=int),
+            months=data.months,
+            alpha=model.alpha,
+            beta=model.beta,
+            blocked=blocked,
+            burn_in=burn_in,
+            weights=np.empty((cells, states)),
+            moves=np.empty((states + 1, states)),
+            sums=np.empty((states, sum(data.levels))),
+            paths=paths[member],
+            tables=tables[member],
+            transitions=transitions[member],
+        )
+        if model.least is None:
+            kernel.run(one, 0, sweeps + 1)
+        else:
+            for number in range(sweeps + 1):
+                at = kernel.run(one, number, number + 1)
+                one.tables[at] = _log_truncated(rng, one.sums + model.beta, data.features, model.least)
+        np.exp(one.tables, out=one.tables)
 
-    tables, transitions = given_paths()
-    for number in range(sweeps):
-        weights = kernel.likelihoods(tables, data.counts, data.seen)
-        sweep(weights, rng.random((batch, cells)), paths, moves, transitions)
-        tables, transitions = given_paths()
-        if number >= burn_in:
-            draws.append((paths.copy(), tables, transitions))
-    kept_paths, emissions, rows = (np.stack(each) for each in zip(*draws, strict=True))
-    shares = tuple(np.exp(emissions[..., feature]) for feature in data.features)
-    return StateDraws(kept_paths.reshape(len(draws), batch, data.regions, data.months), shares, rows)
+    with ThreadPoolExecutor(min(data.batch, os.cpu_count() or 1)) as pool:
+        list(pool.map(run, range(data.batch), [rng] if data.batch == 1 else rng.spawn(data.batch)))
+    return StateDraws(
+        paths.swapaxes(0, 1).reshape(*sizes[::-1], data.regions, data.months),
+        tuple(tables.swapaxes(0, 1)[..., feature] for feature in data.features),
+        transitions.swapaxes(0, 1),
+    )
 
 
-def _tables(rng: np.random.Generator, levels: Array, data: Layout, model: Prior) -> Array:
-    """Draw the log emission tables given the states: Dirichlet(counts + beta), truncated or not."""
-    shapes = model.beta + levels
-    if model.least is None:
-        return _log_dirichlet(rng, shapes, data.levels)
-    rows = zip(data.features, model.least, strict=True)
-    drawn = [truncated_dirichlet(rng, shapes[..., at], low=low) for at, low in rows]
+def _log_truncated(
+    rng: np.random.Generator, shapes: Array, features: tuple[slice, ...], least: tuple[float, ...]
+) -> Array:
+    """Draw log emission tables, the probability of each level at least so much."""
+    rows = zip(features, least, strict=True)
+    drawn = [truncated_dirichlet(rng, shapes[:, at], low=low) for at, low in rows]
     return np.asarray(np.log(np.concatenate(drawn, axis=-1)))
-
-
-def _log_dirichlet(rng: np.random.Generator, shapes: Array, sizes: tuple[int, ...]) -> Array:
-    """Draw logs of Dirichlets, each over a run of this many neighbours on the last axis.
-
-    Also where shapes are so small that a gamma draw G is 0 in doubles: log G(a) = log G(a + 1) + log(U)/a.
-    """
-    if shapes.min() > 0.1:  # a gamma draw is below 1e-300 with probability 1e-30
-        gammas = rng.standard_gamma(shapes)
-        logs = np.log(gammas)
-    else:
-        logs = np.log(rng.standard_gamma(shapes + 1)) - rng.standard_exponential(shapes.shape) / shapes
-        starts = np.cumsum((0, *sizes[:-1]))
-        logs -= np.repeat(np.maximum.reduceat(logs, starts, axis=-1), sizes, axis=-1)
-        gammas = np.exp(logs)
-    width = shapes.shape[-1]
-    kernel.normalise(gammas.reshape(-1, width), logs.reshape(-1, width), sizes)
-    return np.asarray(logs)
