@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,8 @@ from scipy.special import gammaln
 import vestry
 from vestry.certificate import Certificate, NoisyStatistics, Release
 from vestry.errors import EntryState, InvalidParameter
+from vestry.mechanisms.tables import DrawnTables, drawn_tables
 from vestry.models import NaiveBayes
-from vestry.models.naive_bayes import DrawnTables, tables
 from vestry.models.request import Request
 from vestry.models.run import charge_for, frame_of, run
 from vestry.noise import SystemNoise
@@ -24,6 +25,7 @@ from vestry.posterior.noise_law import noise_law
 from vestry.privacy.guarantee import Guarantee
 from vestry.statistics.domain import Interval, Levels
 from vestry.statistics.population import Population
+from vestry.statistics.private import reveal
 
 COLUMNS = {"ill": Levels("no", "yes"), "age": Levels("low", "middle", "high"), "smoker": Levels("no", "yes")}
 TABLES = {"no": ((0.5, 0.3, 0.2), (0.8, 0.2)), "yes": ((0.1, 0.3, 0.6), (0.4, 0.6))}
@@ -181,27 +183,56 @@ def test_released_tables_are_draws(tmp_path):
         post.classify({"age": "old"})
 
 
+def test_tables_are_drawn_from_their_own_counts(tmp_path):
+    """At a power of 1 and many records, draws lie near the shares of each class and level."""
+    truth, made = records(4000), ledger(tmp_path)
+    model, wide = NaiveBayes(("age", "smoker"), target="ill"), table(4000)
+    post = vestry.release(model, wide, guarantee="epsilon=60", ledger=made, mechanism="ops", draws=1, truncation=0.01)
+    for group, (row,) in post.draw().items():
+        chosen = truth[truth.ill == group]
+        wanted = [len(chosen) / 4000]
+        wanted += [
+            (chosen[feature] == level).mean() for feature in ("age", "smoker") for level in COLUMNS[feature].names
+        ]
+        assert row == pytest.approx(wanted, abs=0.08)
+
+
+def test_draws_count_the_records_that_noise_counts():
+    """One query: a record without a value for a feature that drops it counts for no table, and in no class."""
+    found = records(60).assign(smoker=lambda frame: frame.smoker.where(frame.index % 5 > 0, None))
+    columns = {**COLUMNS, "smoker": Levels("no", "yes", missing="drop")}
+    made = vestry.Table(found, columns, unit="row", neighbours="replace")
+    whole, wanted = found.dropna(), []
+    for group in ("no", "yes"):
+        chosen = whole[whole.ill == group]
+        levels = [(chosen[feature] == level).sum() for feature in ("age", "smoker") for level in columns[feature].names]
+        wanted.append([len(chosen), *levels])
+    model, spend = NaiveBayes(("age", "smoker"), target="ill"), Guarantee.parse("epsilon=1")
+    drawn = Request(model, spend, "ops", draws=1, truncation=0.05).prepared(frame_of(made), None)
+    noisy = Request(model, spend, "laplace").prepared(frame_of(made), None)
+    assert reveal(drawn.collect(made, row_key="key")) == (*wanted[0], *wanted[1])
+    assert reveal(noisy.collect(made, row_key="key")) == (*wanted[0][1:], *wanted[1][1:])
+
+
 SIZES = [3, 2]
 LOW = 0.1
 SPAN = sum(math.log((1 - (size - 1) * LOW) / LOW) for size in SIZES)
 
 
-def drawn_tables(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> DrawnTables:
+def drawn(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> DrawnTables:
     population = Population(relation, rows, groups=2 if classes else 1)
-    populations = [population] * 2 + [Population(relation, rows)] * classes
-    sizes = SIZES + [2] * classes
-    return tables(sizes, 1.0, populations, Guarantee.parse(spend), truncation=LOW, draws=draws)
+    return drawn_tables(SIZES, 1.0, population, Guarantee.parse(spend), truncation=LOW, draws=draws)
 
 
 def test_the_ranges_of_all_tables_add_up():
     """D = sum over features of log((1 - (K - 1) a)/a); T = 2 k D/epsilon under replace, half that under add-remove."""
-    assert drawn_tables().temperature == pytest.approx(2 * SPAN)
-    assert drawn_tables("add-remove").temperature == pytest.approx(SPAN)
-    assert drawn_tables(rows=3).temperature == pytest.approx(6 * SPAN)
-    assert drawn_tables(draws=2).temperature > drawn_tables().temperature
+    assert drawn().temperature == pytest.approx(2 * SPAN)
+    assert drawn("add-remove").temperature == pytest.approx(SPAN)
+    assert drawn(rows=3).temperature == pytest.approx(6 * SPAN)
+    assert drawn(draws=2).temperature > drawn().temperature
     own = math.log((1 - LOW) / LOW)
-    assert drawn_tables(classes=True).temperature == pytest.approx(2 * (SPAN + own))
-    assert 1 <= drawn_tables(spend="epsilon=99").temperature == pytest.approx(1)
+    assert drawn(classes=True).temperature == pytest.approx(2 * (SPAN + own))
+    assert 1 <= drawn(spend="epsilon=99").temperature == pytest.approx(1)
 
 
 def worst_loss(temperature: float, counts=(3, 1, 2)) -> float:
@@ -218,12 +249,12 @@ def worst_loss(temperature: float, counts=(3, 1, 2)) -> float:
 
 def test_a_forgotten_temperature_is_caught():
     """One table of three levels, calibrated to epsilon = 1: the twin draws from the posterior as it is."""
-    single = tables([3], 1.0, [Population("replace", 1)], Guarantee.parse("epsilon=1"), truncation=LOW, draws=1)
+    single = drawn_tables([3], 1.0, Population("replace", 1), Guarantee.parse("epsilon=1"), truncation=LOW)
     assert worst_loss(single.temperature) <= 1
     assert worst_loss(1.0) > 1
     claim = dict(single.event.parameters)["epsilon"]
     assert claim <= 1
-    twin = DrawnTables(single.parts, 1.0, 1, single.guarantee)
+    twin = replace(single, temperature=1.0)
     assert dict(twin.event.parameters)["epsilon"] > 1
 
 

@@ -89,8 +89,9 @@ def test_a_number_is_explained_in_its_own_units(tmp_path):
     drawn = outcome.posterior.draw()["all"]
     assert drawn.shape == (2, 4)
     age, _, third, intercept = drawn[0]
-    assert age == pytest.approx(0.3, abs=0.06)
-    assert third == pytest.approx(8, abs=3)
+    # A draw's own deviations are 0.026 and 1.23, and the prior shrinks by 0.4 of one: four of them or more.
+    assert age == pytest.approx(0.3, abs=0.12)
+    assert third == pytest.approx(8, abs=6)
     assert intercept == pytest.approx(10 - 0.3 * 58, abs=5)
 
 

@@ -25,8 +25,10 @@ from seeded_noise import SeededNoise
 from vestry.errors import InvalidParameter, Unreachable
 from vestry.mechanisms.additive import Additive
 from vestry.models import BetaBernoulli, DirichletCategorical, NormalMean
-from vestry.models.plan import Expectation, advised, best, expectations, integers, needed, noise_aware
-from vestry.models.request import Frame, Prepared, Request
+from vestry.models.plan import Expectation, advised, best, expectations, needed
+from vestry.models.prepared import PreparedSums
+from vestry.models.request import Frame, Request
+from vestry.models.simulation import integers, noise_aware
 from vestry.posterior.dirichlet import Categories
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
@@ -91,7 +93,7 @@ class Oracle:
     numbers: np.ndarray
 
     @classmethod
-    def of(cls, prepared: Prepared, sums: np.ndarray, n: int, *, power: float = 1.0, prior_scale: float = 1.0):
+    def of(cls, prepared: PreparedSums, sums: np.ndarray, n: int, *, power: float = 1.0, prior_scale: float = 1.0):
         prior = np.array(prepared.numbers)
         if prepared.family.name == "normal-mean":
             precision = 1 / prior[1] / prior_scale + power * n / prepared.family.variance
@@ -307,7 +309,7 @@ DRAWN_CELLS = [
 PER_STUDY = 4
 
 
-def drawn(prepared: Prepared, studies: int, seed: int, *, wrong: float):
+def drawn(prepared: PreparedSums, studies: int, seed: int, *, wrong: float):
     """Return the sums and four released draws of each study: their spread is `wrong` times what is claimed."""
     made, rng, noise = prepared.mechanism, np.random.default_rng(seed), SeededNoise(seed)
     claimed = {"temperature": made.temperature * wrong**2} if made.name == "ops" else {

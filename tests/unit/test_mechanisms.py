@@ -69,7 +69,7 @@ def published(name: str, ledger: Ledger, noise=None) -> Release:
     make, values, family, prior = MECHANISMS[name]
     made = make()
     charge = ledger.charge(made.charge, purpose="test")
-    return publish(made, Private(values), charge, family=family, prior=prior, noise=noise or SeededNoise(1))
+    return publish(made, Private(values), charge, family=family.to_dict(), prior=prior, noise=noise or SeededNoise(1))
 
 
 # --- publish ----------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_the_systems_noise_is_the_default(name, ledger):
     make, values, family, prior = MECHANISMS[name]
     made = make()
     charge = ledger.charge(made.charge, purpose="test")
-    content = publish(made, Private(values), charge, family=family, prior=prior).contents["all"]
+    content = publish(made, Private(values), charge, family=family.to_dict(), prior=prior).contents["all"]
     assert isinstance(content, NoisyStatistics if name in ("laplace", "gaussian") else Draws)
 
 
@@ -129,11 +129,11 @@ def test_a_charge_for_another_event_is_refused_and_stays_unopened(ledger):
     made, other = noisy(additive.LAPLACE, "epsilon=0.5"), noisy(additive.LAPLACE, "epsilon=0.1")
     charge = ledger.charge(other.charge, purpose="test")
     with pytest.raises(Mismatch, match="charge the mechanism's own event"):
-        publish(made, Private([38]), charge, family=BETA, prior=NUMBERS, noise=SeededNoise(1))
+        publish(made, Private([38]), charge, family=BETA.to_dict(), prior=NUMBERS, noise=SeededNoise(1))
     with pytest.raises(Mismatch, match="the event asked for is discrete-laplace, but it is pure here"):
-        publish(made, Private([38]), ledger.charge("epsilon=0.5", purpose="x"), family=BETA, prior=NUMBERS)
+        publish(made, Private([38]), ledger.charge("epsilon=0.5", purpose="x"), family=BETA.to_dict(), prior=NUMBERS)
     assert [entry.action for entry in ledger.entries()] == ["create", "charge", "charge"]
-    assert publish(other, Private([38]), charge, family=BETA, prior=NUMBERS, noise=SeededNoise(1))
+    assert publish(other, Private([38]), charge, family=BETA.to_dict(), prior=NUMBERS, noise=SeededNoise(1))
 
 
 def test_a_mechanism_for_fewer_rows_than_the_ledgers_unit_is_refused(tmp_path):
@@ -144,7 +144,7 @@ def test_a_mechanism_for_fewer_rows_than_the_ledgers_unit_is_refused(tmp_path):
         made = noisy(additive.LAPLACE, "epsilon=0.5")
         charge = ledger.charge(made.charge, purpose="test")
         with pytest.raises(Mismatch, match=r"rows|unit"):
-            publish(made, Private([38]), charge, family=BETA, prior=NUMBERS, noise=SeededNoise(1))
+            publish(made, Private([38]), charge, family=BETA.to_dict(), prior=NUMBERS, noise=SeededNoise(1))
 
 
 @each_mechanism
@@ -157,7 +157,7 @@ def test_a_leave_taken_twice_is_refused(name, ledger):
     with pytest.raises(EntryState, match="was drawn already; charge again to draw again"):
         made.release(Private(values), opened, SeededNoise(1))
     with pytest.raises(EntryState, match="has its open already; charge again to draw again"):
-        publish(made, Private(values), charge, family=family, prior=prior, noise=SeededNoise(1))
+        publish(made, Private(values), charge, family=family.to_dict(), prior=prior, noise=SeededNoise(1))
 
 
 class WatchfulNoise(SeededNoise):

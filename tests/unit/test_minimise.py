@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from vestry.errors import Unreachable
 from vestry.losses import Logistic
-from vestry.mechanisms.linear import LinearProblem, reach_of, regularised
+from vestry.mechanisms.linear import LinearProblem, finest, reach_of, regularised
 from vestry.mechanisms.minimise import iterations, minimise
 from vestry.statistics.population import Population
 
@@ -209,3 +210,38 @@ def test_errors_of_the_gradient_are_not_amplified_beyond_twice_their_share(seed)
     found = minimise(slope, np.ones(30), strong_convexity=m, smoothness=big, count=count)
     # One coordinate is a problem of its own, with an error of this size.
     assert np.abs(found).max() <= 2 * error / m
+
+
+@pytest.mark.parametrize("wrong", ["far", "beyond", "nan"])
+def test_a_point_that_rounding_has_spoilt_is_found_and_replaced(monkeypatch, wrong):
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+    rows, y = adversarial("random")
+    problem = LinearProblem(Logistic(), features=3, norm=1.0, population=Population("add-remove"), at_most=40)
+    optimum = newton(rows, y, 1.0, np.zeros(3))
+    for tolerance in (1e-4, finest(problem, 1.0, 0.0)):
+        spoilt = {"far": optimum + [1.2 * tolerance, 0, 0], "beyond": np.full(3, 1e9), "nan": np.full(3, np.nan)}[wrong]
+        monkeypatch.setattr("vestry.mechanisms.minimise.minimise", lambda *_, x=spoilt, **__: x)
+        found = regularised(problem, [(rows, y)], 1.0, np.zeros(3), tolerance)
+        assert np.linalg.norm(found - optimum) <= tolerance + 1e-14
+
+
+def test_the_finest_tolerance_covers_what_rounding_does():
+    """Gradients in doubles against 30 digits, the last point is where it is said to be."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((2000, 3))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
+    problem = LinearProblem(Logistic(), features=3, norm=1.0, population=Population("add-remove"), at_most=2000)
+    found = regularised(problem, [(rows, y)], 0.5, np.zeros(3), finest(problem, 0.5, 0.0))
+    exact = [float(mpmath_slope(rows, y, found, at) + mpmath.mpf(0.5) * mpmath.mpf(found[at])) for at in range(3)]
+    assert np.linalg.norm(exact) <= 0.5 * finest(problem, 0.5, 0.0)
+    assert 1e-14 < finest(problem, 0.5, 0.0) < 1e-7
+
+
+def mpmath_slope(rows, y, theta, at):
+    with mpmath.workdps(30):
+        terms = []
+        for row, sign in zip(rows, y, strict=True):
+            eta = mpmath.fdot(list(map(float, row)), list(map(float, theta)))
+            terms.append(-sign * mpmath.mpf(float(row[at])) / (1 + mpmath.exp(sign * eta)))
+        return mpmath.fsum(terms)

@@ -20,7 +20,7 @@ from vestry.families import (
     NormalInverseGamma,
     NormalMean,
 )
-from vestry.mechanisms.additive import LAPLACE, Additive, layout
+from vestry.mechanisms.additive import LAPLACE, Additive, Layout, layout
 from vestry.mechanisms.exponential import TruncatedSample
 from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.privacy.neighbours import Neighbours
@@ -89,6 +89,7 @@ def _additive(mechanism: Additive, family: Family) -> Pair:
     """Return the move by which one unit reaches the sensitivity."""
     k, replaces, size = mechanism.population.rows, mechanism.population.replaces, len(mechanism.layout.names)
     public, units = mechanism.layout.count is not None, round(1 / mechanism.layout.count_grid)
+    counted: Dataset = () if public else (k * units,)
     added, empty = f"{_records(k)} added", (0,) * size
     match family:
         case BetaBernoulli() | DirichletCategorical():
@@ -101,19 +102,16 @@ def _additive(mechanism: Additive, family: Family) -> Pair:
         case GammaPoisson(high=high):
             if public:
                 return Pair(f"{_do(k, 'go')} from 0 to {high}", (0,), (k * high,))
-            return Pair(f"{added} at {high}", empty, (k * high, k * units))
+            return Pair(f"{added} at {high}", empty, (k * high, *counted))
         case NormalMean() | GammaExponential():
-            half = math.ceil((family.high - family.low) / 2 / mechanism.layout.grid)
-            counted: Dataset = () if public else (k * units,)
-            sums = size - len(counted)
+            half, sums = _half(family, mechanism.layout), size - len(counted)
             lower, upper = (-k * half,) * sums + counted, (k * half,) * sums + counted
             if replaces:
                 return Pair(f"{_do(k, 'go')} from end to end", lower, upper)
             return Pair(f"{added} at the upper end", empty, upper)
         case NormalInverseGamma():
             # Sums of y and y^2, y in [-1, 1]: 1 against -1/2 reaches the l1 diameter, 1 against -1 the l2 diameter.
-            half = math.ceil((family.high - family.low) / 2 / mechanism.layout.grid)
-            counted = () if public else (k * units,)
+            half = _half(family, mechanism.layout)
             upper = (k * half, k * half, *counted)
             if not replaces:
                 return Pair(f"{added} at the upper end", empty, upper)
@@ -157,19 +155,19 @@ def _draw(mechanism: PosteriorSample | TruncatedSample, family: Family) -> Pair:
         case GammaPoisson(high=high) if n is not None:
             return Pair(f"{_do(k, 'go')} from 0 to {high}, all others 0", (0, n), (k * high, n))
         case GammaExponential() if n is not None:
-            half = _half(family, population)
+            half = _half(family, layout(family, population))
             name = f"{_do(k, 'go')} from low to high, all others low"
             return Pair(name, (-n * half, n), ((2 * k - n) * half, n))
         case NormalMean(dimension=d) if n is not None:
-            half = _half(family, population)
+            half = _half(family, layout(family, population))
             return Pair(f"{_do(k, 'go')} from low to high", (*(-k * half,) * d, n), (*(k * half,) * d, n))
         case _:
             raise _unknown(mechanism, family)
 
 
-def _half(family: NormalMean | GammaExponential, population: Population) -> int:
+def _half(family: NormalMean | GammaExponential | NormalInverseGamma, at: Layout) -> int:
     """Return half the declared interval, in units of the grid on which sums are counted."""
-    return math.ceil((family.high - family.low) / 2 / layout(family, population).grid)
+    return math.ceil((family.high - family.low) / 2 / at.grid)
 
 
 def _categories(family: Family, alphas: tuple[float, ...], population: Population) -> Pair:

@@ -22,7 +22,7 @@ from vestry.ledger import Ledger, Opened
 from vestry.losses import Loss
 from vestry.mechanisms.linear import LinearProblem
 from vestry.mechanisms.publish import certificate, publish
-from vestry.mechanisms.regression import Regression, regression, try_out
+from vestry.mechanisms.regression import Regression, penalty, regression, try_out
 from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.privacy import accountant
@@ -37,17 +37,6 @@ _LEDGER = 'ledger=vestry.Ledger.open("study.ledger"), or ledger=None if the rele
 
 class Undeclared:
     """Stands for a ledger that was not named; None is a declaration of its own."""
-
-
-@dataclass(frozen=True)
-class Described:
-    """What a release says of its regression, so that its coefficients can be read."""
-
-    record: dict[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record."""
-        return dict(self.record)
 
 
 class Elsewhere:
@@ -73,7 +62,7 @@ class Checked:
 
     scaling: Scaling
     mechanism: Regression
-    described: Described
+    described: dict[str, Any]
     labels: tuple[str, ...]
     precision: float
     outcomes: Callable[[], np.ndarray]
@@ -182,8 +171,7 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
             "at_most": at_most,
             "ledger": "elsewhere" if ledger is None else ledger.terms.dataset,
         }
-        precision = float(getattr(mechanism, "prior_precision", getattr(mechanism, "regularisation", 0.0)))
-        return Checked(scaling, mechanism, Described(record), labels, precision, encode)
+        return Checked(scaling, mechanism, record, labels, float(penalty(mechanism)), encode)
 
     def _neighbours(self, ledger: Ledger | None) -> Neighbours:
         if ledger is not None:
@@ -290,7 +278,7 @@ def _released(checked: Checked, found: np.ndarray, ledger: Ledger | None, *, pur
         return publish(mechanism, checked.private(found), charge, family=described, prior=prior, labels=labels)
     contents = mechanism.release(checked.private(found), cast(Opened, Elsewhere()), SystemNoise())
     claim = certificate(mechanism)
-    return Release(checked.described.to_dict(), prior, {"all": contents[0]}, claim, None, checked.labels)
+    return Release(checked.described, prior, {"all": contents[0]}, claim, None, checked.labels)
 
 
 def _spent(mechanism: Regression) -> Guarantee:

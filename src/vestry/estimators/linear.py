@@ -84,23 +84,11 @@ class PrivateLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[m
         analysis: str = "auto",
         device: str = "auto",
     ) -> None:
-        self.guarantee = guarantee
-        self.method = method
-        self.bounds = bounds
-        self.radius = radius
-        self.outcome_bounds = outcome_bounds
-        self.loss = loss
-        self.threshold = threshold
-        self.ledger = ledger
-        self.neighbours = neighbours
-        self.at_most = at_most
-        self.fit_intercept = fit_intercept
-        self.prior_precision = prior_precision
-        self.regularisation = regularisation
-        self.draws = draws
-        self.accuracy = accuracy
-        self.analysis = analysis
-        self.device = device
+        self.guarantee, self.method, self.bounds, self.radius = guarantee, method, bounds, radius
+        self.outcome_bounds, self.loss, self.threshold = outcome_bounds, loss, threshold
+        self.ledger, self.neighbours, self.at_most, self.fit_intercept = ledger, neighbours, at_most, fit_intercept
+        self.prior_precision, self.regularisation, self.draws = prior_precision, regularisation, draws
+        self.accuracy, self.analysis, self.device = accuracy, analysis, device
 
     def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
         middle, reach, stand_in = self._scale()

@@ -24,6 +24,7 @@ from vestry.families.family import (
     Array,
     check_number,
     check_positive,
+    check_scales,
     check_sums,
     kl_between,
     points,
@@ -124,13 +125,8 @@ class BetaBernoulli:
         yield np.array([-1.0])
         yield np.array([1.0])
 
-    def log_partition(self, eta: ArrayLike) -> float:
-        """Return C(eta) = log B(eta1, eta2 - eta1)."""
-        return log_partition(eta)
-
-    def gradient(self, eta: ArrayLike) -> Array:
-        """Return E[T]."""
-        return gradient(eta)
+    log_partition = staticmethod(log_partition)
+    gradient = staticmethod(gradient)
 
     def normalisable(self, eta: ArrayLike) -> bool:
         """Tell whether 0 < eta1 < eta2."""
@@ -152,8 +148,7 @@ class BetaBernoulli:
         prior_scale: float = 1.0,
     ) -> Beta:
         """Return Beta(alpha/m + r s, beta/m + r (n - s)), with s successes among n records."""
-        r = check_positive("likelihood_power", likelihood_power)
-        m = check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         (successes,) = check_sums(sums, 1)
         failures = check_number("count", count) - successes
         return Beta(prior.alpha / m + r * successes, prior.beta / m + r * failures)
@@ -179,14 +174,14 @@ class BetaBernoulli:
 
         That a unit whose k records are mixed costs no more than one whose records agree is brute force.
         """
-        r, m = check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         return worst_beta(prior.alpha / m, prior.beta / m, population, power=r)
 
     def order_limit(
         self, prior: Beta, population: Population, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> float:
         """Return lambda* = 1 + min(alpha, beta)/(m r k) [GeumlekSC17, Cor. 1, there with m = r = k = 1]."""
-        r, m = check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         return 1 + min(prior.alpha, prior.beta) / m / (r * population.rows)
 
     def to_dict(self) -> dict[str, Any]:

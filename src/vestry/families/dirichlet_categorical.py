@@ -19,7 +19,7 @@ from scipy.special import betainc, betaincinv, digamma, gammaln, xlogy
 from vestry.errors import InvalidParameter
 from vestry.families.beta_bernoulli import worst_beta
 from vestry.families.draw import draw, moved
-from vestry.families.family import Array, check_positive, check_sums, kl_between, points, renyi_between
+from vestry.families.family import Array, check_positive, check_scales, check_sums, kl_between, points, renyi_between
 from vestry.privacy.accountant import renyi as price_renyi
 from vestry.privacy.event import Event
 from vestry.privacy.law import event
@@ -136,13 +136,8 @@ class DirichletCategorical:
                     move[i], move[j] = 1.0, -1.0
                     yield move
 
-    def log_partition(self, eta: ArrayLike) -> float:
-        """Return C(eta)."""
-        return log_partition(eta)
-
-    def gradient(self, eta: ArrayLike) -> Array:
-        """Return E[T]."""
-        return gradient(eta)
+    log_partition = staticmethod(log_partition)
+    gradient = staticmethod(gradient)
 
     def normalisable(self, eta: ArrayLike) -> bool:
         """Tell whether every eta_i is above 0."""
@@ -169,8 +164,7 @@ class DirichletCategorical:
         prior_scale: float = 1.0,
     ) -> Dirichlet:
         """Return Dirichlet(alphas/m + r sums), `sums` the counts of all categories; `count` is their sum, unused."""
-        r = check_positive("likelihood_power", likelihood_power)
-        m = check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         return Dirichlet(tuple(prior.natural() / m + r * check_sums(sums, self.categories)))
 
     def worst_draw(
@@ -196,8 +190,7 @@ class DirichletCategorical:
         replace it is the sum of two such curves, at a1 and a2: p is made of independent gammas, one block of which
         loses what another gains.
         """
-        r = check_positive("likelihood_power", likelihood_power)
-        m = check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         low, high = (alpha / m for alpha in heapq.nsmallest(2, prior.alphas))
         if prior.dimension == 2:
             return worst_beta(low, high, population, power=r)
@@ -214,7 +207,7 @@ class DirichletCategorical:
         self, prior: Dirichlet, population: Population, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> float:
         """Return lambda* = 1 + min(alphas)/(m r k)."""
-        r, m = check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         return 1 + min(prior.alphas) / m / (r * population.rows)
 
     def to_dict(self) -> dict[str, Any]:

@@ -161,6 +161,11 @@ def check_positive(name: str, value: object, *, instead: str | None = None) -> f
     return found
 
 
+def check_scales(likelihood_power: object, prior_scale: object) -> tuple[float, float]:
+    """Let a likelihood power r and a prior scale m through that are above 0 and finite."""
+    return check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
+
+
 def check_number(name: str, value: object, *, instead: str | None = None) -> float:
     """Let a finite number through."""
     try:

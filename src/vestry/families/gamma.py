@@ -85,6 +85,11 @@ def gradient(eta: ArrayLike) -> Array:
     return np.array([float(digamma(shape)) - math.log(rate), -shape / rate])
 
 
+def normalisable(eta: ArrayLike) -> bool:
+    """Tell whether shape and rate are above 0."""
+    return bool(np.all(np.asarray(eta, dtype=float) > 0))
+
+
 def read_prior(family: str, numbers: Sequence[float]) -> Gamma:
     """Read (shape, rate), each above 0."""
     if len(numbers) != 2:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vestry.errors import InvalidParameter
-from vestry.families.family import Array, check_number, check_positive, check_sums
-from vestry.families.gamma import Gamma, gradient, log_partition, read_prior
+from vestry.families.family import Array, check_number, check_positive, check_scales, check_sums
+from vestry.families.gamma import Gamma, gradient, log_partition, normalisable, read_prior
 from vestry.families.gamma_poisson import refuse_moving_count
 from vestry.families.rate_draw import rate_draw
 from vestry.privacy.event import Event
@@ -53,17 +53,9 @@ class GammaExponential:
         yield np.array([self.low - self.high])
         yield np.array([self.high - self.low])
 
-    def log_partition(self, eta: ArrayLike) -> float:
-        """Return C(eta) = log G(shape) - shape log(rate)."""
-        return log_partition(eta)
-
-    def gradient(self, eta: ArrayLike) -> Array:
-        """Return E[T]."""
-        return gradient(eta)
-
-    def normalisable(self, eta: ArrayLike) -> bool:
-        """Tell whether shape and rate are above 0."""
-        return bool(np.all(np.asarray(eta, dtype=float) > 0))
+    log_partition = staticmethod(log_partition)
+    gradient = staticmethod(gradient)
+    normalisable = staticmethod(normalisable)
 
     def prior(self, numbers: Sequence[float]) -> Gamma:
         """Read (shape, rate)."""
@@ -79,7 +71,7 @@ class GammaExponential:
         prior_scale: float = 1.0,
     ) -> Gamma:
         """Return Gamma(shape/m + r n, rate/m + r sum)."""
-        r, m = check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         (total,) = check_sums(sums, 1)
         return Gamma(prior.shape / m + r * check_number("count", count), prior.rate / m + r * total)
 
@@ -110,7 +102,7 @@ class GammaExponential:
 
     def _pair(self, prior: Gamma, population: Population, power: float, scale: float) -> tuple[float, float]:
         """Return the common shape, and the ratio of the rates at its largest."""
-        r, m = check_positive("likelihood_power", power), check_positive("prior_scale", scale)
+        r, m = check_scales(power, scale)
         n, k = population.count or 0, population.rows
         least = prior.rate / m + r * n * self.low
         return prior.shape / m + r * n, 1 + r * k * (self.high - self.low) / least

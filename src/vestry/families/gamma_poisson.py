@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from vestry.errors import InvalidParameter, Unreachable
 from vestry.families.draw import draw
-from vestry.families.family import Array, check_number, check_positive, check_sums
-from vestry.families.gamma import Gamma, gradient, log_partition, read_prior
+from vestry.families.family import Array, check_number, check_scales, check_sums
+from vestry.families.gamma import Gamma, gradient, log_partition, normalisable, read_prior
 from vestry.privacy.event import Event
 from vestry.statistics.population import Population
 
@@ -49,17 +49,9 @@ class GammaPoisson:
         yield np.array([-float(self.high)])
         yield np.array([float(self.high)])
 
-    def log_partition(self, eta: ArrayLike) -> float:
-        """Return C(eta) = log G(shape) - shape log(rate)."""
-        return log_partition(eta)
-
-    def gradient(self, eta: ArrayLike) -> Array:
-        """Return E[T]."""
-        return gradient(eta)
-
-    def normalisable(self, eta: ArrayLike) -> bool:
-        """Tell whether shape and rate are above 0."""
-        return bool(np.all(np.asarray(eta, dtype=float) > 0))
+    log_partition = staticmethod(log_partition)
+    gradient = staticmethod(gradient)
+    normalisable = staticmethod(normalisable)
 
     def prior(self, numbers: Sequence[float]) -> Gamma:
         """Read (shape, rate)."""
@@ -75,7 +67,7 @@ class GammaPoisson:
         prior_scale: float = 1.0,
     ) -> Gamma:
         """Return Gamma(shape/m + r sum, rate/m + r n)."""
-        r, m = check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         (total,) = check_sums(sums, 1)
         return Gamma(prior.shape / m + r * total, prior.rate / m + r * check_number("count", count))
 
@@ -94,7 +86,7 @@ class GammaPoisson:
         Refused elsewhere: where the count can change so can the rate, and no supremum is known.
         """
         refuse_moving_count(population, "Poisson")
-        r, m = check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         shift = r * population.rows * self.high
         return draw(gammas=((prior.shape / m, shift),), neighbours=population.neighbours)
 
@@ -103,7 +95,7 @@ class GammaPoisson:
     ) -> float:
         """Return lambda* = 1 + shape/(m r k high)."""
         refuse_moving_count(population, "Poisson")
-        r, m = check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         return 1 + prior.shape / m / (r * population.rows * self.high)
 
     def to_dict(self) -> dict[str, Any]:

@@ -22,7 +22,16 @@ from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaincc, gammainccinv, gammaln, stdtr, stdtrit
 
 from vestry.errors import InvalidParameter, Unreachable
-from vestry.families.family import Array, check_number, check_positive, check_sums, kl_between, points, renyi_between
+from vestry.families.family import (
+    Array,
+    check_number,
+    check_positive,
+    check_scales,
+    check_sums,
+    kl_between,
+    points,
+    renyi_between,
+)
 from vestry.statistics.population import Population
 
 
@@ -161,17 +170,9 @@ class NormalInverseGamma:
         for one, other in itertools.permutations((self.low, self.high), 2):
             yield np.array([one - other, one * one - other * other])
 
-    def log_partition(self, eta: ArrayLike) -> float:
-        """Return C(eta)."""
-        return log_partition(eta)
-
-    def gradient(self, eta: ArrayLike) -> Array:
-        """Return E[T]."""
-        return gradient(eta)
-
-    def normalisable(self, eta: ArrayLike) -> bool:
-        """Tell whether C(eta) is finite."""
-        return normalisable(eta)
+    log_partition = staticmethod(log_partition)
+    gradient = staticmethod(gradient)
+    normalisable = staticmethod(normalisable)
 
     def prior(self, numbers: Sequence[float]) -> MeanVariance:
         """Read (mean, weight, shape, scale): the last three above 0."""
@@ -190,7 +191,7 @@ class NormalInverseGamma:
         prior_scale: float = 1.0,
     ) -> MeanVariance:
         """Return the member with eta = eta0/m + r (sum of x, sum of x^2, n, n)."""
-        r, m = check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         added = np.array([*check_sums(sums, 2), check_number("count", count), count])
         location, weight, shape, scale = _declared(prior.natural() / m + r * added)
         return MeanVariance(location, weight, shape, scale)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from vestry.errors import InvalidParameter, Unreachable
-from vestry.families.family import Array, check_number, check_order, check_positive, check_sums, points
+from vestry.families.family import Array, check_number, check_order, check_positive, check_scales, check_sums, points
 from vestry.numerics import outward
 from vestry.privacy.event import Event
 from vestry.privacy.law import event
@@ -213,8 +213,7 @@ class NormalMean:
 
     def _weights(self, prior: Normal, likelihood_power: float, prior_scale: float) -> tuple[float, float]:
         """Return the precision of the scaled prior and that of one tempered record."""
-        r = check_positive("likelihood_power", likelihood_power)
-        m = check_positive("prior_scale", prior_scale)
+        r, m = check_scales(likelihood_power, prior_scale)
         return prior.precision / m, r / self.variance
 
     def to_dict(self) -> dict[str, Any]:

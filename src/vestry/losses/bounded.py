@@ -57,20 +57,12 @@ class Probit(Loss):
     def value(self, arithmetic: Arithmetic) -> Derivative:
         """Return -log Phi(z)."""
         m = arithmetic
-
-        def loss(eta, y):  # type: ignore[no-untyped-def]
-            return -m.log(0.5 * m.erfc(-0.7071067811865476 * y * eta))
-
-        return loss
+        return lambda eta, y: -m.log(0.5 * m.erfc(-0.7071067811865476 * y * eta))
 
     def derivative(self, arithmetic: Arithmetic) -> Derivative:
         """Return -y pdf(z)/Phi(z)."""
         m = arithmetic
-
-        def slope(eta, y):  # type: ignore[no-untyped-def]
-            return -0.7978845608028654 * y * m.exp(-0.5 * eta * eta) / m.erfc(-0.7071067811865476 * y * eta)
-
-        return slope
+        return lambda eta, y: -0.7978845608028654 * y * m.exp(-0.5 * eta * eta) / m.erfc(-0.7071067811865476 * y * eta)
 
 
 @dataclass(frozen=True)

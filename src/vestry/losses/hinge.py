@@ -41,11 +41,7 @@ class SmoothHinge(Loss):
     def derivative(self, arithmetic: Arithmetic) -> Derivative:
         """Return -y times (1 - z + h)/(2 h), clipped to [0, 1]."""
         m, h = arithmetic, self.width
-
-        def slope(eta, y):  # type: ignore[no-untyped-def]
-            return -y * m.minimum(m.maximum((1.0 - y * eta + h) / (2.0 * h), 0.0), 1.0)
-
-        return slope
+        return lambda eta, y: -y * m.minimum(m.maximum((1.0 - y * eta + h) / (2.0 * h), 0.0), 1.0)
 
 
 @dataclass(frozen=True)
@@ -80,8 +76,4 @@ class SoftplusHinge(Loss):
     def derivative(self, arithmetic: Arithmetic) -> Derivative:
         """Return -y sigmoid((1 - z)/g)."""
         m, g = arithmetic, self.width
-
-        def slope(eta, y):  # type: ignore[no-untyped-def]
-            return -0.5 * y * (1.0 + m.tanh(0.5 * (1.0 - y * eta) / g))
-
-        return slope
+        return lambda eta, y: -0.5 * y * (1.0 + m.tanh(0.5 * (1.0 - y * eta) / g))

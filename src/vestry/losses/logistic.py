@@ -33,11 +33,7 @@ class Logistic(Loss):
     def derivative(self, arithmetic: Arithmetic) -> Derivative:
         """Return -y / (1 + exp(y eta)), written by tanh so that nothing overflows."""
         m = arithmetic
-
-        def slope(eta, y):  # type: ignore[no-untyped-def]
-            return -0.5 * y * (1.0 - m.tanh(0.5 * y * eta))
-
-        return slope
+        return lambda eta, y: -0.5 * y * (1.0 - m.tanh(0.5 * y * eta))
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,7 @@ class Huber(Loss):
     def derivative(self, arithmetic: Arithmetic) -> Derivative:
         """Return the residual, clipped to [-h, h]."""
         m, h = arithmetic, self.threshold
-
-        def slope(eta, y):  # type: ignore[no-untyped-def]
-            return m.maximum(m.minimum(eta - y, h), -h)
-
-        return slope
+        return lambda eta, y: m.maximum(m.minimum(eta - y, h), -h)
 
 
 @dataclass(frozen=True)
@@ -109,11 +105,7 @@ class LogCosh(Loss):
     def derivative(self, arithmetic: Arithmetic) -> Derivative:
         """Return tanh r."""
         m = arithmetic
-
-        def slope(eta, y):  # type: ignore[no-untyped-def]
-            return m.tanh(eta - y)
-
-        return slope
+        return lambda eta, y: m.tanh(eta - y)
 
 
 @dataclass(frozen=True)
@@ -154,8 +146,4 @@ class SmoothQuantile(Loss):
     def derivative(self, arithmetic: Arithmetic) -> Derivative:
         """Return sigmoid(r/g) - tau."""
         m, tau, g = arithmetic, self.quantile, self.width
-
-        def slope(eta, y):  # type: ignore[no-untyped-def]
-            return 0.5 * (1.0 + m.tanh(0.5 * (eta - y) / g)) - tau
-
-        return slope
+        return lambda eta, y: 0.5 * (1.0 + m.tanh(0.5 * (eta - y) / g)) - tau

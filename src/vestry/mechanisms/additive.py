@@ -190,7 +190,8 @@ class Additive:
     Privacy
     -------
     Laplace: (l1/scale)-DP. Gaussian: l2^2/(2 scale^2)-zCDP. For the neighbours of the population, by the diameter of
-    what one unit may contribute, or nothing where the count is private.
+    what one unit may contribute, or nothing where the count is private. `limits` says what is not hidden, if anything
+    that a unit may change.
     """
 
     noise: str
@@ -198,6 +199,7 @@ class Additive:
     layout: Layout
     population: Population
     guarantee: Guarantee
+    limits: str = ""
 
     parameter = "scale"
 
@@ -216,15 +218,19 @@ class Additive:
         """What runs."""
         return event_of(self.noise, self.layout, self.scale).under(self.population.neighbours)
 
-    @property
-    def charge(self) -> Event:
-        """What the ledger is charged: the event itself."""
-        return self.event
+    charge = event  # the ledger is charged what runs
 
     @property
     def theorem(self) -> str:
-        """The result that the claim rests on."""
-        return THEOREMS[self.noise]
+        """The result that the claim rests on, and what it does not hide."""
+        return f"{THEOREMS[self.noise]} {self.limits}".rstrip()
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise: sqrt(2 q)/(1 - q), q = e^(-1/scale), for Laplace."""
+        if self.noise != LAPLACE:
+            return self.scale
+        return math.sqrt(2) * math.exp(-0.5 / self.scale) / -math.expm1(-1 / self.scale)
 
     def release(self, private: Private, opened: Opened, noise: Noise) -> tuple[NoisyStatistics, ...]:
         """Add the noise, and return each group's statistics. `opened` is the leave of the ledger, taken just before."""
@@ -235,25 +241,19 @@ class Additive:
             raise Mismatch("number of statistics", str(len(values)), str(wanted), "collect the layout's")
         add = noise.discrete_laplace if self.noise == LAPLACE else noise.discrete_gaussian
         noisy = tuple(add(values, scale=self.scale))
-        return tuple(
-            NoisyStatistics(
-                self.layout.names,
-                noisy[start : start + size],
-                self.noise,
-                self.scale,
-                self.layout.grid,
-                self.layout.count,
-                self.layout.count_grid,
-            )
-            for start in range(0, wanted, size)
-        )
+        return tuple(self.statistics(noisy[start : start + size]) for start in range(0, wanted, size))
+
+    def statistics(self, noisy: tuple[int, ...]) -> NoisyStatistics:
+        """Return one group's noisy integers with what is needed to read them."""
+        at, noise, scale = self.layout, self.noise, self.scale
+        return NoisyStatistics(at.names, noisy, noise, scale, at.grid, at.count, at.count_grid)
 
 
-def additive(noise: str, layout: Layout, population: Population, guarantee: Guarantee) -> Additive:
+def additive(noise: str, layout: Layout, population: Population, guarantee: Guarantee, *, limits: str = "") -> Additive:
     """Calibrate the least scale that meets the guarantee."""
     bound = guarantee.under(population.neighbours)
     scale = least(lambda x: event_of(noise, layout, x), bound)
-    return Additive(noise, scale, layout, population, bound)
+    return Additive(noise, scale, layout, population, bound, limits)
 
 
 def event_of(noise: str, layout: Layout, scale: float) -> Event:

@@ -19,9 +19,9 @@ from scipy.special import betaincc, betainccinv
 
 from vestry.certificate import Draws
 from vestry.errors import InvalidParameter, Unreachable
-from vestry.families import Beta, BetaBernoulli, Dirichlet, DirichletCategorical, Family
+from vestry.families import Beta, BetaBernoulli, Dirichlet, DirichletCategorical, Family, Member
 from vestry.ledger import Opened
-from vestry.mechanisms.posterior_sample import grouped
+from vestry.mechanisms.posterior_sample import check_draws, grouped
 from vestry.noise import Noise
 from vestry.numerics import outward
 from vestry.privacy.calibrate import greatest
@@ -62,6 +62,7 @@ class TruncatedSample:
 
     name = "ops"
     parameter = "temperature"
+    theorem = THEOREM
 
     @property
     def value(self) -> float:
@@ -74,15 +75,7 @@ class TruncatedSample:
         single = event_of(self.family, self.population, self.truncation, self.temperature, self.draws)
         return single.under(self.population.neighbours)
 
-    @property
-    def charge(self) -> Event:
-        """What the ledger is charged: the event itself."""
-        return self.event
-
-    @property
-    def theorem(self) -> str:
-        """The result that the claim rests on."""
-        return THEOREM
+    charge = event  # the ledger is charged what runs
 
     def release(self, private: Private, opened: Opened, noise: Noise) -> tuple[Draws, ...]:
         """Update the prior by each group's private statistics (sums, then the count), tempered, and draw."""
@@ -93,20 +86,24 @@ class TruncatedSample:
         return tuple(self._drawn(group, bits) for group in grouped(reveal(private), self.population))
 
     def _drawn(self, statistics: Sequence[int], bits: BitSource) -> Draws:
-        """Draw exactly, and round to multiples of 2^-40 inside the truncation (see `vestry.noise.exact`)."""
-        from vestry.noise import exact
-        from vestry.noise.grid import PROBABILITY_GRID
-
         *sums, count = statistics
         member = self.family.update(
             self.prior, [self.unit * x for x in sums], count, likelihood_power=1 / self.temperature
         )
-        grid, size, low = PROBABILITY_GRID, self.draws, self.truncation
-        if isinstance(member, Beta):
-            shares = exact.beta(bits, member.alpha, member.beta, grid=grid, size=size, low=low, high=1 - low)
-            return Draws(tuple((x,) for x in shares), grid)
-        assert isinstance(member, Dirichlet)  # noqa: S101 - the other family that `ops` accepts
-        return Draws(tuple(exact.dirichlet(bits, member.alphas, grid=grid, size=size, low=low)), grid)
+        return truncated_draws(bits, member, self.truncation, self.draws)
+
+
+def truncated_draws(bits: BitSource, member: Member, low: float, size: int) -> Draws:
+    """Draw exactly, and round to multiples of 2^-40 inside the truncation (see `vestry.noise.exact`)."""
+    from vestry.noise import exact
+    from vestry.noise.grid import PROBABILITY_GRID
+
+    grid = PROBABILITY_GRID
+    if isinstance(member, Beta):
+        shares = exact.beta(bits, member.alpha, member.beta, grid=grid, size=size, low=low, high=1 - low)
+        return Draws(tuple((x,) for x in shares), grid)
+    assert isinstance(member, Dirichlet)  # noqa: S101 - the other family that `ops` accepts
+    return Draws(tuple(exact.dirichlet(bits, member.alphas, grid=grid, size=size, low=low)), grid)
 
 
 def ops(
@@ -119,37 +116,36 @@ def ops(
     draws: int = 1,
 ) -> TruncatedSample:
     """Find the lowest temperature, at least 1, that meets the guarantee."""
-    _check_truncation(family, truncation)
-    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-        raise InvalidParameter("draws", draws, "a whole number of at least 1", "for example draws=1")
+    spans = outward(span(family, population, truncation))
+    check_draws(draws)
     bound = guarantee.under(population.neighbours)
-    spans = outward(_span(family, population, truncation))
+    temperature = coolest(spans, bound, draws)
+    return TruncatedSample(family, prior, population, truncation, temperature, draws, bound)
+
+
+def coolest(spans: float, guarantee: Guarantee, draws: int) -> float:
+    """Return the lowest temperature, at least 1, at which draws meet the guarantee; `spans` is at temperature 1."""
     try:
-        epsilon = greatest(lambda x: event("exponential", epsilon=x, count=draws), bound, at_most=spans)
+        epsilon = greatest(lambda x: event("exponential", epsilon=x, count=draws), guarantee, at_most=spans)
     except Unreachable:
         raise Unreachable(f"{guarantee} by ops", "ask for a pure epsilon, or for epsilon and delta") from None
-    temperature = max(1.0, outward(outward(spans / epsilon)))
-    return TruncatedSample(family, prior, population, truncation, temperature, draws, bound)
+    return max(1.0, outward(outward(spans / epsilon)))
 
 
 def event_of(family: Family, population: Population, truncation: float, temperature: float, draws: int) -> Event:
     """Record draws at this temperature, checking truncation and temperature."""
-    _check_truncation(family, truncation)
+    spans = span(family, population, truncation)
     if not 1 <= temperature < math.inf:
         raise InvalidParameter("temperature", temperature, "at least 1", "for example temperature=2.5")
-    return event("exponential", epsilon=outward(_span(family, population, truncation) / temperature), count=draws)
+    return event("exponential", epsilon=outward(spans / temperature), count=draws)
 
 
-def _check_truncation(family: Family, truncation: float) -> None:
+def span(family: Family, population: Population, truncation: float) -> float:
+    """Return how much one unit can move the log-likelihood over the truncated parameters, at temperature 1."""
     categories = _categories(family)
     if isinstance(truncation, bool) or not isinstance(truncation, float) or not 0 < truncation < 1 / categories:
         allowed = f"above 0 and below 1/{categories}"
         raise InvalidParameter("truncation", truncation, allowed, f"for example {0.2 / categories:g}")
-
-
-def _span(family: Family, population: Population, truncation: float) -> float:
-    """Return how much one unit can move the log-likelihood over the truncated parameters, at temperature 1."""
-    categories = _categories(family)
     single = math.log((1 - (categories - 1) * truncation) / truncation)
     return (2 if population.replaces else 1) * population.rows * single
 

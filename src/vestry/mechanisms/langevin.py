@@ -23,8 +23,10 @@ from vestry.ledger import Opened
 from vestry.losses.gradient import Chain, Gradient
 from vestry.mechanisms.gibbs import draw_event
 from vestry.mechanisms.linear import LinearProblem, kept
+from vestry.mechanisms.posterior_sample import check_draws
 from vestry.mechanisms.schedule import Schedule, schedule
 from vestry.noise import Noise
+from vestry.privacy import accountant
 from vestry.privacy.calibrate import greatest, least
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
@@ -123,10 +125,7 @@ class LangevinSample:
         )
         return single.times(self.draws).under(p.population.neighbours)
 
-    @property
-    def charge(self) -> Event:
-        """What the ledger is charged: the event itself."""
-        return self.event
+    charge = event  # the ledger is charged what runs
 
     @property
     def theorem(self) -> str:
@@ -247,27 +246,19 @@ def concentrated_posterior(
             1.0, lipschitz=problem.lipschitz, strong_convexity=precision, population=problem.population, draws=draws
         )
 
-    first = make(1.0, prior_precision)
     precision = prior_precision
-    if not _meets(first.event, bound):
+    if not accountant.meets(make(1.0, precision).event, bound):
         # An exact draw costs as much or more than the chain, but for the slack of rounding.
         precision = max(prior_precision, least(exact, bound)) * (1 + 1e-6)
-        while not _meets(make(1.0, precision).event, bound):
+        while not accountant.meets(make(1.0, precision).event, bound):
             precision *= 1.01
     return replace(make(1.0, precision), calibrated="prior_precision")
-
-
-def _meets(made: Event, guarantee: Guarantee) -> bool:
-    from vestry.privacy import accountant
-
-    return accountant.meets(made, guarantee)
 
 
 def _made(
     problem: LinearProblem, guarantee: Guarantee, draws: int, accuracy: float
 ) -> Callable[[float, float], LangevinSample]:
-    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-        raise InvalidParameter("draws", draws, "a whole number of at least 1", "for example draws=1")
+    check_draws(draws)
     bound = guarantee.under(problem.population.neighbours)
 
     def make(power: float, precision: float) -> LangevinSample:

@@ -19,7 +19,7 @@ import numpy as np
 from vestry.certificate import Draws
 from vestry.errors import InvalidParameter, Unreachable
 from vestry.ledger import Opened
-from vestry.mechanisms.linear import LinearProblem, gradient_floor, iterations_for, kept, regularised
+from vestry.mechanisms.linear import LinearProblem, finest, iterations_for, kept, regularised
 from vestry.mechanisms.output import exactly_noisy
 from vestry.noise import Noise
 from vestry.noise.bulk import ERROR
@@ -156,7 +156,7 @@ class ObjectivePerturbation:
     @property
     def event(self) -> Event:
         """What runs: the minimum, and the noise on top."""
-        minimum = _minimum_event(self.problem, self.regularisation, self.analysis)(self.scale)
+        minimum = minimum_event(self.problem, self.regularisation, self.analysis)(self.scale)
         over = event("gaussian", sensitivity=2 * self.tolerance, scale=self.top)
         return compose(minimum, over).under(self.population.neighbours)
 
@@ -193,14 +193,20 @@ class ObjectivePerturbation:
             blocks,
             self.regularisation,
             linear,
-            self.tolerance / 2,
+            self.tolerance - _linear_error(self.problem, self.scale, self.regularisation),
             longest=longest,
             device=self.device,
         )
         return exactly_noisy(theta, self.top, noise)
 
 
-def _minimum_event(problem: LinearProblem, regularisation: float, analysis: str) -> Callable[[float], Event]:
+def _linear_error(problem: LinearProblem, scale: float, regularisation: float) -> float:
+    """Bound how far the minimum moves because the linear term is not quite normal."""
+    return scale * math.sqrt(problem.dimension) * ERROR / regularisation
+
+
+def minimum_event(problem: LinearProblem, regularisation: float, analysis: str) -> Callable[[float], Event]:
+    """Return how the minimum is recorded, from the scale of the random linear term."""
     return lambda scale: objective_event(
         scale,
         lipschitz=problem.lipschitz,
@@ -227,39 +233,32 @@ def objective_perturbation(
         )
     bound = guarantee.under(problem.population.neighbours)
     main, rest = _split(bound)
-    make = _minimum_event(problem, regularisation, analysis)
+    make = minimum_event(problem, regularisation, analysis)
     scale = objective_scale(make, main, regularisation)
     curved = problem.at_most * problem.smoothness + regularisation
     mu = greatest(lambda x: event("gdp", mu=x), rest)
-    # The tolerance cannot be finer than what rounding, and a linear term that is not quite normal, allow.
     longest = scale * (math.sqrt(problem.dimension) + _BEYOND)
-    off = scale * math.sqrt(problem.dimension) * ERROR / regularisation
-    floor = gradient_floor(problem, regularisation, longest) + off
-    tolerance = max(mu * _FINE * scale / curved / 2, 4 * floor)
-    iterations_for(problem, regularisation, tolerance / 2, longest)  # refuses before anything is charged
+    found = max(mu * _FINE * scale / curved / 2, finest(problem, regularisation, longest))
+    tolerance = found + _linear_error(problem, scale, regularisation)
+    iterations_for(problem, regularisation, found, longest)  # refuses before anything is charged
     top = 2 * tolerance / mu * (1 + 1e-9)
     return ObjectivePerturbation(problem, regularisation, scale, tolerance, top, bound, analysis)
 
 
 def _split(guarantee: Guarantee) -> tuple[Guarantee, Guarantee]:
     """Split a guarantee between the minimum and the noise on top: both currencies add up."""
-    relation = guarantee.neighbours
-    if isinstance(guarantee, ApproxDP):
-        epsilon, delta = guarantee.epsilon, guarantee.delta
-        return (
-            ApproxDP(epsilon * (1 - _TOP), delta * (1 - _TOP), neighbours=relation),
-            ApproxDP(epsilon * _TOP, delta * _TOP, neighbours=relation),
+
+    def part(share: float) -> Guarantee:
+        if isinstance(guarantee, ApproxDP):
+            return ApproxDP(guarantee.epsilon * share, guarantee.delta * share, neighbours=guarantee.neighbours)
+        if isinstance(guarantee, RenyiDP):
+            return RenyiDP(guarantee.order, guarantee.epsilon * share, neighbours=guarantee.neighbours)
+        raise Unreachable(
+            f"{guarantee} by objective perturbation",
+            "the Jacobian's share is in no other currency; ask for an epsilon and a delta, or use output perturbation",
         )
-    if isinstance(guarantee, RenyiDP):
-        order, epsilon = guarantee.order, guarantee.epsilon
-        return (
-            RenyiDP(order, epsilon * (1 - _TOP), neighbours=relation),
-            RenyiDP(order, epsilon * _TOP, neighbours=relation),
-        )
-    raise Unreachable(
-        f"{guarantee} by objective perturbation",
-        "the Jacobian's share is in no other currency; ask for an epsilon and a delta, or use output perturbation",
-    )
+
+    return part(1 - _TOP), part(_TOP)
 
 
 def meets(made: ObjectivePerturbation) -> bool:

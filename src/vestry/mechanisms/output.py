@@ -15,7 +15,7 @@ import numpy as np
 from vestry.certificate import Draws
 from vestry.errors import Unreachable
 from vestry.ledger import Opened
-from vestry.mechanisms.linear import LinearProblem, gradient_floor, iterations_for, kept, regularised
+from vestry.mechanisms.linear import LinearProblem, finest, iterations_for, kept, regularised
 from vestry.noise import Noise
 from vestry.numerics import outward
 from vestry.privacy.calibrate import least
@@ -58,6 +58,7 @@ class OutputPerturbation:
 
     name = "output"
     parameter = "scale"
+    theorem = THEOREM
 
     @property
     def value(self) -> float:
@@ -74,15 +75,7 @@ class OutputPerturbation:
         """What runs."""
         return output_event(self.scale, _moves(self.problem, self.regularisation)).under(self.population.neighbours)
 
-    @property
-    def charge(self) -> Event:
-        """What the ledger is charged: the event itself."""
-        return self.event
-
-    @property
-    def theorem(self) -> str:
-        """The result that the claim rests on."""
-        return THEOREM
+    charge = event  # the ledger is charged what runs
 
     def release(self, private: PrivateRows, opened: Opened, noise: Noise) -> tuple[Draws, ...]:
         """Minimise, in a number of steps that public constants fix, and add the noise."""
@@ -96,7 +89,7 @@ class OutputPerturbation:
             blocks,
             self.regularisation,
             np.zeros(self.problem.dimension),
-            _near(self.problem, self.regularisation) / 2,
+            _near(self.problem, self.regularisation),
             device=self.device,
         )
         return exactly_noisy(theta, self.scale, noise)
@@ -114,8 +107,8 @@ def exactly_noisy(values: np.ndarray, scale: float, noise: Noise) -> Draws:
 
 
 def _near(problem: LinearProblem, regularisation: float) -> float:
-    """Return how near to the minimum a computed point is: half by the number of steps, half for rounding."""
-    return max(_NEAR * problem.sensitivity / regularisation, 2 * gradient_floor(problem, regularisation, 0.0))
+    """Return how near to the minimum a computed point is."""
+    return max(_NEAR * problem.sensitivity / regularisation, finest(problem, regularisation, 0.0))
 
 
 def _moves(problem: LinearProblem, regularisation: float) -> float:
@@ -134,7 +127,7 @@ def output_perturbation(problem: LinearProblem, guarantee: Guarantee, *, regular
             f"output perturbation of the {problem.loss.name} loss", "its slope is unbounded; use logistic"
         )
     bound = guarantee.under(problem.population.neighbours)
-    iterations_for(problem, regularisation, _near(problem, regularisation) / 2)  # refuses before anything is charged
+    iterations_for(problem, regularisation, _near(problem, regularisation))  # refuses before anything is charged
     moves = _moves(problem, regularisation)
     scale = least(lambda x: output_event(x, moves), bound)
     return OutputPerturbation(problem, regularisation, scale, bound)

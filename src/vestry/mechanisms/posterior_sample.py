@@ -71,6 +71,8 @@ class PosteriorSample:
     guarantee: Guarantee
     unit: float = 1.0
 
+    theorem = THEOREM
+
     @property
     def parameter(self) -> str:
         """What was calibrated."""
@@ -97,11 +99,6 @@ class PosteriorSample:
         if self.event.kind == "gdp" or not isinstance(self.guarantee, ApproxDP):
             return self.event
         return promised(self.guarantee)
-
-    @property
-    def theorem(self) -> str:
-        """The result that the claim rests on."""
-        return THEOREM
 
     def release(self, private: Private, opened: Opened, noise: Noise) -> tuple[Draws, ...]:
         """Update the prior by each group's private statistics (integer sums, then the count) and draw."""
@@ -258,8 +255,7 @@ def _made(
     draws: int,
     public: PublicData | None,
 ) -> Callable[[float, float], PosteriorSample]:
-    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-        raise InvalidParameter("draws", draws, "a whole number of at least 1", "for example draws=1")
+    check_draws(draws)
     bound = guarantee.under(population.neighbours)
 
     def make(power: float, scale: float) -> PosteriorSample:
@@ -267,6 +263,12 @@ def _made(
         return PosteriorSample(name, family, start, population, power, scale, draws, bound)
 
     return make
+
+
+def check_draws(draws: object) -> None:
+    """Refuse a number of draws that is none."""
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+        raise InvalidParameter("draws", draws, "a whole number of at least 1", "for example draws=1")
 
 
 def _largest(make: Callable[[float], PosteriorSample], meets: Meets) -> float:

@@ -17,13 +17,6 @@ from vestry.statistics.population import Population
 from vestry.statistics.private import Private, PrivateRows
 
 
-class Described(Protocol):
-    """What a release is of: a family, or a regression."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return its name and declared numbers."""
-
-
 class Mechanism(Protocol):
     """What a release needs to know of the mechanism that made it."""
 
@@ -95,7 +88,7 @@ def publish(
     private: Private | PrivateRows,
     charge: Charge,
     *,
-    family: Described,
+    family: Mapping[str, Any],
     prior: Sequence[float],
     by: str | None = None,
     groups: Sequence[str] = ("all",),
@@ -120,7 +113,7 @@ def publish(
     opened = charge.open()
     contents = mechanism.release(private, opened, noise or SystemNoise())
     made = dict(zip(groups, contents, strict=True))
-    release = Release(family.to_dict(), tuple(float(x) for x in prior), made, claim, by, tuple(labels))
+    release = Release(dict(family), tuple(float(x) for x in prior), made, claim, by, tuple(labels))
     keep(release.text())
     opened.released(release.text().encode())
     return release

@@ -59,6 +59,11 @@ def regression(
     return replace(output_perturbation(problem, guarantee, regularisation=lam), device=device)
 
 
+def penalty(mechanism: Regression) -> float:
+    """Return the precision of the prior, or lam: what keeps coefficients small."""
+    return mechanism.prior_precision if isinstance(mechanism, LangevinSample) else mechanism.regularisation
+
+
 def try_out(mechanism: Regression) -> None:
     """Try one made-up row before anything is charged: a missing compiler or a missing device shows here."""
     from vestry.losses.gradient import gradient

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 
 from vestry.mechanisms.linear import LinearProblem
-from vestry.mechanisms.objective import objective_event
+from vestry.mechanisms.objective import minimum_event
 from vestry.mechanisms.output import output_event
 from vestry.privacy.calibrate import least
 from vestry.privacy.guarantee import ApproxDP, Guarantee, RenyiDP
@@ -62,13 +62,5 @@ def _floor(problem: LinearProblem) -> float:
 
 def _records(problem: LinearProblem, analysis: str) -> int:
     """Return how often the analysis counts the Jacobian."""
-    made = objective_event(
-        1.0,
-        lipschitz=problem.lipschitz,
-        smoothness=problem.smoothness,
-        regularisation=1.0,
-        population=problem.population,
-        one_sided=problem.loss.one_sided,
-        analysis=analysis,
-    )
+    made = minimum_event(problem, 1.0, analysis)(1.0)
     return int(dict(made.parameters)["records"])  # type: ignore[arg-type]

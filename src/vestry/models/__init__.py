@@ -9,10 +9,10 @@ from vestry.models.gamma_poisson import GammaPoisson
 from vestry.models.hmm import HiddenMarkov
 from vestry.models.linear import Linear
 from vestry.models.logistic import Logistic
-from vestry.models.model import Model
 from vestry.models.naive_bayes import NaiveBayes
 from vestry.models.normal_inverse_gamma import NormalInverseGamma
 from vestry.models.normal_mean import NormalMean
+from vestry.models.request import Model
 from vestry.models.statistical_query import StatisticalQuery
 
 MODELS: dict[str, Any] = {

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import vestry.families as families
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive import Layout
-from vestry.models.model import by_words, groups_of, levels_of
+from vestry.models.conjugate import Conjugate
+from vestry.models.model import groups_of, levels_of
 from vestry.statistics.domain import Domain
-from vestry.statistics.tally import Indicator, One, Tally
+from vestry.statistics.tally import Indicator, Tally
 
 
 @dataclass(frozen=True)
-class BetaBernoulli:
+class BetaBernoulli(Conjugate):
     """A Bernoulli likelihood with a Beta prior.
 
     Attributes
@@ -37,11 +38,6 @@ class BetaBernoulli:
 
     name: ClassVar[str] = "beta-bernoulli"
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, and `by`."""
-        return (self.column,) if self.by is None else (self.by, self.column)
-
     def family(self, domains: Mapping[str, Domain]) -> families.BetaBernoulli:
         """Return the Bernoulli family."""
         levels = levels_of(domains, self.column)
@@ -53,34 +49,17 @@ class BetaBernoulli:
             raise InvalidParameter("success", self.success, f"one of the levels ({named})", f'"{levels.values[-1]}"')
         return families.BetaBernoulli()
 
-    def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
-        """Return alpha and beta."""
-        return tuple(float(x) for x in self.prior)
-
     def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> Tally:
         """Collect the successes; and the failures, where the count is private."""
-        return Tally(self._keys, self._indicators(domains)[: len(layout.names)])
+        return Tally(self.keys, self._indicators(domains)[: len(layout.names)])
 
-    def drawn(self, domains: Mapping[str, Domain], layout: Layout) -> Tally:
-        """Collect the successes and the count."""
-        return Tally(self._keys, (self._indicators(domains)[0], One()))
-
-    def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
-        """Return nothing: there is one probability."""
-        return ()
+    def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Indicator, ...]:
+        """Add 1 for a success."""
+        return self._indicators(domains)[:1]
 
     def question(self) -> str:
         """Say what is asked."""
-        return f"The probability that {self.column} is {self.success}{by_words(self.by)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the declaration."""
-        return {"model": self.name, "column": self.column, "success": self.success, "by": self.by,
-                "prior": list(self.prior)}  # fmt: skip
-
-    @property
-    def _keys(self) -> tuple[str, ...]:
-        return () if self.by is None else (self.by,)
+        return f"The probability that {self.column} is {self.success}{self.by_words()}"
 
     def _indicators(self, domains: Mapping[str, Domain]) -> tuple[Indicator, Indicator]:
         levels = levels_of(domains, self.column)

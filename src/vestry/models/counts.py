@@ -23,17 +23,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
-from vestry.data import Table
-from vestry.data.bound import check_bound
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive import Additive, Layout, additive
 from vestry.privacy.guarantee import Guarantee
 from vestry.statistics.domain import Domain, Levels
 from vestry.statistics.population import Population
-from vestry.statistics.private import Private
-from vestry.statistics.tally import Indicator, One, Tally, Term
+from vestry.statistics.tally import Indicator, One, Term
 
 TOTAL = "records"
 NOISES = ("laplace", "gaussian")
@@ -95,94 +91,11 @@ class Histograms:
         return Layout(names, l1, l2, count=population.count)
 
 
-@dataclass(frozen=True)
-class InsideCells(Additive):
-    """Integer noise that hides what a record says inside its cell, and not which cell it is in.
-
-    Privacy
-    -------
-    As `Additive`, for neighbours under replace that differ in one record's features: its cell is a public fact.
-    """
-
-    @property
-    def theorem(self) -> str:
-        """The result that the claim rests on, and what it does not hide."""
-        return (
-            f"{super().theorem} The cell of each record (its region and its time) is declared public and is not hidden:"
-            " neighbours differ in the other features of one record."
-        )
-
-
-def noisy(name: str, layout: Layout, population: Population, guarantee: Guarantee, *, inside: bool) -> Additive:
-    """Calibrate the noise; `inside` tells that cells are public, and that the noise rests on it."""
+def noisy(name: str, layout: Layout, population: Population, guarantee: Guarantee, *, limits: str = "") -> Additive:
+    """Calibrate the noise; `limits` says what it does not hide."""
     if name not in NOISES:
         raise InvalidParameter("mechanism", name, " or ".join(NOISES), 'mechanism = "laplace"')
-    found = additive(f"discrete-{name}", layout, population, guarantee)
-    return InsideCells(**vars(found)) if inside else found
-
-
-@dataclass(frozen=True)
-class Told:
-    """What a release says of its model, so that its counts can be read."""
-
-    record: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record."""
-        return dict(self.record)
-
-
-@dataclass(frozen=True)
-class PreparedCounts:
-    """All that a release of noisy counts needs but the ledger's leave and the records.
-
-    Attributes
-    ----------
-    model, family, numbers
-        The model, what the release says of it, and the prior's numbers.
-    mechanism
-        Calibrated.
-    tally
-        What is collected.
-    groups, labels
-        The names of the groups, and of the parameters of each.
-    """
-
-    model: Any
-    family: Told
-    numbers: tuple[float, ...]
-    mechanism: Additive
-    tally: Tally
-    groups: tuple[str, ...]
-    labels: tuple[str, ...]
-
-    def check(self, table: Table) -> None:
-        """Try all that can fail without touching values."""
-        table.check(self.tally)
-
-    def collect(self, table: Table, *, row_key: str) -> Private:
-        """Count over the records, in one query."""
-        return table.collect(self.tally, row_key=row_key)
-
-    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
-        """Refuse counts that 64 bits cannot hold."""
-        check_bound(self.tally, domains, largest)
-
-    def expected(self, n: int, rng: Any) -> tuple[float, float]:
-        """Return the width that a plan shows, and the same without privacy, at n records in each group."""
-        found: tuple[float, float] = self.model.expected(self, n)
-        return found
-
-
-# The width of a normal 90 % interval, in standard deviations.
-WIDE = 2 * 1.6448536269514722
-
-
-def deviation(mechanism: Additive) -> float:
-    """Return the standard deviation of the noise on one count."""
-    if mechanism.name != "laplace":
-        return mechanism.scale
-    return 1 / (math.sqrt(2) * math.sinh(1 / (2 * mechanism.scale)))
+    return additive(f"discrete-{name}", layout, population, guarantee, limits=limits)
 
 
 def listed(given: object) -> object:
@@ -205,6 +118,11 @@ def key_levels(domains: Mapping[str, Domain], column: object, key: str) -> Level
     if not isinstance(domain, Levels):
         raise InvalidParameter(key, column, "columns of levels", f'{column} = {{ levels = ["none", "some"] }}')
     return domain
+
+
+def level_labels(features: tuple[str, ...], levels: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    """Return what each probability is of: a level of a feature."""
+    return tuple(f"{f}: {name}" for f, names in zip(features, levels, strict=True) for name in names)
 
 
 def each_once(columns: tuple[str, ...], key: str) -> None:

@@ -10,31 +10,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
+
+import vestry.models.counts as counts
 from vestry.errors import InvalidParameter
-from vestry.models.counts import (
-    NOISES,
-    WIDE,
-    Histograms,
-    PreparedCounts,
-    Told,
-    concentration,
-    deviation,
-    each_once,
-    feature_levels,
-    key_levels,
-    listed,
-    noisy,
-)
+from vestry.mechanisms.additive import Additive
+from vestry.mechanisms.publish import Mechanism
+from vestry.models.counts import concentration, feature_levels, key_levels
+from vestry.models.model import WIDE, declaration
+from vestry.models.prepared import PreparedSums
+from vestry.models.request import Frame, Request
 from vestry.privacy.neighbours import Neighbours
 from vestry.statistics.domain import LEVEL, Domain, drops
 from vestry.statistics.tally import Tally
 
-if TYPE_CHECKING:
-    from vestry.models.request import Frame, Request
-
 PUBLIC, PRIVATE = "public", "private"
+_INSIDE = (
+    "The cell of each record (its region and its time) is declared public and is not hidden: neighbours differ in the"
+    " other features of one record."
+)
 _SEQUENCE = 'sequence = { region = "region", time = "month" }'
 
 
@@ -72,10 +68,10 @@ class HiddenMarkov:
 
     name: ClassVar[str] = "hmm"
     column_keys: ClassVar[tuple[str, ...]] = ("sequence", "features")
-    mechanisms: ClassVar[tuple[str, ...]] = NOISES
+    mechanisms: ClassVar[tuple[str, ...]] = counts.NOISES
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", listed(self.features))
+        object.__setattr__(self, "features", counts.listed(self.features))
 
     @property
     def by(self) -> str:
@@ -99,7 +95,7 @@ class HiddenMarkov:
                 "sequence", column, 'a time that has a place in the order, not missing = "level"', 'missing = "drop"'
             )
         feature_levels(domains, self.features)
-        each_once(self.columns, "features")
+        counts.each_once(self.columns, "features")
         if self.cell not in (PUBLIC, PRIVATE):
             raise InvalidParameter("cell", self.cell, f'"{PUBLIC}" or "{PRIVATE}"', f'cell = "{PRIVATE}"')
         cells = len(region.names) * len(time.names)
@@ -118,45 +114,44 @@ class HiddenMarkov:
         single = frame.unit.person is None and frame.neighbours is Neighbours.REPLACE
         return self.cell == PUBLIC and single and not dropped
 
-    def prepared(self, request: Request, frame: Frame, count: int | None) -> PreparedCounts:
+    def prepared(self, request: Request, frame: Frame, count: int | None) -> PreparedSums:
         """Calibrate from declarations alone."""
         self.check(frame.domains)
         levels = feature_levels(frame.domains, self.features)
         short = self.fixed(frame) and any(len(names) == 2 for names in levels)
-        cell = Histograms(self.features, levels, fixed=short, total=short)
+        cell = counts.Histograms(self.features, levels, fixed=short, total=short)
         regions, times = (key_levels(frame.domains, self.sequence[key], "sequence").names for key in ("region", "time"))
         population = frame.population(self, None)
         layout = cell.layout(population, times)
-        mechanism = noisy(request.mechanism, layout, population, request.guarantee, inside=short)
+        limits = _INSIDE if short else ""
+        mechanism = counts.noisy(request.mechanism, layout, population, request.guarantee, limits=limits)
         tally = Tally((self.sequence["region"], self.sequence["time"]), cell.terms)
         tally.check(frame.domains)
-        told = Told(
-            {
-                "name": self.name,
-                "states": self.states,
-                "cell": self.cell,
-                "sequence": dict(self.sequence),
-                "regions": list(regions),
-                "times": list(times),
-                "features": list(self.features),
-                "levels": [list(names) for names in levels],
-                "totals": short,
-            }
-        )
-        labels = tuple(f"{f}: {name}" for f, names in zip(self.features, levels, strict=True) for name in names)
-        numbers = tuple(concentration(each) for each in self.prior)
-        return PreparedCounts(self, told, numbers, mechanism, tally, regions, labels)
+        described = {
+            "name": self.name,
+            "states": self.states,
+            "cell": self.cell,
+            "sequence": dict(self.sequence),
+            "regions": list(regions),
+            "times": list(times),
+            "features": list(self.features),
+            "levels": [list(names) for names in levels],
+            "totals": short,
+        }
+        numbers, labels = tuple(map(concentration, self.prior)), counts.level_labels(self.features, levels)
+        return PreparedSums(self, described, numbers, mechanism, tally, regions, labels)
 
-    def expected(self, prepared: PreparedCounts, n: int) -> tuple[float, float]:
+    def expected(self, frame: Frame, mechanism: Mechanism, n: int, rng: np.random.Generator) -> tuple[float, float]:
         """Return the width of a 90 % interval of one level's count in one cell, and the same without noise, in entries.
 
         With n entries in a region, spread evenly over its times and each feature's levels. Where the noise makes it
         much wider than chance does, single cells say little, and states can be told apart only by many of them.
         """
-        record = prepared.family.record
-        each, sd = n / len(record["times"]), deviation(prepared.mechanism)
-        spreads = [math.sqrt(each * (1 - 1 / len(names)) / len(names)) for names in record["levels"]]
-        private = [WIDE * math.hypot(spread, sd) for spread in spreads]
+        assert isinstance(mechanism, Additive)  # noqa: S101 - what `prepared` makes
+        each = n / len(key_levels(frame.domains, self.sequence["time"], "sequence").names)
+        sizes = [len(names) for names in feature_levels(frame.domains, self.features)]
+        spreads = [math.sqrt(each * (1 - 1 / size) / size) for size in sizes]
+        private = [WIDE * math.hypot(spread, mechanism.deviation) for spread in spreads]
         return sum(private) / len(private), WIDE * sum(spreads) / len(spreads)
 
     def question(self) -> str:
@@ -167,11 +162,4 @@ class HiddenMarkov:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""
-        return {
-            "model": self.name,
-            "sequence": dict(self.sequence),
-            "features": list(self.features),
-            "states": self.states,
-            "cell": self.cell,
-            "prior": list(self.prior),
-        }
+        return declaration(self.name, {**vars(self), "sequence": dict(self.sequence)})

@@ -1,48 +1,15 @@
-"""What a model says of a table: a family with its prior, and what each record adds to its statistics."""
+"""What models share in reading a declaration, and in writing one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from vestry.errors import InvalidParameter
-from vestry.families import Family
-from vestry.mechanisms.additive import Layout
 from vestry.statistics.domain import Domain, Interval, Levels
-from vestry.statistics.tally import Tally
 
-
-class Model(Protocol):
-    """A likelihood, the columns it reads, and a prior."""
-
-    @property
-    def by(self) -> str | None:
-        """The column whose levels are the groups; None if there are none."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Every column that is read, `by` included."""
-
-    def family(self, domains: Mapping[str, Domain]) -> Family:
-        """Return the family, with the numbers that the domains declare; refuse columns that do not fit."""
-
-    def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
-        """Return the prior's numbers."""
-
-    def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> Tally:
-        """Return what is collected for noisy statistics: the integers of the layout, by group."""
-
-    def drawn(self, domains: Mapping[str, Domain], layout: Layout) -> Tally:
-        """Return what is collected for posterior draws: the sums of the statistic and the count, by group."""
-
-    def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
-        """Return what each parameter of a group is of; nothing if there is one."""
-
-    def question(self) -> str:
-        """Say in words what is asked."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the declaration, as a study file writes it."""
+# The width of a normal 90 % interval, in standard deviations.
+WIDE = 2 * 1.6448536269514722
 
 
 def levels_of(domains: Mapping[str, Domain], column: str) -> Levels:
@@ -74,6 +41,8 @@ def groups_of(domains: Mapping[str, Domain], by: str | None) -> tuple[str, ...]:
     return ("all",) if by is None else levels_of(domains, by).names
 
 
-def by_words(by: str | None) -> str:
-    """Return the end of a question."""
-    return "" if by is None else f", by {by}"
+def declaration(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model's declaration, as a study file writes it; a prior comes last."""
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    last = {"prior": plain.pop("prior")} if "prior" in plain else {}
+    return {"model": name, **plain, **last}

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import vestry.families as families
 from vestry.mechanisms.additive import Layout
-from vestry.models.model import by_words, groups_of, interval_of
+from vestry.models.conjugate import Conjugate
+from vestry.models.model import groups_of, interval_of
 from vestry.statistics.domain import Domain
-from vestry.statistics.tally import One, Product, Sum, Tally
+from vestry.statistics.tally import Product, Sum, Term
 
 
 @dataclass(frozen=True)
-class NormalInverseGamma:
+class NormalInverseGamma(Conjugate):
     """A normal likelihood, mean and variance unknown; values are clipped to their interval.
 
     Attributes
@@ -33,33 +34,18 @@ class NormalInverseGamma:
 
     name: ClassVar[str] = "normal-inverse-gamma"
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, and `by`."""
-        return (self.column,) if self.by is None else (self.by, self.column)
-
     def family(self, domains: Mapping[str, Domain]) -> families.NormalInverseGamma:
         """Return the family with the column's interval."""
         groups_of(domains, self.by)
         interval = interval_of(domains, self.column)
         return families.NormalInverseGamma(interval.low, interval.high)
 
-    def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
-        """Return the prior's numbers."""
-        return tuple(float(x) for x in self.prior)
-
-    def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> Tally:
-        """Collect the sums of values and of squares, from the middle of the interval; and the count, if private."""
+    def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Term, ...]:
+        """Add the value and its square, from the middle of the interval."""
         interval = interval_of(domains, self.column)
         middle, reach = (interval.low + interval.high) / 2, (interval.high - interval.low) / 2
         pair = (self.column, self.column), (middle, middle)
-        terms = (Sum(self.column, middle, layout.grid), Product(*pair, reach * layout.grid))
-        count = (One(round(1 / layout.count_grid)),) if len(layout.names) > len(terms) else ()
-        return Tally(() if self.by is None else (self.by,), (*terms, *count))
-
-    def drawn(self, domains: Mapping[str, Domain], layout: Layout) -> Tally:
-        """Collect the same; draws are refused before anything is collected."""
-        return self.noisy(domains, layout)
+        return Sum(self.column, middle, layout.grid), Product(*pair, reach * layout.grid)
 
     def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
         """Return mean and variance."""
@@ -67,8 +53,4 @@ class NormalInverseGamma:
 
     def question(self) -> str:
         """Say what is asked."""
-        return f"The mean and the variance of {self.column}{by_words(self.by)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the declaration."""
-        return {"model": self.name, "column": self.column, "by": self.by, "prior": list(self.prior)}
+        return f"The mean and the variance of {self.column}{self.by_words()}"

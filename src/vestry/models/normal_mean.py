@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import vestry.families as families
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive import Layout
-from vestry.models.model import by_words, groups_of, interval_of
-from vestry.statistics.domain import Domain, Interval
-from vestry.statistics.tally import One, Sum, Tally
+from vestry.models.conjugate import Conjugate
+from vestry.models.model import groups_of, interval_of
+from vestry.statistics.domain import Domain
+from vestry.statistics.tally import Sum
 
 
 @dataclass(frozen=True)
-class NormalMean:
+class NormalMean(Conjugate):
     """A normal likelihood of known variance with a normal prior of its mean; values are clipped to their interval.
 
     Attributes
@@ -38,15 +39,15 @@ class NormalMean:
     name: ClassVar[str] = "normal-mean"
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns, and `by`."""
-        return self._own if self.by is None else (self.by, *self._own)
+    def own(self) -> tuple[str, ...]:
+        """The column, or the columns."""
+        return (self.column,) if isinstance(self.column, str) else tuple(self.column)
 
     def family(self, domains: Mapping[str, Domain]) -> families.NormalMean:
         """Return the normal family with the columns' interval."""
-        interval = self._interval(domains)
+        interval = interval_of(domains, self.own[0])
         groups_of(domains, self.by)
-        for column in self._own[1:]:
+        for column in self.own[1:]:
             other = interval_of(domains, column)
             if (other.low, other.high) != (interval.low, interval.high):
                 raise InvalidParameter(
@@ -55,48 +56,17 @@ class NormalMean:
                     f"the same, {[interval.low, interval.high]}",
                     "one interval, or a release for each column",
                 )
-        return families.NormalMean(self.variance, interval.low, interval.high, len(self._own))
-
-    def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
-        """Return the prior's mean and variance."""
-        return tuple(float(x) for x in self.prior)
-
-    def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> Tally:
-        """Collect the sums from the middle of the interval; and the count in fractions, where it is private."""
-        sums = self._sums(domains, layout)
-        private = len(layout.names) > len(sums)
-        return Tally(self._keys, (*sums, One(round(1 / layout.count_grid))) if private else sums)
-
-    def drawn(self, domains: Mapping[str, Domain], layout: Layout) -> Tally:
-        """Collect the sums and the count."""
-        return Tally(self._keys, (*self._sums(domains, layout), One()))
+        return families.NormalMean(self.variance, interval.low, interval.high, len(self.own))
 
     def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
         """Return the columns, if there are several."""
-        return self._own if len(self._own) > 1 else ()
+        return self.own if len(self.own) > 1 else ()
+
+    def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Sum, ...]:
+        """Add each column's value, from the middle of the interval."""
+        interval = interval_of(domains, self.own[0])
+        return tuple(Sum(column, (interval.low + interval.high) / 2, layout.grid) for column in self.own)
 
     def question(self) -> str:
         """Say what is asked."""
-        return f"The mean of {' and '.join(self._own)}{by_words(self.by)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the declaration."""
-        column = self.column if isinstance(self.column, str) else list(self.column)
-        return {"model": self.name, "column": column, "variance": self.variance, "by": self.by,
-                "prior": list(self.prior)}  # fmt: skip
-
-    @property
-    def _own(self) -> tuple[str, ...]:
-        return (self.column,) if isinstance(self.column, str) else tuple(self.column)
-
-    @property
-    def _keys(self) -> tuple[str, ...]:
-        return () if self.by is None else (self.by,)
-
-    def _interval(self, domains: Mapping[str, Domain]) -> Interval:
-        return interval_of(domains, self._own[0])
-
-    def _sums(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Sum, ...]:
-        interval = self._interval(domains)
-        middle = (interval.low + interval.high) / 2
-        return tuple(Sum(column, middle, layout.grid) for column in self._own)
+        return f"The mean of {' and '.join(self.own)}{self.by_words()}"

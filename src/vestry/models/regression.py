@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from vestry.data import Table
 from vestry.data.bound import check_bound
 from vestry.errors import InvalidParameter
-from vestry.losses import Loss, array
+from vestry.losses import Logistic, Loss, array
+from vestry.mechanisms.langevin import LangevinSample
 from vestry.mechanisms.linear import LinearProblem
-from vestry.mechanisms.regression import METHODS, POSTERIOR, Regression, regression, try_out
-from vestry.models.model import declared
-from vestry.statistics.design import Design
+from vestry.mechanisms.objective import ObjectivePerturbation
+from vestry.mechanisms.publish import Mechanism
+from vestry.mechanisms.regression import METHODS, POSTERIOR, Regression, penalty, regression, try_out
+from vestry.models.model import WIDE, declaration, declared
+from vestry.models.request import Frame, Request
+from vestry.statistics.design import HALF, Design
 from vestry.statistics.domain import Domain, Interval, Levels
 from vestry.statistics.private import PrivateRows
-
-if TYPE_CHECKING:
-    from vestry.models.request import Frame, Request
-
-
-@dataclass(frozen=True)
-class Coefficients:
-    """What a release says of its regression, so that its coefficients can be read: names, scales, classes."""
-
-    record: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record."""
-        return dict(self.record)
 
 
 @dataclass(frozen=True)
@@ -47,14 +38,14 @@ class PreparedRows:
         Calibrated.
     design
         How a record becomes features.
-    family, numbers, groups, labels
+    described, numbers, groups, labels
         As the release will name them.
     """
 
     model: RowModel
     mechanism: Regression
     design: Design
-    family: Coefficients
+    described: Mapping[str, Any]
     numbers: tuple[float, ...]
     labels: tuple[str, ...]
     groups: tuple[str, ...] = ("all",)
@@ -68,18 +59,13 @@ class PreparedRows:
         """Read the rows."""
         return table.rows(self.design, row_key=row_key)
 
-    def expected(self, n: int, rng: np.random.Generator) -> tuple[float, float]:
-        """Return the expected width of a coefficient's 90 % interval, and the same without privacy."""
-        several = [expected_widths(self, n, rng) for _ in range(_REPEATS)]
-        return float(np.mean([each[0] for each in several])), float(np.mean([each[1] for each in several]))
-
     def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
         """Refuse numbers that the query cannot hold."""
         check_bound(self.design.tally, domains, largest)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowModel:
+class RowModel(ABC):
     """A regression of an outcome on predictors.
 
     Attributes
@@ -109,13 +95,9 @@ class RowModel:
     regularisation: float | None = None
     radius: float | None = None
 
-    by = None
+    name: ClassVar[str]
+    by: ClassVar[None] = None
     column_keys = ("outcome", "predictors")
-
-    @property
-    def name(self) -> str:
-        """The model's name in study files."""
-        raise NotImplementedError
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -127,13 +109,13 @@ class RowModel:
         """Every column that is read."""
         return (*self.predictors, self.outcome)
 
+    @abstractmethod
     def loss(self, domains: Mapping[str, Domain]) -> Loss:
         """Return the loss of one record."""
-        raise NotImplementedError
 
+    @abstractmethod
     def design(self, domains: Mapping[str, Domain]) -> Design:
         """Return how a record becomes features and an outcome."""
-        raise NotImplementedError
 
     def check(self, domains: Mapping[str, Domain]) -> None:
         """Refuse columns and options that do not fit."""
@@ -173,39 +155,44 @@ class RowModel:
             regularisation=self.regularisation,
             draws=1 if request.draws is None else request.draws,
         )
-        numbers = (float(getattr(mechanism, "prior_precision", getattr(mechanism, "regularisation", 0.0))),)
-        return PreparedRows(self, mechanism, design, self._record(design, loss), numbers, _labels(design, loss))
+        numbers = (float(penalty(mechanism)),)
+        return PreparedRows(self, mechanism, design, self._described(design, loss), numbers, _labels(design, loss))
 
-    def _record(self, design: Design, loss: Loss) -> Coefficients:
+    def expected(self, frame: Frame, mechanism: Mechanism, n: int, rng: np.random.Generator) -> tuple[float, float]:
+        """Return the expected width of a coefficient's 90 % interval, and the same without privacy."""
+        assert isinstance(mechanism, Regression)  # noqa: S101 - what `prepared` makes
+        design = self.design(frame.domains)
+        several = [expected_widths(mechanism, design, n, rng) for _ in range(_REPEATS)]
+        return float(np.mean([each[0] for each in several])), float(np.mean([each[1] for each in several]))
+
+    def _described(self, design: Design, loss: Loss) -> dict[str, Any]:
+        """Say what a coefficient is of: names, scales, classes."""
         outcome = design.domains[self.outcome]
-        scales = [
-            [(d.low + d.high) / 2, (d.high - d.low) / 2] if isinstance(d := design.domains[c], Interval) else None
-            for c in self.predictors
-        ]
+        scales = [_scale(design.domains[column]) for column in self.predictors]
         places = [len(d.names) - 1 if isinstance(d := design.domains[c], Levels) else 1 for c in self.predictors]
-        return Coefficients(
-            {
-                "name": self.name,
-                "method": self.method,
-                "loss": loss.to_dict(),
-                "features": list(design.features),
-                "classes": list(outcome.names) if loss.predictors > 1 and isinstance(outcome, Levels) else [],
-                "intercept": self.intercept,
-                "scales": [scale for scale, size in zip(scales, places, strict=True) for _ in range(size)],
-                "outcome": [(outcome.low + outcome.high) / 2, (outcome.high - outcome.low) / 2]
-                if isinstance(outcome, Interval)
-                else None,
-            }
-        )
+        return {
+            "name": self.name,
+            "method": self.method,
+            "loss": loss.to_dict(),
+            "features": list(design.features),
+            "classes": list(outcome.names) if loss.predictors > 1 and isinstance(outcome, Levels) else [],
+            "intercept": self.intercept,
+            "scales": [scale for scale, size in zip(scales, places, strict=True) for _ in range(size)],
+            "outcome": _scale(outcome),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"model": self.name, **{key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}}
+        return declaration(self.name, vars(self))
 
     def question(self) -> str:
         """Say in words what is asked."""
         return f"how {self.outcome} depends on {', '.join(self.predictors)}"
+
+
+def _scale(domain: Domain) -> list[float] | None:
+    """Return the middle and the half-width of an interval."""
+    return [(domain.low + domain.high) / 2, (domain.high - domain.low) / 2] if isinstance(domain, Interval) else None
 
 
 def _labels(design: Design, loss: Loss) -> tuple[str, ...]:
@@ -216,39 +203,36 @@ def _labels(design: Design, loss: Loss) -> tuple[str, ...]:
     return tuple(f"{name}: {feature}" for name in names for feature in design.features)
 
 
-def expected_widths(prepared: PreparedRows, n: int, rng: np.random.Generator) -> tuple[float, float]:
+def expected_widths(mechanism: Regression, design: Design, n: int, rng: np.random.Generator) -> tuple[float, float]:
     """Return the expected width of a coefficient's 90 % interval, and the same without privacy, on scaled features.
 
     Records are made up: every predictor uniform on its domain, coefficients from the prior. Both widths are those of
     normal approximations, averaged over the coefficients. For an estimate the first is that of the noise and the
     sampling error together.
     """
-    mechanism, problem = prepared.mechanism, prepared.mechanism.problem
+    problem, precision = mechanism.problem, float(penalty(mechanism))
     size = min(n, _MADE_UP)
-    rows = _made_up(prepared.design, size, rng)
-    precision = float(getattr(mechanism, "prior_precision", getattr(mechanism, "regularisation", 1.0)))
+    rows = _made_up(design, size, rng)
     theta = rng.normal(0, 1 / math.sqrt(max(precision, 1.0)), (problem.features,))
     eta = rows @ theta
     if problem.loss.outcomes == "numbers":
         weights = np.ones(size)
     else:
         step, one = 1e-4, np.ones(size)
-        slope = array_slope(problem.loss)
+        # Of several classes, the derivative of two.
+        slope = (problem.loss if problem.loss.predictors == 1 else Logistic()).derivative(array)
         weights = (slope(eta + step, one) - slope(eta - step, one)) / (2 * step)
     information = n / size * (rows.T * weights) @ rows
     ridge = np.eye(problem.features)
     exact = np.linalg.inv(information + _WEAK * ridge)
-    if prepared.model.method == POSTERIOR:
-        power = float(getattr(mechanism, "likelihood_power", 1.0))
-        private = np.linalg.inv(power * information + precision * ridge)
+    if isinstance(mechanism, LangevinSample):
+        private = np.linalg.inv(mechanism.likelihood_power * information + precision * ridge)
     else:
         inverse = np.linalg.inv(information + precision * ridge)
-        private = inverse @ information @ inverse
-        if prepared.model.method == "objective":
-            private = private + mechanism.value**2 * inverse @ inverse
-        else:
-            private = private + mechanism.value**2 * ridge
-    widths = [2 * 1.6448536269514722 * float(np.mean(np.sqrt(np.diag(each)))) for each in (private, exact)]
+        variance = mechanism.value**2
+        noise = variance * inverse @ inverse if isinstance(mechanism, ObjectivePerturbation) else variance * ridge
+        private = inverse @ information @ inverse + noise
+    widths = [WIDE * float(np.mean(np.sqrt(np.diag(each)))) for each in (private, exact)]
     return widths[0], widths[1]
 
 
@@ -257,16 +241,7 @@ _MADE_UP, _WEAK = 2000, 1e-6
 _REPEATS = 8
 
 
-def array_slope(loss: Loss) -> Any:
-    """Return the derivative of a loss of one predictor; of several classes, that of two."""
-    from vestry.losses import Logistic
-
-    return (loss if loss.predictors == 1 else Logistic()).derivative(array)
-
-
 def _made_up(design: Design, size: int, rng: np.random.Generator) -> np.ndarray:
-    from vestry.statistics.design import HALF
-
     numbers = {
         column: rng.integers(0, len(domain.names), size)
         if isinstance(domain := design.domains[column], Levels)

@@ -6,27 +6,96 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from vestry.data import Table
-from vestry.data.bound import check_bound
 from vestry.errors import InvalidParameter
-from vestry.families import Family
-from vestry.mechanisms.additive import Additive, layout
-from vestry.mechanisms.calibrated import ADDITIVE, PARAMETERS, calibrated
-from vestry.mechanisms.exponential import TruncatedSample
-from vestry.mechanisms.posterior_sample import PosteriorSample
-from vestry.models.model import Model, groups_of
+from vestry.mechanisms.calibrated import ADDITIVE, PARAMETERS
+from vestry.mechanisms.publish import Mechanism
+from vestry.models.model import groups_of
 from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.statistics.domain import Domain, drops
 from vestry.statistics.population import Population
-from vestry.statistics.private import Private
-from vestry.statistics.tally import Tally
+from vestry.statistics.private import Private, PrivateRows
 
 AUTO = "auto"
-# A model of a conjugate family, or one that prepares itself (see `RowModel`).
-AnyModel = Any
+
+
+class Model(Protocol):
+    """What may be asked of a table."""
+
+    @property
+    def name(self) -> str:
+        """Its name in study files."""
+
+    @property
+    def by(self) -> str | None:
+        """The column whose levels are the groups; None if there are none."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read, `by` included."""
+
+    @property
+    def mechanisms(self) -> tuple[str, ...] | None:
+        """What `mechanism` may say beside `auto`; None for those of conjugate families."""
+
+    def prepared(self, request: Request, frame: Frame, count: int | None) -> Prepared:
+        """Calibrate from declarations and, where it is public, the number of records; refuse what does not fit."""
+
+    def expected(
+        self, frame: Frame, mechanism: Mechanism, n: int, rng: np.random.Generator
+    ) -> tuple[float, float] | None:
+        """Return the 90 % width that a plan shows, at n records a group, and the same without privacy.
+
+        None where the plan simulates records and their posterior.
+        """
+
+    def question(self) -> str:
+        """Say in words what is asked."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration, as a study file writes it."""
+
+
+class Prepared(Protocol):
+    """All that a release needs but the ledger's leave and the records."""
+
+    @property
+    def model(self) -> Model:
+        """What is asked."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """Calibrated."""
+
+    @property
+    def described(self) -> Mapping[str, Any]:
+        """What the release says of its model, so that it can be read."""
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The prior's numbers."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the parameters of each."""
+
+    def check(self, table: Table) -> None:
+        """Try all that can fail without touching values."""
+
+    def collect(self, table: Table, *, row_key: str) -> Private | PrivateRows:
+        """Read what the mechanism takes."""
+
+    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+        """Refuse sums that 64 bits cannot hold."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +117,13 @@ class Frame:
     neighbours: Neighbours
     largest: int = 10**12
 
-    def counts_publicly(self, model: AnyModel) -> bool:
+    def counts_publicly(self, model: Model) -> bool:
         """Tell whether the number of records that count is public: replace, unit row, no groups, nothing dropped."""
         dropped = any(drops(self.domains[column]) for column in model.columns if column in self.domains)
         whole = self.unit.person is None and model.by is None and not dropped
         return whole and self.neighbours is Neighbours.REPLACE
 
-    def population(self, model: AnyModel, count: int | None) -> Population:
+    def population(self, model: Model, count: int | None) -> Population:
         """Return which neighbours a release of the model must hide; `count` is used where it is public."""
         public = self.counts_publicly(model)
         groups = len(groups_of(self.domains, model.by))
@@ -80,16 +149,15 @@ class Request:
         For `ops`: no probability below it.
     """
 
-    model: AnyModel
+    model: Model
     guarantee: Guarantee
     mechanism: str = AUTO
     draws: int | None = None
     truncation: float | None = None
 
     def __post_init__(self) -> None:
-        own: tuple[str, ...] | None = getattr(self.model, "mechanisms", None)
-        if own is not None:
-            self._check_own(own)
+        if self.model.mechanisms is not None:
+            self._check_own(self.model.mechanisms)
             return
         names = (AUTO, *PARAMETERS)
         if self.mechanism not in names:
@@ -117,11 +185,10 @@ class Request:
 
     def candidates(self) -> tuple[str, ...]:
         """Return the mechanisms that `auto` compares, or the one that is named."""
-        own: tuple[str, ...] | None = getattr(self.model, "mechanisms", None)
-        if own is not None:
-            return own if self.mechanism == AUTO else (self.mechanism,)
         if self.mechanism != AUTO:
             return (self.mechanism,)
+        if self.model.mechanisms is not None:
+            return self.model.mechanisms
         pure = isinstance(self.guarantee, PureDP)  # kept by Laplace noise and by a truncated posterior alone
         if self.draws is None:
             return ("laplace",) if pure else ADDITIVE
@@ -133,31 +200,9 @@ class Request:
         truncation = self.truncation if mechanism == "ops" else None
         return replace(self, mechanism=mechanism, truncation=truncation)
 
-    def prepared(self, frame: Frame, count: int | None) -> Any:
+    def prepared(self, frame: Frame, count: int | None) -> Prepared:
         """Calibrate the mechanism that is named, from declarations and, where it is public, the number of records."""
-        if hasattr(self.model, "prepared"):
-            public = count if frame.counts_publicly(self.model) else None
-            return self.model.prepared(self, frame, public)
-        family = self.model.family(frame.domains)
-        numbers = self.model.numbers(frame.domains)
-        prior, population = family.prior(numbers), frame.population(self.model, count)
-        mechanism = calibrated(
-            self.mechanism,
-            family,
-            prior,
-            population,
-            self.guarantee,
-            draws=1 if self.draws is None else self.draws,
-            truncation=self.truncation,
-        )
-        if not isinstance(mechanism, Additive):
-            mechanism = replace(mechanism, unit=getattr(self.model, "unit", 1.0))
-        laid = layout(family, population)
-        collect = self.model.noisy if isinstance(mechanism, Additive) else self.model.drawn
-        tally = collect(frame.domains, laid)
-        tally.check(frame.domains)
-        groups, labels = groups_of(frame.domains, self.model.by), self.model.labels(frame.domains)
-        return Prepared(self.model, family, numbers, mechanism, tally, groups, labels)
+        return self.model.prepared(self, frame, count if frame.counts_publicly(self.model) else None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -174,40 +219,3 @@ class Request:
         read = {column: frame.domains[column].to_dict() for column in self.model.columns}
         text = json.dumps({"request": self.to_dict(), "columns": read}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """All that a release needs but the ledger's leave and the records.
-
-    Attributes
-    ----------
-    model, family, numbers
-        The model, its family, and the prior's numbers.
-    mechanism
-        Calibrated.
-    tally
-        What is collected.
-    groups, labels
-        The names of the groups, and of the parameters of each.
-    """
-
-    model: Model
-    family: Family
-    numbers: tuple[float, ...]
-    mechanism: Additive | PosteriorSample | TruncatedSample
-    tally: Tally
-    groups: tuple[str, ...]
-    labels: tuple[str, ...]
-
-    def check(self, table: Table) -> None:
-        """Try all that can fail without touching values."""
-        table.check(self.tally)
-
-    def collect(self, table: Table, *, row_key: str) -> Private:
-        """Sum over the records."""
-        return table.collect(self.tally, row_key=row_key)
-
-    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
-        """Refuse sums that 64 bits cannot hold."""
-        check_bound(self.tally, domains, largest)

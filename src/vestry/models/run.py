@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from vestry.certificate import Release
 from vestry.data import Table
@@ -11,14 +10,14 @@ from vestry.errors import InvalidParameter, Mismatch
 from vestry.ledger import Charge, Ledger
 from vestry.mechanisms.publish import assumptions_of, publish
 from vestry.models.plan import advised
-from vestry.models.request import AUTO, AnyModel, Frame, Request
+from vestry.models.request import AUTO, Frame, Model, Prepared, Request
 from vestry.noise import Noise
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
 
 
 def release(
-    model: AnyModel,
+    model: Model,
     table: Table,
     *,
     guarantee: Guarantee | str,
@@ -63,7 +62,7 @@ def frame_of(table: Table) -> Frame:
     return Frame(table.columns, table.unit, table.neighbours, table.largest)
 
 
-def ready_for(request: Request, table: Table, ledger: Ledger, *, n: int | None = None) -> Any:
+def ready_for(request: Request, table: Table, ledger: Ledger, *, n: int | None = None) -> Prepared:
     """Try all that can fail without touching values: the ledger's terms, the calibration, the connection, the query.
 
     `n` is the declared guess that `auto` is advised by, so that a plan and its release agree.
@@ -95,7 +94,9 @@ def waiting(definition: str, ledger: Ledger) -> Charge | None:
     return None
 
 
-def charge_for(request: Request, prepared: Any, frame: Frame, ledger: Ledger, *, purpose: str | None = None) -> Charge:
+def charge_for(
+    request: Request, prepared: Prepared, frame: Frame, ledger: Ledger, *, purpose: str | None = None
+) -> Charge:
     """Charge the ledger for what will run."""
     return ledger.charge(
         prepared.mechanism.charge,
@@ -106,7 +107,7 @@ def charge_for(request: Request, prepared: Any, frame: Frame, ledger: Ledger, *,
 
 
 def run(
-    prepared: Any,
+    prepared: Prepared,
     table: Table,
     charge: Charge,
     *,
@@ -119,7 +120,7 @@ def run(
         prepared.mechanism,
         private,
         charge,
-        family=prepared.family,
+        family=prepared.described,
         prior=prepared.numbers,
         by=prepared.model.by,
         groups=prepared.groups,

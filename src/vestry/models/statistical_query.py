@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 import vestry.families as families
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive import Layout
-from vestry.models.model import by_words, groups_of, interval_of
+from vestry.models.conjugate import Conjugate
+from vestry.models.model import groups_of, interval_of
 from vestry.statistics.domain import Domain
-from vestry.statistics.tally import One, Sum, Tally
+from vestry.statistics.tally import Sum
 
 
 @dataclass(frozen=True)
-class StatisticalQuery:
+class StatisticalQuery(Conjugate):
     """The mean of a column in [0, 1].
 
     Attributes
@@ -40,11 +41,6 @@ class StatisticalQuery:
     # What one unit of the sum stands for; one record spans exactly [0, 1].
     unit: ClassVar[float] = 2.0**-20
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, and `by`."""
-        return (self.column,) if self.by is None else (self.by, self.column)
-
     def family(self, domains: Mapping[str, Domain]) -> families.BetaBernoulli:
         """Return the Beta family; its records may be anything between 0 and 1."""
         groups_of(domains, self.by)
@@ -54,10 +50,6 @@ class StatisticalQuery:
             raise InvalidParameter(f"the interval of {self.column}", given, "[0, 1]", "a column that is scaled to it")
         return families.BetaBernoulli()
 
-    def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
-        """Return alpha and beta."""
-        return tuple(float(x) for x in self.prior)
-
     def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> NoReturn:
         """Refuse: a function is no Bernoulli record, and its noisy sum has no such posterior."""
         raise InvalidParameter(
@@ -65,18 +57,10 @@ class StatisticalQuery:
             'mechanism = "diffused" and draws = 1, or normal-mean for the mean of a column',
         )  # fmt: skip
 
-    def drawn(self, domains: Mapping[str, Domain], layout: Layout) -> Tally:
-        """Collect the sum and the count."""
-        return Tally(() if self.by is None else (self.by,), (Sum(self.column, 0.0, self.unit), One()))
-
-    def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
-        """Return nothing: there is one mean."""
-        return ()
+    def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Sum, ...]:
+        """Add the value, in units of 2^-20."""
+        return (Sum(self.column, 0.0, self.unit),)
 
     def question(self) -> str:
         """Say what is asked."""
-        return f"The mean of {self.column}, between 0 and 1{by_words(self.by)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the declaration."""
-        return {"model": self.name, "column": self.column, "by": self.by, "prior": list(self.prior)}
+        return f"The mean of {self.column}, between 0 and 1{self.by_words()}"

@@ -8,9 +8,10 @@ distribution function is the weighted sum of the members', and quantiles come fr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +68,37 @@ class Law(Protocol):
         """Return independent joint draws, one a row."""
 
 
+class Mixture(Marginal, ABC):
+    """A weighted mixture of laws of one number; a kind of member gives what is left of `Marginal`."""
+
+    weights: Array
+    dimension: ClassVar[int] = 1
+
+    @abstractmethod
+    def moments(self) -> tuple[Array, Array]:
+        """Return the means and the variances of the members."""
+
+    def marginal(self, index: int) -> Self:
+        """Return itself: there is one parameter."""
+        return [self][index]
+
+    def mean(self) -> float:
+        """Return the weighted mean."""
+        return float(self.weights @ self.moments()[0])
+
+    def variance(self) -> float:
+        """Return the mean of the variances plus the variance of the means."""
+        means, variances = self.moments()
+        with np.errstate(invalid="ignore"):
+            return float(self.weights @ variances + self.weights @ (means - self.weights @ means) ** 2)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the equal-tailed interval."""
+        return equal_tailed(self, level)
+
+
 @dataclass(frozen=True, eq=False)
-class BetaMixture:
+class BetaMixture(Mixture):
     """Weighted Beta(alpha_j, beta_j).
 
     Attributes
@@ -81,24 +111,11 @@ class BetaMixture:
     alphas: Array
     betas: Array
 
-    @property
-    def dimension(self) -> int:
-        """One parameter."""
-        return 1
-
-    def marginal(self, index: int) -> BetaMixture:
-        """Return itself: there is one parameter."""
-        return [self][index]
-
-    def mean(self) -> float:
-        """Return sum w a/(a + b)."""
-        return float(self.weights @ (self.alphas / (self.alphas + self.betas)))
-
-    def variance(self) -> float:
-        """Return the mean of the variances plus the variance of the means."""
+    def moments(self) -> tuple[Array, Array]:
+        """Return m = a/(a + b), and m (1 - m)/(a + b + 1)."""
         total = self.alphas + self.betas
         means = self.alphas / total
-        return _total_variance(self.weights, means, means * (self.betas / total) / (total + 1))
+        return means, means * (self.betas / total) / (total + 1)
 
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w I_x(a, b)."""
@@ -106,13 +123,9 @@ class BetaMixture:
 
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return log sum w theta^(a-1) (1-theta)^(b-1)/B(a, b)."""
+        a, b = self.alphas - 1, self.betas - 1
         norm = np.log(self.weights) - betaln(self.alphas, self.betas)
-
-        def component(at: Array) -> Array:
-            inside: Array = xlogy(self.alphas - 1, at) + xlog1py(self.betas - 1, -at) + norm
-            return inside
-
-        found = log_summed(np.asarray(theta, float), norm.size, component)
+        found = log_summed(np.asarray(theta, float), norm.size, lambda at: xlogy(a, at) + xlog1py(b, -at) + norm)
         return np.where((np.asarray(theta) < 0) | (np.asarray(theta) > 1), -np.inf, found)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
@@ -131,10 +144,6 @@ class BetaMixture:
             t = invert(target, lambda t: self.cdf(expit(t)), slope, start=start, low=low, high=high)
         return np.asarray(expit(t))
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
-        return equal_tailed(self, level)
-
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
         chosen = _chosen(rng, self.weights, size)
@@ -142,7 +151,7 @@ class BetaMixture:
 
 
 @dataclass(frozen=True, eq=False)
-class NormalMixture:
+class NormalMixture(Mixture):
     """Weighted N(mean_j, variance_j).
 
     Attributes
@@ -155,22 +164,9 @@ class NormalMixture:
     means: Array
     variances: Array
 
-    @property
-    def dimension(self) -> int:
-        """One parameter."""
-        return 1
-
-    def marginal(self, index: int) -> NormalMixture:
-        """Return itself: there is one parameter."""
-        return [self][index]
-
-    def mean(self) -> float:
-        """Return the weighted mean."""
-        return float(self.weights @ self.means)
-
-    def variance(self) -> float:
-        """Return the mean of the variances plus the variance of the means."""
-        return _total_variance(self.weights, self.means, self.variances)
+    def moments(self) -> tuple[Array, Array]:
+        """Return means and variances."""
+        return self.means, self.variances
 
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w Phi((x - mean)/sd)."""
@@ -179,13 +175,8 @@ class NormalMixture:
 
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return the logarithm of the weighted normal densities."""
-        norm = np.log(self.weights) - 0.5 * np.log(2 * np.pi * self.variances)
-
-        def component(at: Array) -> Array:
-            inside: Array = norm - (at - self.means) ** 2 / (2 * self.variances)
-            return inside
-
-        return log_summed(np.asarray(theta, float), norm.size, component)
+        norm, twice = np.log(self.weights) - 0.5 * np.log(2 * np.pi * self.variances), 2 * self.variances
+        return log_summed(np.asarray(theta, float), norm.size, lambda at: norm - (at - self.means) ** 2 / twice)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
         """Return the root of the distribution function, sought in units of the standard deviation."""
@@ -202,10 +193,6 @@ class NormalMixture:
             t = invert(target, lambda t: self.cdf(mean + deviation * t), slope, start=ndtri(target), low=low, high=high)
         return np.asarray(mean + deviation * t)
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
-        return equal_tailed(self, level)
-
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
         chosen = _chosen(rng, self.weights, size)
@@ -213,7 +200,7 @@ class NormalMixture:
 
 
 @dataclass(frozen=True, eq=False)
-class GammaMixture:
+class GammaMixture(Mixture):
     """Weighted Gamma(shape_j, rate_j).
 
     Attributes
@@ -226,23 +213,10 @@ class GammaMixture:
     shapes: Array
     rates: Array
 
-    @property
-    def dimension(self) -> int:
-        """One parameter."""
-        return 1
-
-    def marginal(self, index: int) -> GammaMixture:
-        """Return itself: there is one parameter."""
-        return [self][index]
-
-    def mean(self) -> float:
-        """Return sum w a/b."""
-        return float(self.weights @ (self.shapes / self.rates))
-
-    def variance(self) -> float:
-        """Return the mean of the variances plus the variance of the means."""
+    def moments(self) -> tuple[Array, Array]:
+        """Return a/b, and a/b^2."""
         means = self.shapes / self.rates
-        return _total_variance(self.weights, means, means / self.rates)
+        return means, means / self.rates
 
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w g(a, b x), g the regularised lower incomplete gamma function."""
@@ -251,12 +225,8 @@ class GammaMixture:
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return log sum w b^a theta^(a-1) e^(-b theta)/G(a)."""
         norm = np.log(self.weights) + self.shapes * np.log(self.rates) - gammaln(self.shapes)
-
-        def component(at: Array) -> Array:
-            inside: Array = xlogy(self.shapes - 1, at) - self.rates * at + norm
-            return inside
-
-        found = log_summed(np.maximum(np.asarray(theta, float), 0.0), norm.size, component)
+        points = np.maximum(np.asarray(theta, float), 0.0)
+        found = log_summed(points, norm.size, lambda at: xlogy(self.shapes - 1, at) - self.rates * at + norm)
         return np.where(np.asarray(theta) < 0, -np.inf, found)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
@@ -273,10 +243,6 @@ class GammaMixture:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             t = invert(target, lambda t: self.cdf(np.exp(t)), slope, start=start, low=low, high=high)
         return np.asarray(np.exp(t))
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
-        return equal_tailed(self, level)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
@@ -341,6 +307,11 @@ class DirichletMixture:
         return np.array(found).reshape(np.shape(theta)[:-1])
 
 
+def two_sided(law: BetaMixture) -> DirichletMixture:
+    """Return the law of a probability and of what is left of 1."""
+    return DirichletMixture(law.weights, np.stack([law.alphas, law.betas], axis=1))
+
+
 def draw_dirichlet(rng: np.random.Generator, alphas: Array) -> Array:
     """Draw once from each row's Dirichlet law, in logarithms so that no small alpha underflows.
 
@@ -368,10 +339,6 @@ def _chosen(rng: np.random.Generator, weights: Array, size: int) -> npt.NDArray[
     total = np.cumsum(weights)
     places = np.searchsorted(total, rng.random(size) * total[-1], side="right")
     return np.asarray(np.minimum(places, weights.size - 1))
-
-
-def _total_variance(weights: Array, means: Array, variances: Array) -> float:
-    return float(weights @ variances + weights @ (means - weights @ means) ** 2)
 
 
 def probabilities(p: npt.ArrayLike) -> Array:

@@ -25,7 +25,7 @@ import vestry.posterior.dirichlet as dirichlet
 import vestry.posterior.plug_in as plug_in
 from vestry.certificate import NoisyStatistics, Release
 from vestry.errors import InvalidParameter
-from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law, Marginal
+from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law, Marginal, two_sided
 from vestry.posterior.noise_law import Array, NoiseLaw, noise_law
 
 # Log weight below which counts are left out; points of a window; joint class sizes that stand for their law.
@@ -121,7 +121,7 @@ class NaiveBayes:
         count, tables = statistics.count, []
         for values, names in zip(self._values(statistics), self.levels, strict=True):
             if len(values) < len(names):
-                tables.append(_two_sided(plug_in.beta(values, count=count, alpha=self.alpha, beta=self.alpha)))
+                tables.append(two_sided(plug_in.beta(values, count=count, alpha=self.alpha, beta=self.alpha)))
             else:
                 tables.append(plug_in.dirichlet(values, count=count, alphas=np.full(len(names), self.alpha)))
         own: tuple[Law, ...] = ()
@@ -220,10 +220,10 @@ class NaiveBayes:
         a, alphas = self.alpha, np.full(len(values), self.alpha)
         if count is not None:
             if len(values) == 1:
-                return _two_sided(beta.public_count(int(values[0]), count=count, alpha=a, beta=a, noise=noise))
+                return two_sided(beta.public_count(int(values[0]), count=count, alpha=a, beta=a, noise=noise))
             return dirichlet.public_count(values, count=count, alphas=alphas, noise=noise)
         if len(values) == 2:
-            return _two_sided(beta.private_count(int(values[0]), int(values[1]), alpha=a, beta=a, noise=noise))
+            return two_sided(beta.private_count(int(values[0]), int(values[1]), alpha=a, beta=a, noise=noise))
         return dirichlet.private_count(values, alphas=alphas, noise=noise)
 
     def _size(self, statistics: NoisyStatistics) -> float:
@@ -299,10 +299,6 @@ def _transformed(a: Array, b: Array) -> Array:
     whole = 1 << (size - 1).bit_length()
     found = np.fft.irfft(np.fft.rfft(a, whole) * np.fft.rfft(b, whole), whole)[:size]
     return np.maximum(found, 1e-300)
-
-
-def _two_sided(law: BetaMixture) -> DirichletMixture:
-    return DirichletMixture(law.weights, np.stack([law.alphas, law.betas], axis=1))
 
 
 def naive_bayes_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> NaiveBayes:

@@ -19,7 +19,7 @@ from vestry.certificate import NoisyStatistics
 from vestry.errors import InvalidParameter
 from vestry.posterior.coefficients import coefficients_reader
 from vestry.posterior.hidden_states import hidden_states_reader
-from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law
+from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law, two_sided
 from vestry.posterior.naive_bayes import naive_bayes_reader
 from vestry.posterior.noise_law import Array, NoiseLaw, noise_law
 
@@ -99,7 +99,7 @@ class DirichletCategorical:
     def noise_aware(self, statistics: NoisyStatistics) -> Law:
         """Sum over the counts of all categories."""
         if self._as_beta(statistics):
-            return _two_sided(BetaBernoulli(*self.alphas).noise_aware(statistics))
+            return two_sided(BetaBernoulli(*self.alphas).noise_aware(statistics))
         noise, alphas = noise_law(statistics.noise, statistics.scale), np.array(self.alphas)
         _check_range(statistics)
         if statistics.count is None:
@@ -109,7 +109,7 @@ class DirichletCategorical:
     def plug_in(self, statistics: NoisyStatistics) -> DirichletMixture:
         """Take the projected counts as exact."""
         if self._as_beta(statistics):
-            return _two_sided(BetaBernoulli(*self.alphas).plug_in(statistics))
+            return two_sided(BetaBernoulli(*self.alphas).plug_in(statistics))
         return plug_in.dirichlet(_floats(statistics), count=statistics.count, alphas=np.array(self.alphas))
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
@@ -299,10 +299,6 @@ def _sum_and_count(statistics: NoisyStatistics) -> tuple[float, float, int | Non
     if statistics.count is None:
         return float(values[0]), float(values[1]), round(1 / statistics.count_grid)
     return float(values[0]), float(statistics.count), None
-
-
-def _two_sided(law: BetaMixture) -> DirichletMixture:
-    return DirichletMixture(law.weights, np.stack([law.alphas, law.betas], axis=1))
 
 
 def _floats(statistics: NoisyStatistics) -> Array:

@@ -9,12 +9,12 @@ import numpy.typing as npt
 from scipy.special import gammaincc, gammaln, ndtri, stdtr
 
 from vestry.posterior.invert import invert
-from vestry.posterior.mixture import averaged, equal_tailed, log_summed, probabilities
+from vestry.posterior.mixture import Mixture, averaged, log_summed, probabilities
 from vestry.posterior.noise_law import Array
 
 
 @dataclass(frozen=True, eq=False)
-class StudentMixture:
+class StudentMixture(Mixture):
     """Weighted Student's t laws: location_j + width_j t, t with degrees_j degrees of freedom."""
 
     weights: Array
@@ -22,15 +22,11 @@ class StudentMixture:
     widths: Array
     degrees: Array
 
-    def mean(self) -> float:
-        """Return the weighted location."""
-        return float(self.weights @ self.locations)
-
-    def variance(self) -> float:
-        """Return the mean of the variances plus the variance of the locations; infinite below two degrees."""
+    def moments(self) -> tuple[Array, Array]:
+        """Return the locations, and the variances: infinite up to two degrees."""
         with np.errstate(divide="ignore"):
             own = np.where(self.degrees > 2, self.widths**2 * self.degrees / (self.degrees - 2), np.inf)
-        return float(self.weights @ own + self.weights @ (self.locations - self.mean()) ** 2)
+        return self.locations, own
 
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return the weighted distribution functions."""
@@ -45,18 +41,16 @@ class StudentMixture:
         norm = norm - np.log(self.degrees * np.pi) / 2
 
         def component(at: Array) -> Array:
-            inside: Array = norm - (half + 0.5) * np.log1p(((at - self.locations) / self.widths) ** 2 / self.degrees)
-            return inside
+            squares = ((at - self.locations) / self.widths) ** 2
+            return np.asarray(norm - (half + 0.5) * np.log1p(squares / self.degrees))
 
         return log_summed(np.asarray(theta, float), norm.size, component)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
         """Return the root of the distribution function, sought on the scale of the inverse hyperbolic sine."""
         target = probabilities(p)
-        centre, width = (
-            self.mean(),
-            float(np.sqrt(self.weights @ (self.widths**2 + (self.locations - self.mean()) ** 2))),
-        )
+        centre = self.mean()
+        width = float(np.sqrt(self.weights @ (self.widths**2 + (self.locations - centre) ** 2)))
         end = np.full_like(target, 60.0)
 
         def slope(t: Array) -> Array:
@@ -69,10 +63,6 @@ class StudentMixture:
             t = invert(target, below, slope, start=np.arcsinh(ndtri(target)), low=-end, high=end)
         return np.asarray(centre + width * np.sinh(t))
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
-        return equal_tailed(self, level)
-
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
         chosen = rng.choice(self.weights.size, size, p=self.weights)
@@ -80,23 +70,18 @@ class StudentMixture:
 
 
 @dataclass(frozen=True, eq=False)
-class InverseGammaMixture:
+class InverseGammaMixture(Mixture):
     """Weighted inverse gammas: scale_j/G, G ~ Gamma(shape_j)."""
 
     weights: Array
     shapes: Array
     scales: Array
 
-    def mean(self) -> float:
-        """Return sum w b/(a - 1); infinite where a shape is at most 1."""
-        return float(self.weights @ self._means())
-
-    def variance(self) -> float:
-        """Return the mean of the variances plus the variance of the means; infinite where a shape is at most 2."""
-        means = self._means()
+    def moments(self) -> tuple[Array, Array]:
+        """Return m = b/(a - 1), infinite where a <= 1, and m^2/(a - 2), infinite where a <= 2."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.where(self.shapes > 2, means**2 / (self.shapes - 2), np.inf)
-            return float(self.weights @ own + self.weights @ (means - self.mean()) ** 2)
+            means = np.where(self.shapes > 1, self.scales / np.maximum(self.shapes - 1, 1e-300), np.inf)
+            return means, np.where(self.shapes > 2, means**2 / (self.shapes - 2), np.inf)
 
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w G(a, b/x), G the regularised upper incomplete gamma function."""
@@ -107,12 +92,8 @@ class InverseGammaMixture:
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return log sum w b^a x^(-a-1) e^(-b/x)/G(a)."""
         norm = np.log(self.weights) + self.shapes * np.log(self.scales) - gammaln(self.shapes)
-
-        def component(at: Array) -> Array:
-            inside: Array = norm - (self.shapes + 1) * np.log(at) - self.scales / at
-            return inside
-
-        found = log_summed(np.maximum(np.asarray(theta, float), 1e-300), norm.size, component)
+        points, above = np.maximum(np.asarray(theta, float), 1e-300), self.shapes + 1
+        found = log_summed(points, norm.size, lambda at: norm - above * np.log(at) - self.scales / at)
         return np.where(np.asarray(theta) > 0, found, -np.inf)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
@@ -129,15 +110,7 @@ class InverseGammaMixture:
             t = invert(target, lambda t: self.cdf(np.exp(centre + t)), slope, start=start, low=-end, high=end)
         return np.asarray(np.exp(centre + t))
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
-        return equal_tailed(self, level)
-
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
         chosen = rng.choice(self.weights.size, size, p=self.weights)
         return (self.scales[chosen] / rng.standard_gamma(self.shapes[chosen]))[:, None]
-
-    def _means(self) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.where(self.shapes > 1, self.scales / np.maximum(self.shapes - 1, 1e-300), np.inf)

@@ -1,0 +1,52 @@
+"""What a release of sums over the records needs, whichever model asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vestry.data import Table
+from vestry.data.bound import check_bound
+from vestry.families import Family, family_from
+from vestry.mechanisms.publish import Mechanism
+from vestry.models.request import Model
+from vestry.statistics.domain import Domain
+from vestry.statistics.private import Private
+from vestry.statistics.tally import Tally
+
+
+@dataclass(frozen=True)
+class PreparedSums:
+    """All that a release needs but the ledger's leave and the records: see `Prepared`.
+
+    Attributes
+    ----------
+    tally
+        What is collected, in one query.
+    """
+
+    model: Model
+    described: Mapping[str, Any]
+    numbers: tuple[float, ...]
+    mechanism: Mechanism
+    tally: Tally
+    groups: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def family(self) -> Family:
+        """The conjugate family that is described; refused where there is none."""
+        return family_from(self.described)
+
+    def check(self, table: Table) -> None:
+        """Try all that can fail without touching values."""
+        table.check(self.tally)
+
+    def collect(self, table: Table, *, row_key: str) -> Private:
+        """Sum over the records."""
+        return table.collect(self.tally, row_key=row_key)
+
+    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+        """Refuse sums that 64 bits cannot hold."""
+        check_bound(self.tally, domains, largest)
