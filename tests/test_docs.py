@@ -1,11 +1,14 @@
-"""Every example that README and docs print is run here, and must print what is printed there."""
+"""Every example that README and docs print is run here, and must print what is printed there; the site is whole."""
 
+import importlib.util
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,10 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(console|python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 RUNNER = Path(__file__).parent / "docs_runner.py"
+# A table of numbers, and no example.
+TABLES = {"benchmarks.md"}
+HAS_SPARK = importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
+HAS_MKDOCS = all(importlib.util.find_spec(name) is not None for name in ("material", "mkdocstrings_handlers"))
 
 
 def run(examples: list[dict], folder: Path) -> list[str]:
@@ -59,9 +66,16 @@ def check(page: str, folder: Path) -> int:
     return len(examples)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def marks(page: Path) -> list:
+    """Starting Spark takes a while, and needs Java."""
+    return [pytest.mark.slow, pytest.mark.skipif(not HAS_SPARK, reason="pip install 'vestry[spark]', and Java 17")] * (
+        page.name == "spark.md"
+    )
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=marks(page), id=page.name) for page in PAGES])
 def test_examples_run_as_printed(page, tmp_path):
-    assert check(page.read_text(), tmp_path) > 0
+    assert (check(page.read_text(), tmp_path) > 0) == (page.name not in TABLES)
 
 
 def test_a_wrong_page_is_rejected(tmp_path):
@@ -71,6 +85,163 @@ def test_a_wrong_page_is_rejected(tmp_path):
         check("```python\nprint(1)\n```\n\n```text\n2\n```", tmp_path)
     with pytest.raises(AssertionError, match="Traceback"):
         check("```python\nprint(1 / 0)\n```", tmp_path)
+
+
+def studies(page: str) -> list[str]:
+    """Return the TOML of a page, whole study files alone; every block must be TOML."""
+    blocks = re.findall(r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    return [block for block in blocks if {"study", "release"} <= set(tomllib.loads(block))]
+
+
+def test_study_files_are_sound(tmp_path):
+    from vestry.study import Study
+
+    found = [text for page in PAGES for text in studies(page.read_text())]
+    assert len(found) >= 3
+    for text in found:
+        (tmp_path / "study.toml").write_text(text)
+        assert Study.open(tmp_path / "study.toml").check()
+
+
+def test_a_block_that_is_no_toml_is_rejected():
+    with pytest.raises(tomllib.TOMLDecodeError, match="Invalid value"):
+        studies("```toml\nunit = row\n```")
+
+
+@pytest.mark.slow
+def test_examples_of_study_commands_run(tmp_path):
+    """Those of the other commands are run in tests/cli. Nobody is there to answer what `release` asks."""
+    from typer.main import get_command
+
+    from vestry.cli import app
+
+    lines = [
+        line.removeprefix("vestry ")
+        for name in ("check", "plan", "release", "report")
+        for line in get_command(app).commands[name].epilog.split("\n\n")
+        if line.startswith("vestry ")
+    ]
+    assert len(lines) == 9
+    run([{"command": ["vestry", "init", "study"]}], tmp_path)
+    answered = [f"{line} --yes" if line == "release study.toml" else line for line in lines]
+    said = run([{"command": ["vestry", *shlex.split(line)]} for line in answered], tmp_path / "study")
+    refused = [each for each in said if each.startswith("vestry: ")]
+    assert all("an interval of width" in each for each in refused), refused  # as short as that there may be none
+
+
+# --- the site ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def generate():
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def generated(generate) -> dict[str, str]:
+    return generate.pages()
+
+
+def listed() -> list[str]:
+    """Return the pages that the site's navigation names."""
+    return re.findall(r"^ +- .*?([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+
+
+def test_navigation_lists_every_page_once(generated):
+    written = {str(page.relative_to(ROOT / "docs")) for page in PAGES[1:]}
+    assert written.isdisjoint(generated)
+    assert sorted(listed()) == sorted(written | set(generated))
+
+
+def test_command_reference_has_every_command_and_option(generated):
+    from typer.main import get_command
+
+    from vestry.cli import app
+
+    page = generated["reference/commands.md"]
+
+    def below(command, path):
+        yield path, command
+        for name, each in getattr(command, "commands", {}).items():
+            yield from below(each, f"{path} {name}")
+
+    found = list(below(get_command(app), "vestry"))
+    assert len(found) > 40
+    for path, command in found[1:]:
+        assert f"\n## {path}\n" in page
+        for param in command.params:
+            assert param.help, (path, param.name)
+            assert f"`{param.opts[0]}" in page or f"`{param.metavar}" in page or f"`{param.name.upper()}`" in page
+
+
+def test_api_reference_has_every_name(generated):
+    import vestry
+    from vestry.families import BetaBernoulli
+    from vestry.mechanisms.langevin import LangevinSample
+
+    front = generated["reference/vestry.md"]
+    for name in vestry.__all__:
+        thing = getattr(vestry, name)
+        assert f"::: {thing.__module__}.{thing.__qualname__}\n" in front, name
+    for room, thing in (("families", BetaBernoulli), ("mechanisms", LangevinSample)):
+        assert f"::: {thing.__module__}.{thing.__qualname__}\n" in generated[f"reference/{room}.md"]
+
+
+def test_citations_become_links(generate):
+    made = generate.linked("<p>see [BokSA24, Thm 4.1; None99]</p><code>[BokSA24]</code>", "references.html")
+    link = '<a href="references.html#boksa24">BokSA24</a>'
+    assert made == f"<p>see [{link}, Thm 4.1; None99]</p><code>[BokSA24]</code>"
+
+
+def test_a_row_above_its_limit_is_said_to_miss_it(generate, tmp_path, monkeypatch):
+    rows = [
+        {"name": "fast", "value": 12346, "unit": "draws/s", "ratio": 0.5, "limit": 1.0},
+        {"name": "slow", "value": 3, "unit": "s", "ratio": 3.0, "limit": 1.0},
+        {"name": "free", "value": 3, "unit": "s"},
+    ]
+    (tmp_path / "benchmarks.json").write_text(json.dumps(rows))
+    monkeypatch.setattr(generate, "HERE", tmp_path)
+    text = generate.benchmarks()
+    assert "Of 3 rows 2 have a limit. **1 misses it: slow.**" in text
+    assert "| slow | 3 s | 3 | **1, missed** |  |" in text
+    assert "| fast | 12,350 draws/s | 0.5 | 1, held |  |" in text
+    (tmp_path / "benchmarks.json").write_text(json.dumps(rows[:1]))
+    assert "All of them hold it." in generate.benchmarks()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_MKDOCS, reason="pip install 'vestry[docs]'")
+def test_site_builds_without_warnings_and_loads_nothing_from_elsewhere(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    said = done.stdout + done.stderr  # with --quiet even a strict build would not look at its warnings
+    assert done.returncode == 0, said
+    assert "WARNING" not in said, said
+    pages = sorted((tmp_path / "site").rglob("*.html"))
+    assert {str(page.relative_to(tmp_path / "site").with_suffix(".md")) for page in pages} == {*listed(), "404.md"}
+    for page in pages:
+        assert loaded(page.read_text()) == []
+
+
+def loaded(page: str) -> list[str]:
+    """Return what a page would load from elsewhere: scripts, styles, pictures, fonts. Links are followed by people."""
+    tags = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", page)
+    return [tag for tag in tags if re.search(r"""(?:src|href)=["']?(?:https?:)?//""", tag)]
+
+
+def test_a_page_that_loads_from_elsewhere_is_found():
+    page = (
+        '<link href="//fonts.example"><script src=https://cdn.example/x.js></script><a href="http://x"><img src=x.png>'
+    )
+    assert len(loaded(page)) == 2
+
+
+# --- the papers -------------------------------------------------------------------------------------------------------
 
 
 def test_every_cited_key_is_in_the_bibliography():

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-import typer
 from audit.twins import TWINS
 from typer.testing import CliRunner
 
 from vestry.cli import audit as command
 from vestry.errors import InvalidParameter, Unreachable, VestryError
 
-APP = typer.Typer(add_completion=False)
-APP.command(epilog=command.EXAMPLES)(command.audit)
+APP = command.app
 LAPLACE = ("laplace", "--family", "beta-bernoulli", "--n", "100", "--guarantee", "epsilon=1", "--trials", "4000",
            "--releases", "1000")  # fmt: skip
 
@@ -59,7 +57,7 @@ def test_the_picture_is_drawn(monkeypatch, tmp_path, broken):
 
 
 def test_help_says_what_the_exit_code_means():
-    assert "Exit code 0: not refuted; 1: refuted" in " ".join(run("--help").output.split())
+    assert "Exit code 0: not refuted; 1: refuted" in " ".join(run("laplace", "--help").output.split())
 
 
 @pytest.mark.parametrize(
@@ -67,7 +65,7 @@ def test_help_says_what_the_exit_code_means():
     [
         ((*LAPLACE, "--trials", "0"), InvalidParameter, "trials must be a whole number of at least 1000, not 0"),
         ((*LAPLACE, "--releases", "5"), InvalidParameter, "releases must be 0, or a whole number"),
-        (("magic", *LAPLACE[1:]), InvalidParameter, "a mechanism must be one of laplace"),
+        (("magic", *LAPLACE[1:]), InvalidParameter, "MECHANISM must be one of"),
         ((*LAPLACE, "--guarantee", "epsilon=none"), InvalidParameter, "epsilon must be a decimal number"),
         ((*LAPLACE, "--plot", "/no/such/folder/a.png"), InvalidParameter, "--plot must be a file that can be written"),
         (("direct", "--prior", "1,1", *LAPLACE[1:]), Unreachable, "epsilon=1 by a direct draw cannot be reached"),

@@ -249,10 +249,13 @@ BAD = {
     "rows 0": (f"calibrate diffused {LEAN} --n 9 --rows 0 {ASK}", "rows must be a whole number of at least 1"),
     "more rows than n": (f"calibrate diffused {LEAN} --n 2 --rows 3 {ASK}", "rows must be at most the count, 2"),
     # unbounded family without clipping
-    "no clipping": (f"calibrate laplace --family normal-mean --variance 1 --n 9 {ASK}", "a normal mean needs clipping"),
+    "no clipping": (
+        f"calibrate laplace --family normal-mean --variance 1 --n 9 {ASK}",
+        "--low must be given: normal-mean needs clipping",
+    ),
     "half a clipping": (
         f"calibrate diffused --family normal-mean --prior 0,1 --variance 1 --low 0 --n 9 {ASK}",
-        "--high must be given: a normal mean needs clipping",
+        "--high must be given: normal-mean needs clipping",
     ),
     "clipping upside down": (
         f"calibrate laplace --family normal-mean --variance 1 --low 1 --high 0 --n 9 {ASK}",
@@ -295,7 +298,10 @@ BAD = {
     "unknown count": (f"calibrate laplace {BETA} --count secret {ASK}", "--count must be public or private"),
     # names
     "unknown mechanism": (f"calibrate magic {BETA} {ASK}", "MECHANISM must be one of laplace, gaussian, direct"),
-    "unknown family": (f"calibrate laplace --family gamma --n 9 {ASK}", "--family must be a known family"),
+    "unknown family": (
+        f"calibrate laplace --family gamma --n 9 {ASK}",
+        "--family must be one of beta-bernoulli, dirichlet-categorical",
+    ),
     "unknown analysis": (f"calibrate diffused {BETA} {ASK} --analysis guess", "--analysis must be exact or renyi"),
     "unknown analysis of noise": (f"calibrate laplace {BETA} {ASK} --analysis guess", "--analysis must be"),
     "no guarantee": (f"calibrate laplace {BETA}", "'--guarantee'"),
@@ -306,9 +312,9 @@ BAD = {
     "draws 0": (f"calibrate diffused {BETA} --draws 0 {ASK}", "draws must be a whole number of at least 1"),
     # curve
     "at left out": (f"curve diffused {BETA}", "--at must be given: the likelihood_power"),
-    "at 0": (f"curve diffused {BETA} --at 0", "--at must be above 0 and at most 1"),
-    "at above 1": (f"curve concentrated {BETA} --at 1.5", "--at must be above 0 and at most 1"),
-    "at nan": (f"curve diffused {BETA} --at nan", "--at must be above 0 and at most 1"),
+    "at 0": (f"curve diffused {BETA} --at 0", "likelihood_power must be above 0 and at most 1"),
+    "at above 1": (f"curve concentrated {BETA} --at 1.5", "prior_scale must be above 0 and at most 1"),
+    "at nan": (f"curve diffused {BETA} --at nan", "likelihood_power must be above 0 and at most 1"),
     "at a negative scale": (f"curve laplace {BETA} --at -1", "above 0 and finite, not -1"),
     "at a cold temperature": (f"curve ops {BETA} --truncation 0.2 --at 0.5", "temperature must be at least 1"),
     "curve of ops without truncation": (f"curve ops {BETA} --at 2", "truncation must be given for ops"),
@@ -335,12 +341,68 @@ def test_bad_input(vestry, tmp_path, monkeypatch, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_scale_out_of_range_is_called_by_its_name(vestry):
-    done = vestry(*shlex.split(f"curve laplace {BETA} --at -1"))
-    assert re.match(r"vestry: (--at|scale) must be a number above 0", done.err)
+# Every mechanism calls what is out of range by its parameter's name.
+CHAIN = "--lipschitz 1 --strong-convexity 1 --smoothness 10 --steps 10 --step-size 0.1"
+OUT_OF_RANGE = {
+    f"laplace {BETA}": "scale must be a number above 0",
+    f"ops {BETA} --truncation 0.2": "temperature must be at least 1",
+    f"direct {BETA}": "likelihood_power must be 1 for a direct draw",
+    "gibbs --lipschitz 1 --strong-convexity 100": "likelihood_power must be a number above 0",
+    f"langevin {CHAIN}": "likelihood_power must be a number above 0",
+    "objective --lipschitz 1 --smoothness 0.25 --regularisation 10": "scale must be a number above 0",
+    "output --lipschitz 1 --regularisation 10": "scale must be a number above 0",
+}
 
 
-def test_a_direct_posterior_has_no_other_power(vestry):
-    done = vestry(*shlex.split(f"curve direct {BETA} --at 0.5"))
-    assert done.code == 2
-    assert re.match(r"vestry: --at must be", done.err)
+@pytest.mark.parametrize(("options", "fragment"), OUT_OF_RANGE.items())
+def test_a_value_out_of_range_is_called_by_its_name(vestry, options, fragment):
+    done = vestry(*shlex.split(f"curve {options} --at -1"))
+    assert (done.code, done.err.removeprefix("vestry: ")[: len(fragment)]) == (2, fragment)
+
+
+# --- linear models ----------------------------------------------------------------------------------------------------
+
+GIBBS = "gibbs --lipschitz 1 --strong-convexity 100"
+
+
+def test_every_calibration_says_the_same_things(vestry):
+    """The record of a linear mechanism has the keys of a conjugate one, and it spends what was asked."""
+    known = set(figures(vestry, f"calibrate diffused {BETA} {ASK}"))
+    for options in (f"{GIBBS} {ASK}", f"objective --lipschitz 1 --smoothness 0.25 --regularisation 10 {ASK}",
+                    f"output --lipschitz 1 --regularisation 10 {ASK}", f"langevin {CHAIN}"):  # fmt: skip
+        found = figures(vestry, f"calibrate {options}")
+        assert known <= set(found), options
+        assert found["event"]["neighbours"] == found["guarantee"]["neighbours"] == "replace"
+        for key, value in found["guarantee"].items():
+            assert found["spent"][key] == (value if key == "neighbours" else pytest.approx(value, rel=1e-9))
+
+
+def test_a_linear_mechanism_is_calibrated_first_as_a_conjugate_one_is(vestry):
+    found = figures(vestry, f"curve {GIBBS} {ASK} --epsilons 1")
+    assert found["value"] == figures(vestry, f"calibrate {GIBBS} {ASK}")["value"]
+    assert found["profile"][0]["delta"] == pytest.approx(1e-5, rel=1e-9)
+
+
+LINEAR_BAD = {
+    f"curve {GIBBS}": "--at must be given: the likelihood_power",
+    "curve gibbs --lipschitz 0 --strong-convexity 1 --at 1": "--lipschitz must be a number above 0, not 0.0",
+    f"curve langevin {CHAIN} {ASK}": "--guarantee must be left out for langevin",
+    f"calibrate langevin {CHAIN} --draws 0": "count must be a whole number of at least 1",
+    f"calibrate langevin {CHAIN.replace('10 --step-', '10,5 --step-')}": "--steps must be one number for each step",
+    f"calibrate langevin {CHAIN.replace('--steps 10', '--steps ten')}": "write for example --steps 1000.",
+    f"calibrate langevin {CHAIN.replace('0.1', '0.3')}": "--step-size must be above 0 and below 2/smoothness = 0.2",
+    f"calibrate glm-diffused --n 0 --norm 1 --prior-precision 1 {ASK}": "--n must be a whole number of at least 1",
+    "curve output --lipschitz 1 --regularisation 1 --tolerance -1 --at 1": "--tolerance must be at least 0, not -1.0",
+    f"calibrate {GIBBS} {ASK} --analysis guess": "--analysis must be one of gdp, renyi",
+    f"calibrate {GIBBS} {ASK} --rows 0": "at least 1, not 0; write for example --rows 100.",
+    f"curve {GIBBS} --guarantee epsilon=1,delta=2": "vestry: delta must be",
+    f"curve {GIBBS} --at 1 --delta 2": "--delta must be between 0 and 1, not 2.0; write --delta 1e-6.",
+    f"calibrate langevin {CHAIN} --likelihood-power 0": "write for example --likelihood-power 1.",
+}
+
+
+@pytest.mark.parametrize(("line", "fragment"), LINEAR_BAD.items())
+def test_bad_input_of_a_linear_mechanism(vestry, line, fragment):
+    done = vestry(*shlex.split(line))
+    assert (done.code, done.out) == (2, "")
+    assert fragment in done.err

@@ -24,7 +24,9 @@ from vestry.mechanisms.calibrated import PARAMETERS
 from vestry.models import MODELS
 from vestry.models.request import AUTO
 from vestry.study import Study, declaration
+from vestry.study.asked import KEYS
 from vestry.study.place import Places
+from vestry.study.section import GUARANTEE
 
 ROOT = Path(__file__).parents[2]
 GOOD = """\
@@ -570,13 +572,13 @@ def test_the_schema_has_every_key_and_no_other():
     assert set(study["required"]) == set(declaration.REQUIRED)
     assert keys(study) == {*declaration.REQUIRED, *declaration.OPTIONAL}
     assert keys(study["properties"]["unit"]["oneOf"][1]) == set(declaration.PERSON)
-    assert set().union(*map(keys, definitions["guarantee"]["oneOf"])) == set(declaration.GUARANTEE)
+    assert set().union(*map(keys, definitions["guarantee"]["oneOf"])) == set(GUARANTEE)
     assert set().union(*map(keys, definitions["column"]["oneOf"])) == set(declaration.COLUMN)
     listed = SCHEMA["properties"]["release"]["additionalProperties"]["oneOf"]
     assert [each["$ref"].removeprefix("#/$defs/") for each in listed] == list(MODELS)
     for name, model in MODELS.items():
         part, own = definitions[name], fields(model)
-        assert keys(part) == {*declaration.RELEASE, *(field.name for field in own)}
+        assert keys(part) == {*KEYS, *(field.name for field in own)}
         needed = {"model", "spend", *(field.name for field in own if field.default is MISSING)}
         assert set(part["required"]) == needed
         defaults = {field.name: field.default for field in own if field.name == "prior"}
@@ -603,7 +605,7 @@ def test_study_files_of_the_page_are_sound(block, tmp_path):
 def test_the_page_names_every_key_model_and_mechanism():
     assert len(FILES) >= 2
     own = {field.name for model in MODELS.values() for field in fields(model)}
-    known = {*declaration.REQUIRED, *declaration.OPTIONAL, *declaration.COLUMN, *declaration.RELEASE, *own,
+    known = {*declaration.REQUIRED, *declaration.OPTIONAL, *declaration.COLUMN, *KEYS, *own,
              *MODELS, AUTO, *PARAMETERS, "1e12", "never"}  # fmt: skip
     assert {word for word in known if f"`{word}`" not in PAGE and f'`"{word}"`' not in PAGE} == set()
 

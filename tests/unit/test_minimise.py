@@ -219,7 +219,11 @@ def test_a_point_that_rounding_has_spoilt_is_found_and_replaced(monkeypatch, wro
     problem = LinearProblem(Logistic(), features=3, norm=1.0, population=Population("add-remove"), at_most=40)
     optimum = newton(rows, y, 1.0, np.zeros(3))
     for tolerance in (1e-4, finest(problem, 1.0, 0.0)):
-        spoilt = {"far": optimum + [1.2 * tolerance, 0, 0], "beyond": np.full(3, 1e9), "nan": np.full(3, np.nan)}[wrong]
+        spoilt = {
+            "far": optimum + np.array([1.2 * tolerance, 0, 0]),
+            "beyond": np.full(3, 1e9),
+            "nan": np.full(3, np.nan),
+        }[wrong]
         monkeypatch.setattr("vestry.mechanisms.minimise.minimise", lambda *_, x=spoilt, **__: x)
         found = regularised(problem, [(rows, y)], 1.0, np.zeros(3), tolerance)
         assert np.linalg.norm(found - optimum) <= tolerance + 1e-14

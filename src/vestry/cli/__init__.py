@@ -9,10 +9,14 @@ import typer
 
 from vestry import __version__
 from vestry.cli import audit, calibrate, convert, curve, init, ledger, posterior, reproduce, study
+from vestry.cli.output import examples
 from vestry.errors import VestryError
 
 app = typer.Typer(
     help="Differentially private Bayesian data analysis.",
+    epilog=examples(
+        "vestry init readmissions", "vestry check readmissions/study.toml", "vestry release readmissions/study.toml"
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import vestry.cli.mechanism as options
-from vestry.cli.group import add_conjugate, group
+from vestry.cli.conjugate import Conjugate
+from vestry.cli.group import CONJUGATE, add, group
+from vestry.cli.option import Plot, Wanted
 from vestry.cli.output import Json, emit, examples
+from vestry.cli.progress import working
 
 if TYPE_CHECKING:
     from vestry.audit import Verdict
@@ -26,63 +26,44 @@ EXAMPLES = examples(
 
 
 def audit(
-    mechanism: str,
-    family: options.FamilyName,
-    guarantee: Annotated[str, typer.Option(help="What the mechanism is calibrated to, for example epsilon=1.")],
-    prior: options.Prior = None,
-    n: options.Count = None,
-    neighbours: options.NeighboursName = "replace",
-    rows: options.Rows = 1,
-    count: options.Known = None,
-    draws: options.DrawCount = 1,
-    truncation: options.Truncation = None,
-    variance: options.Variance = None,
-    low: options.Low = None,
-    high: options.High = None,
-    dimension: options.Dimension = 1,
-    grid: options.Grid = None,
+    given: Conjugate,
+    guarantee: Wanted,
     trials: Annotated[int, typer.Option(help="How often the released law is simulated.")] = 400_000,
     releases: Annotated[
         int | None, typer.Option(help="How often the code that releases runs, with system noise; 0: not at all.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Also draw claim and evidence into this file.")] = None,
+    plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Run a mechanism on worst-case neighbours and hold lower bounds on delta against its claim; touches no data.
+    """Run a mechanism on worst-case neighbours and hold lower bounds on delta against its claim. Touches no data.
 
-    Refutes a true claim with probability at most 1e-6. Exit code 0: not refuted; 1: refuted. An audit can show that a
-    promise is broken, never that it is kept.
+    Refutes a true claim with probability at most 1e-6. Exit code 0: not refuted; 1: refuted.
+
+    An audit can show that a promise is broken, never that it is kept.
     """
     from vestry.audit import audit_shipped
-    from vestry.audit.claim import Claim
     from vestry.noise import SystemNoise
-    from vestry.privacy.guarantee import Guarantee
 
-    given = options.declared(
-        mechanism, family, prior, n, neighbours, rows, count, draws, truncation, variance, low, high, dimension, grid
-    )
-    made = given.calibrated(Guarantee.parse(guarantee))
-    with _progress() as progress:
+    with working("calibrating") as progress:
+        made = given.made(given.wanted(guarantee))
         found = audit_shipped(
-            made,
-            given.family,
-            noise=SystemNoise(),
-            trials=trials,
-            releases=releases,
-            progress=progress,
+            made, given.pair, noise=SystemNoise(), trials=trials, releases=releases, progress=progress
         )
     if plot is not None:
-        from vestry.report.evidence import evidence_picture
-
-        title = (
-            f"{mechanism}, {made.parameter.replace('_', ' ')} {made.value:.4g}: {found.word} in {found.trials} trials"
-        )
-        claim = Claim.of((made.event, made.guarantee))
-        evidence_picture(claim.delta, found.evidence, title=title, path=plot)
-    record = {"mechanism": mechanism, "parameter": made.parameter, "value": made.value, **found.to_dict()}
-    emit(record, _text(mechanism, made, found), as_json=json)
+        _draw(given.mechanism, made, found, plot)
+    record = {"mechanism": given.mechanism, "parameter": made.parameter, "value": made.value, **found.to_dict()}
+    emit(record, _text(given.mechanism, made, found), as_json=json)
     if found.refuted:
         raise typer.Exit(1)
+
+
+def _draw(name: str, made: Any, found: Verdict, path: Path) -> None:
+    from vestry.audit.claim import Claim
+    from vestry.report.evidence import evidence_picture
+
+    title = f"{name}, {made.parameter.replace('_', ' ')} {made.value:.4g}: {found.word} in {found.trials} trials"
+    claim = Claim.of((made.event, made.guarantee))
+    evidence_picture(claim.delta, found.evidence, title=title, path=path)
 
 
 def _text(name: str, made: Any, found: Verdict) -> str:
@@ -100,18 +81,5 @@ def _text(name: str, made: Any, found: Verdict) -> str:
     return "\n".join(lines)
 
 
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """Show what runs and for how long, on a terminal's standard error."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda what: bar.update(task, description=what)
-
-
-app = group("Run a mechanism on worst-case neighbours and try to refute its claim; touches no data.", EXAMPLES)
-add_conjugate(app, audit, "Audit")
+app = group("Run a mechanism on worst-case neighbours and try to refute its claim. Touches no data.", EXAMPLES)
+add(app, "audit", audit, CONJUGATE, "--guarantee {guarantee}")

@@ -6,72 +6,59 @@ from typing import Annotated
 
 import typer
 
-import vestry.cli.linear as linear
-import vestry.cli.mechanism as options
-from vestry.cli.group import add_conjugate, group
+from vestry.cli.group import CONJUGATE, GLM, LANGEVIN, LINEAR, add, group
+from vestry.cli.linear import Langevin
+from vestry.cli.mechanism import Calibration, Mechanism
+from vestry.cli.option import Wanted
 from vestry.cli.output import Json, emit, examples
+from vestry.cli.progress import working
 
 EXAMPLES = examples(
-    "vestry calibrate diffused --family beta-bernoulli --prior 6,12 --n 100 --guarantee order=2,epsilon=0.1",
     "vestry calibrate diffused --family beta-bernoulli --prior 6,12 --n 100 --guarantee epsilon=1,delta=1e-5 --json",
     "vestry calibrate laplace --family dirichlet-categorical --prior 1,1,1 --neighbours add-remove"
     " --guarantee epsilon=0.5",
-    "vestry calibrate ops --family beta-bernoulli --prior 1,1 --n 100 --truncation 0.2 --guarantee epsilon=1",
     "vestry calibrate gibbs --lipschitz 1 --strong-convexity 100 --guarantee epsilon=1,delta=1e-5",
-    "vestry calibrate objective --lipschitz 1 --smoothness 0.25 --regularisation 10 --guarantee epsilon=1,delta=1e-6",
 )
 
 
-def calibrate(
-    mechanism: str,
-    family: options.FamilyName,
-    guarantee: Annotated[str, typer.Option(help="What to meet, for example epsilon=1,delta=1e-6.")],
-    prior: options.Prior = None,
-    n: options.Count = None,
-    neighbours: options.NeighboursName = "replace",
-    rows: options.Rows = 1,
-    count: options.Known = None,
-    draws: options.DrawCount = 1,
-    truncation: options.Truncation = None,
-    variance: options.Variance = None,
-    low: options.Low = None,
-    high: options.High = None,
-    dimension: options.Dimension = 1,
-    grid: options.Grid = None,
-    analysis: Annotated[
-        str, typer.Option(help="exact, or renyi: (epsilon, delta) through the Renyi curve only, as in the papers.")
-    ] = "exact",
+def calibrate(given: Mechanism, guarantee: Wanted, json: Json = False) -> None:
+    """Find the parameter by which it meets a guarantee, on the private side. Touches no data."""
+    with working("calibrating"):
+        found = given.calibrated(guarantee)
+    _show(given.mechanism, given.parameter, found, as_json=json)
+
+
+def price(
+    given: Langevin,
+    likelihood_power: Annotated[float, typer.Option(help="The power of the likelihood.")] = 1.0,
     json: Json = False,
 ) -> None:
-    """Find the parameter by which it meets a guarantee, on the private side; touches no data."""
-    from vestry.privacy import batch
-    from vestry.privacy.guarantee import Guarantee, decimal
+    """Find the exact mu that a chain keeps; of several draws, each by as many steps. Touches no data."""
+    _show(given.mechanism, "mu", given.priced(likelihood_power), as_json=json)
 
-    wanted = Guarantee.parse(guarantee)
-    given = options.declared(
-        mechanism, family, prior, n, neighbours, rows, count, draws, truncation, variance, low, high, dimension, grid
-    )
-    made = given.calibrated(wanted, analysis=analysis)
-    parameter, value = made.parameter, made.value
-    spent = batch.price(made.event, made.guarantee)
+
+def _show(mechanism: str, parameter: str, found: Calibration, *, as_json: bool) -> None:
+    from vestry.privacy import batch
+    from vestry.privacy.guarantee import decimal
+
+    with working("pricing"):
+        spent = batch.price(found.event, found.guarantee)
     record = {
         "mechanism": mechanism,
         "parameter": parameter,
-        "value": value,
-        "guarantee": made.guarantee.to_dict(),
+        "value": found.value,
+        **found.details,
+        "guarantee": found.guarantee.to_dict(),
         "spent": spent.to_dict(),
-        "event": made.event.to_dict(),
-        "theorem": made.theorem,
+        "event": found.event.to_dict(),
+        "theorem": found.theorem,
     }
-    emit(
-        record,
-        f"{parameter} = {decimal(value)}\nmeets {made.guarantee} under {made.guarantee.neighbours}",
-        as_json=json,
-    )
+    text = f"{parameter} = {decimal(found.value)}\nmeets {found.guarantee} under {found.guarantee.neighbours}"
+    emit(record, text, as_json=as_json)
 
 
 app = group(
-    "Find the parameter by which a mechanism meets a guarantee, on the private side; touches no data.", EXAMPLES
+    "Find the parameter by which a mechanism meets a guarantee, on the private side. Touches no data.", EXAMPLES
 )
-add_conjugate(app, calibrate, "Calibrate")
-linear.add_calibrations(app)
+add(app, "calibrate", calibrate, {**CONJUGATE, **LINEAR, **GLM}, "--guarantee {guarantee}")
+add(app, "calibrate", price, LANGEVIN, "")

@@ -33,7 +33,7 @@ def convert(
         bool, typer.Option("--meet", help="The other way: the most of the wanted currency that implies GUARANTEE.")
     ] = False,
     group: Annotated[int, typer.Option(help="First turn it into a guarantee for this many units together.")] = 1,
-    neighbours: Annotated[str | None, typer.Option(help="What GUARANTEE hides: replace or add-remove.")] = None,
+    neighbours: Annotated[str | None, typer.Option(help="Which change GUARANTEE hides: replace or add-remove.")] = None,
     to_neighbours: Annotated[str | None, typer.Option(help="replace: turn add-remove into replace first.")] = None,
     json: Json = False,
 ) -> None:

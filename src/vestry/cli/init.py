@@ -64,7 +64,9 @@ def init(
         (folder / "study.toml").write_text(STUDY, encoding="utf-8")
         (folder / "patients.csv").write_text(_patients(), encoding="utf-8")
     except OSError as error:
-        raise InvalidParameter("a new study's folder", str(folder), f"writable ({error.strerror})", "another") from None
+        raise InvalidParameter(
+            "a new study's folder", str(folder), f"writable ({error.strerror})", "another name"
+        ) from None
     said = Study.open(folder / "study.toml").declaration
     Ledger.create(
         folder / said.ledger,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vestry.cli.output import Json, emit, examples
+from vestry.cli.progress import working
 from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="The budget of one dataset: what was spent, what is left, and the proof that nobody changed it.",
+    epilog=examples("vestry ledger show patients.ledger"),
     no_args_is_help=True,
+    rich_markup_mode="rich",
 )
 
 Address = Annotated[str, typer.Argument(metavar="URL", help="A path, or postgresql://USER:${VARIABLE}@HOST/DATABASE.")]
@@ -45,7 +48,7 @@ def create(
     who: Who = None,
     json: Json = False,
 ) -> None:
-    """Make a new ledger. Only this command does; nothing is ever overwritten."""
+    """Make a new ledger. Only this command and init do; nothing is ever overwritten."""
     from vestry.ledger import Ledger
 
     ledger = Ledger.create(
@@ -137,7 +140,7 @@ def verify(
             "--head", head, "a hash of 64 hexadecimal digits", "the head that create or verify printed"
         )
     ledger = _open(url)
-    with _waiting("checking the chain"):
+    with working("checking the chain"):
         verified = ledger.verify(head=head)
     record = {"verified": True, "entries": verified.entries, "head": verified.head}
     emit(record, f"{verified.entries} entries verified\nhead {verified.head}", as_json=json)
@@ -177,12 +180,9 @@ def _orders(text: str | None) -> tuple[float, ...] | None:
 
 
 def _summary(ledger: Ledger) -> dict[str, Any]:
-    state = ledger.state()
+    state, entries = ledger.state(), list(ledger.entries())
     charges: dict[int, dict[str, Any]] = {}
-    lines = 0
-    head = ""
-    for entry in ledger.entries():
-        lines, head = lines + 1, entry.hash
+    for entry in entries:
         if entry.action == "charge":
             facts = {key: value for key, value in entry.facts.items() if key != "versions"}
             charges[entry.sequence] = {"entry": entry.sequence, "state": "charged", **facts}
@@ -200,8 +200,8 @@ def _summary(ledger: Ledger) -> dict[str, Any]:
         "left": state.filter.left(state.spent),
         "alternatives": alternatives,
         "failure": {"limit": state.filter.failure_limit, "spent": state.spent.failure},
-        "entries": lines,
-        "head": head,
+        "entries": len(entries),
+        "head": entries[-1].hash if entries else "",
         "charges": list(charges.values()),
     }
 
@@ -234,10 +234,3 @@ def _event(event: dict[str, Any]) -> str:
     numbers = ", ".join(f"{key}={value}" for key, value in event.get("parameters", {}).items())
     times = f" x {event['count']}" if event["count"] > 1 else ""
     return f"{event['kind']}({numbers}){times}"
-
-
-def _waiting(what: str) -> Any:
-    """Show that something runs, on a terminal's standard error."""
-    from rich.console import Console
-
-    return Console(stderr=True).status(f"{what} ...")

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from vestry.cli.option import Plot, numbers
 from vestry.cli.output import Json, emit, examples
-from vestry.errors import InvalidParameter
+from vestry.cli.progress import working
 
 EXAMPLES = examples(
     "vestry posterior release.json",
@@ -26,22 +27,18 @@ def posterior(
     ] = False,
     states: Annotated[int | None, typer.Option(help="Another number of hidden states (hmm).")] = None,
     sweeps: Annotated[int | None, typer.Option(help="How many sweeps sample hidden states (hmm).")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Also draw the posterior into this file.")] = None,
+    plot: Plot = None,
     json: Json = False,
 ) -> None:
     """Compute a posterior from a release. Nothing is spent: a release may be used in any way, for ever."""
     from vestry.posterior import open_release
 
-    try:
-        numbers = None if prior is None else tuple(float(part) for part in prior.split(","))
-    except ValueError:
-        raise InvalidParameter(
-            "--prior", prior, "numbers with commas between them", "for example --prior 2,2"
-        ) from None
+    told = None if prior is None else numbers("--prior", prior, "2,2")
     options = {name: value for name, value in (("states", states), ("sweeps", sweeps)) if value is not None}
     kind = "plug-in" if plug_in else "noise-aware"
-    found = open_release(release).posterior(prior=numbers, posterior=kind, **options)
-    rows = found.summary(level=level)
+    with working("computing the posterior"):
+        found = open_release(release).posterior(prior=told, posterior=kind, **options)
+        rows = found.summary(level=level)
     if plot is not None:
         from vestry.report.plot import plot as draw
 

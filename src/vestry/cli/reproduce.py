@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from vestry.cli.output import Json, emit, examples
+from vestry.cli.progress import working
 from vestry.errors import InvalidParameter
 
 EXAMPLES = examples(
@@ -22,7 +23,8 @@ EXAMPLES = examples(
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments; all for every one; list, or nothing, to list them.")
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Experiments; all for every one; list, or nothing, to list them."),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="A folder with the papers' tables (or VESTRY_DATA), for those that need them.")
@@ -35,7 +37,9 @@ def reproduce(
     from vestry.experiments import EXPERIMENTS
 
     if names in (None, [], ["list"]):
-        rows = [{"name": e.name, "paper": e.paper, "figure": e.figure, "summary": e.summary} for e in _all()]
+        rows = [
+            {"name": e.name, "paper": e.paper, "figure": e.figure, "summary": e.summary} for e in EXPERIMENTS.values()
+        ]
         text = "\n".join(f"{row['name']:<20}{row['summary']} [{row['paper']}, {row['figure']}]" for row in rows)
         emit({"experiments": rows}, text, as_json=json)
         return
@@ -51,16 +55,11 @@ def reproduce(
     emit({"experiments": done}, "\n\n".join(_told(each) for each in done), as_json=json)
 
 
-def _all() -> list[Any]:
-    from vestry.experiments import EXPERIMENTS
-
-    return list(EXPERIMENTS.values())
-
-
 def _performed(experiment: Any, folder: Path, quick: bool, place: str) -> dict[str, Any]:
     typer.echo(f"[{place}] {experiment.name} ...", err=True)
     start = time.monotonic()
-    record = experiment.perform(folder, quick=quick)
+    with working(experiment.name):
+        record = experiment.perform(folder, quick=quick)
     typer.echo(f"[{place}] {experiment.name} took {time.monotonic() - start:.1f} s", err=True)
     files = {kind: str(folder / f"{experiment.name}.{kind}") for kind in ("png", "json")}
     return {"name": experiment.name, **files, "erratum": record["erratum"], "claims": record["claims"]}

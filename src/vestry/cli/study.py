@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vestry.cli.output import Json, emit, examples
+from vestry.cli.progress import working
 from vestry.errors import InvalidParameter, MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from vestry.models.plan import Expectation
     from vestry.study import Study
     from vestry.study.study import Cost
 
 File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
-Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Releases; all if left out.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Releases; all if left out.")]
 Output = Annotated[Path | None, typer.Option(help="Where to write; the study file's folder if left out.")]
 
 CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --json")
-PLAN_EXAMPLES = examples("vestry plan study.toml", "vestry plan study.toml readmission --width 0.05")
+PLAN_EXAMPLES = examples("vestry plan study.toml", "vestry plan study.toml readmission --width 0.1")
 RELEASE_EXAMPLES = examples(
     "vestry release study.toml", "vestry release study.toml readmission --yes", "vestry release study.toml --dry-run"
 )
@@ -37,7 +38,7 @@ def check(study: File, json: Json = False) -> None:
     A fault is told with its file, line and key, and what to write instead.
     """
     opened = _opened(study)
-    with _waiting("calibrating"):
+    with working("calibrating"):
         costs = opened.check()
     said = opened.declaration
     record = {
@@ -64,18 +65,17 @@ def plan(
     """Compare mechanisms before anything is spent, by simulation from the priors. Touches neither data nor ledger."""
     opened = _opened(study)
     chosen = names or [asked.name for asked in opened.declaration.releases]
-    assumed = opened.declaration.n
     record: dict[str, Any] = {"study": opened.declaration.name, "n": opened.assumed, "releases": {}}
-    where = "declared" if assumed else "assumed; write n = ... under [study] to change it"
+    where = "declared" if opened.declaration.n else "assumed; write n = ... under [study] to change it"
     lines = [f"With {opened.assumed} records ({where}); widths are of 90 % intervals."]
     for name in chosen:
-        with _waiting(f"simulating {name}"):
+        with working(f"simulating {name}"):
             found = opened.plan(name)
         record["releases"][name] = {"mechanisms": [each.to_dict() for each in found]}
         asked = opened.declaration.release(name).request
         lines += ["", f"{name}: {asked.model.question()} ({asked.guarantee})", *_plan_lines(found)]
         if width is not None:
-            with _waiting(f"searching a budget for {name}"):
+            with working(f"searching a budget for {name}"):
                 wanted = opened.budget_for(name, width)
             record["releases"][name]["needed"] = wanted.to_dict()
             lines.append(f"  for intervals of width {width:g} spend {wanted}")
@@ -97,8 +97,9 @@ def release(
 ) -> None:
     """Run releases: charge the ledger, sum over the records, draw noise, write the files and the report.
 
-    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html. What was released before is
-    free and is not released again.
+    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html.
+
+    What was released before is free and is not released again.
     """
     opened = _opened(study)
     said = opened.declaration
@@ -108,12 +109,12 @@ def release(
         text = "\n".join(f"{row['name']}: would spend {row['spend']}" for row in rows)
         emit({"dry_run": True, "releases": rows}, text, as_json=json)
         return
-    with _waiting("calibrating"):
+    with working("calibrating"):
         ledger = opened.ledger
         costs = [cost for cost in opened.check() if cost.name in {asked.name for asked in chosen}]
     state = ledger.state()
     _confirm(costs, state.filter.left(state.spent), str(said.budget), yes=yes, again=again, quiet=json)
-    with _progress() as progress:
+    with working("releasing") as progress:
         outcomes = opened.release(*(asked.name for asked in chosen), again=again, output=output, progress=progress)
     after = ledger.state()
     page = (output or said.folder) / "report.html"
@@ -144,7 +145,7 @@ def report(
                 "a study's folder", str(folder), f"one with one .toml file (found: {found})", "the file"
             )
         folder = files[0]
-    with _waiting("writing the report"):
+    with working("writing the report"):
         path = _opened(folder).report(output)
     emit({"report": str(path)}, f"report: {path}", as_json=json)
 
@@ -199,21 +200,23 @@ def _posterior_lines(posterior: Any) -> list[str]:
     if not rows or "low" not in rows[0]:
         drawn = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
         return [f"  {drawn} no interval"]
-    shown = [("group", "parameter", "mean", "90 % interval")]
-    shown += [(r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:24]]
-    more = [f"  and {len(rows) - 24} more"] if len(rows) > 24 else []
-    return [f"  {line}" for line in _columns(shown)] + more
+    shown = [(r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows]
+    return _first_lines(("group", "parameter", "mean", "90 % interval"), shown)
 
 
 def _coefficient_lines(posterior: Any) -> list[str]:
     """Show a regression's first coefficients: of one estimate, or of the first draws."""
-    drawn = posterior.draw()["all"]
-    shown = [("coefficient", *(f"draw {place + 1}" for place in range(min(3, len(drawn)))))]
+    drawn = posterior.draw()["all"][:3]
+    heads = [f"draw {place + 1}" for place in range(len(drawn))]
     if posterior.reading.method != "posterior":
-        shown = [("coefficient", "noisy estimate")]
-    shown += [(name, *(f"{x:.4g}" for x in drawn[:3, place])) for place, name in enumerate(posterior.labels[:24])]
-    more = [f"  and {len(posterior.labels) - 24} more"] if len(posterior.labels) > 24 else []
-    return [f"  {line}" for line in _columns(shown)] + more
+        heads = ["noisy estimate"]
+    shown = [(name, *(f"{x:.4g}" for x in drawn[:, place])) for place, name in enumerate(posterior.labels)]
+    return _first_lines(("coefficient", *heads), shown)
+
+
+def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], most: int = 24) -> list[str]:
+    more = [f"  and {len(rows) - most} more"] if len(rows) > most else []
+    return [f"  {line}" for line in _columns([heads, *rows[:most]])] + more
 
 
 def _summary(posterior: Any) -> list[dict[str, Any]]:
@@ -228,24 +231,3 @@ def _summary(posterior: Any) -> list[dict[str, Any]]:
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _waiting(what: str) -> Any:
-    """Show that something runs, on a terminal's standard error."""
-    from rich.console import Console
-
-    return Console(stderr=True).status(f"{what} ...")
-
-
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """Show which release runs and for how long; never how many rows."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True
-    ) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda name: bar.update(task, description=name)

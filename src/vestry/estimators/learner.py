@@ -191,7 +191,7 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter("at_most", given, "a whole number of at least 1", "at_most=100_000")
         if neighbours is Neighbours.REPLACE:
             if count == 0:
-                raise InvalidParameter("the number of rows", 0, "at least 1", "rows")
+                raise InvalidParameter("the number of rows", 0, "at least 1", "a table with rows")
             return Population(neighbours, 1, count), count if given is None else min(given, count)
         if given is None:
             raise InvalidParameter(

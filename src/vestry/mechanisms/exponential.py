@@ -147,7 +147,7 @@ def span(family: Family, population: Population, truncation: float) -> float:
         allowed = f"above 0 and below 1/{categories}"
         raise InvalidParameter("truncation", truncation, allowed, f"for example {0.2 / categories:g}")
     single = math.log((1 - (categories - 1) * truncation) / truncation)
-    return (2 if population.replaces else 1) * population.rows * single
+    return population.changes * single
 
 
 def _categories(family: Family) -> int:

@@ -31,7 +31,7 @@ def draw_event(
     likelihood_power: float, *, lipschitz: float, strong_convexity: float, population: Population, draws: int = 1
 ) -> Event:
     """Record draws from a Gibbs posterior: S = 2 L a record of a unit under replace, L under add-remove."""
-    records = population.rows * (2 if population.replaces else 1)
+    records = population.changes
     single = event(
         "gibbs",
         likelihood_power=likelihood_power,

@@ -68,14 +68,9 @@ class LinearProblem:
         return self.loss.smoothness(self.norm)
 
     @property
-    def records(self) -> int:
-        """How many records a neighbour may add and remove: a changed record is both."""
-        return self.population.rows * (2 if self.population.replaces else 1)
-
-    @property
     def sensitivity(self) -> float:
         """How far neighbours can move the sum of gradients: 2 L a record under replace, L under add-remove."""
-        return self.records * self.lipschitz
+        return self.population.changes * self.lipschitz
 
     @property
     def ball(self) -> float | None:

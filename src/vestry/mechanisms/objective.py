@@ -85,14 +85,13 @@ def objective_event(
 ) -> Event:
     """Record a minimum of a perturbed objective. A change that no analysis covers is taken one record at a time."""
     kind = kind_for(one_sided=one_sided, replaces=population.replaces, rows=population.rows, analysis=analysis)
-    changed = population.rows * (2 if population.replaces else 1)
     return event(
         kind,
         lipschitz=lipschitz,
         smoothness=smoothness,
         regularisation=regularisation,
         scale=scale,
-        records=1 if kind == "objective-one-sided-replace" else changed,
+        records=1 if kind == "objective-one-sided-replace" else population.changes,
     )
 
 

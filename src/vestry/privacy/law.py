@@ -326,10 +326,10 @@ def event(kind: str, *, count: int = 1, neighbours: Neighbours | str | None = No
         )
     for name, rule in rules.items():
         if not rule.holds(parameters[name]):
-            raise InvalidParameter(name, parameters[name], rule.allowed, f"another {name}")
+            raise InvalidParameter(name, parameters[name], rule.allowed, f"a value of {name} that is")
     if not LAWS[kind].fit(**parameters):
         raise InvalidParameter(
-            f"the parameters of {kind}", parameters, "numbers that fit together", "one of each a pair"
+            f"the parameters of {kind}", parameters, "numbers that fit together", "parameters of one mechanism"
         )
     relation = None if neighbours is None else Neighbours.parse(neighbours)
     return Event(kind, tuple((name, _plain(parameters[name])) for name in rules), count=count, neighbours=relation)

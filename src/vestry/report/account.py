@@ -44,16 +44,13 @@ def left_in(words: str, budget: Guarantee) -> float | None:
 
 def _budget(story: Story, album: Album) -> list[Content]:
     rows = [(result.name, str(result.entry), terms(result.spent), result.remaining) for result in story.results]
-    parts: list[Content] = [
-        tag("h2", "Budget"),
-        paragraph(
-            f"All releases from this dataset together, past and future, keep within {story.budget}. The ledger refuses"
-            f" what does not fit. Left now: {story.remaining}."
-        ),
-    ]
+    said = (
+        f"All releases from this dataset together, past and future, keep within {story.budget}. The ledger refuses"
+        f" what does not fit. Left now: {story.remaining}."
+    )
     bar = _bar(story, album)
     taken = register("What each release took from the budget", ("release", "charge", "asked", "left after it"), rows)
-    return [*parts, taken if bar is None else beside(bar, taken)]
+    return [tag("h2", "Budget"), paragraph(said), taken if bar is None else beside(bar, taken)]
 
 
 def _bar(story: Story, album: Album) -> Markup | None:
@@ -120,16 +117,9 @@ def _level(level: object) -> str:
 
 
 def _versions(story: Story) -> list[Content]:
-    rows = [
-        (result.name, ", ".join(f"{name} {number_}" for name, number_ in result.release.certificate.versions.items()))
-        for result in story.results
-    ]
-    return [
-        tag("h2", "Versions"),
-        register(
-            "Software that made each release", ("release", "versions"), [(a, b or "not recorded") for a, b in rows]
-        ),
-    ]
+    known = {result.name: result.release.certificate.versions.items() for result in story.results}
+    rows = [(name, ", ".join(" ".join(each) for each in found) or "not recorded") for name, found in known.items()]
+    return [tag("h2", "Versions"), register("Software that made each release", ("release", "versions"), rows)]
 
 
 def _verify(story: Story) -> list[Content]:

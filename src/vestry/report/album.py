@@ -12,14 +12,14 @@ import warnings
 from typing import Any
 
 from vestry.report.markup import Content, Markup, safe, tag
-from vestry.report.style import COLOURS
+from vestry.report.style import COLOURS, GRID, PAPER
 
 # Which variable of the page's stylesheet stands for which colour of the house style.
 _VARIABLES = {
     **{colour: f"var(--ink-{place})" for place, colour in enumerate(COLOURS, 1)},
     "#000000": "var(--faint)",
-    "#e4e4e4": "var(--line)",
-    "#ffffff": "var(--paper)",
+    GRID: "var(--line)",
+    PAPER: "var(--paper)",
 }
 _TAG = re.compile(r"<[^>]*>")
 _UNSEEN = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>", re.DOTALL)

@@ -8,32 +8,22 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vestry.report.plot import _powers
-from vestry.report.style import COLOURS, INK, figure
+from vestry.report.style import COLOURS, INK, figure, powers
 
 
-class Bound(Protocol):
-    """What is drawn of one piece of evidence."""
-
-    @property
-    def epsilon(self) -> float:
-        """Where on the claimed profile."""
+class _Bound(Protocol):
+    """A lower bound on delta at an epsilon: which dataset is the likelier one, which runs, and whether it refutes."""
 
     @property
-    def lower(self) -> float:
-        """The lower bound on delta there."""
-
+    def epsilon(self) -> float: ...
     @property
-    def direction(self) -> str:
-        """Which dataset is the likelier one."""
-
+    def lower(self) -> float: ...
     @property
-    def where(self) -> str:
-        """Which runs it comes from."""
-
+    def direction(self) -> str: ...
     @property
-    def refutes(self) -> bool:
-        """Whether the bound exceeds the claim."""
+    def where(self) -> str: ...
+    @property
+    def refutes(self) -> bool: ...
 
 
 # Filled and open, up and down: told apart without colour.
@@ -41,7 +31,7 @@ _MARKS = {"first over second": ("^", COLOURS[1], "full"), "second over first": (
 
 
 def evidence_picture(
-    claim: Callable[[float], float], evidence: Sequence[Bound], *, title: str, path: Path | None = None
+    claim: Callable[[float], float], evidence: Sequence[_Bound], *, title: str, path: Path | None = None
 ) -> Any:
     """Draw the claim and the bounds over epsilon, and return the figure. Points above the line refute the claim.
 
@@ -53,7 +43,7 @@ def evidence_picture(
     deltas = np.array([claim(float(x)) for x in epsilons])
     heights = [*deltas.tolist(), *(bound.lower for bound in seen)]
     floor = min([bound.lower for bound in seen], default=1e-3) / 3
-    with figure(1, path=path, width=6.4, height=4.0) as (drawn, (axes,)):
+    with figure(1, path=path, width=6.4, height=4.0, title=title) as (drawn, (axes,)):
         axes.plot(epsilons[deltas > 0], deltas[deltas > 0], color=INK, label="claimed")
         for bound in seen:
             mark, colour, fill = _MARKS[bound.direction]
@@ -67,7 +57,6 @@ def evidence_picture(
             axes.plot(worst.epsilon, worst.lower, "ko", fillstyle="none", markersize=13, label="strongest evidence")
         axes.set(xlabel="epsilon", ylabel="delta", yscale="log", xlim=(-0.02 * reach, None))
         axes.set_ylim(max(floor, 1e-9), min(2.0, 2 * max(heights)))
-        _powers(axes.yaxis)
-        axes.legend(loc="lower left", fontsize=9)
-        drawn.suptitle(title, x=0.01, ha="left", fontsize=11)
+        powers(axes.yaxis)
+        axes.legend(loc="lower left")
     return drawn

@@ -15,7 +15,7 @@ DIGITS = 3
 _THIN, _SPACE = "\u202f", "\u00a0"
 # Fewer decimals than any number asks for.
 _NONE = -400
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float) -> str:
@@ -96,4 +96,4 @@ def _scientific(value: float, rounding: str) -> str:
     if abs(mantissa) >= 10:
         mantissa, exponent = mantissa / 10, exponent + 1
         mantissa = mantissa.quantize(Decimal(1).scaleb(1 - DIGITS))
-    return f"{mantissa}{_SPACE}×{_SPACE}10{str(exponent).translate(_SUPERSCRIPT)}".replace("-", "−")
+    return f"{mantissa}{_SPACE}×{_SPACE}10{str(exponent).translate(SUPERSCRIPT)}".replace("-", "−")

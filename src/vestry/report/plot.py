@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 
 from vestry.posterior import Posterior, ReleasedDraws
+from vestry.posterior.mixture import Law
+from vestry.posterior.posterior import DRAWS
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
-from vestry.report.style import INK, figure
+from vestry.report.estimate import name_of
+from vestry.report.row import density, dots, name_rows, whisker
+from vestry.report.style import INK, figure, powers
 
 
 def privacy_curve(event: Event, *, title: str, path: Path | None = None) -> Any:
     """Draw an event's Renyi curve and its profile, and return the figure."""
-    with figure(2, path=path) as (drawn, (left, right)):
+    with figure(2, path=path, title=title) as (drawn, (left, right)):
         renyi_panel(left, event)
         profile_panel(right, event)
-        drawn.suptitle(title, x=0.01, ha="left", fontsize=11)
     return drawn
 
 
@@ -35,8 +38,8 @@ def renyi_panel(axes: Any, event: Event) -> None:
         axes.annotate("infinite beyond", (limit, 0.04), xycoords=("data", "axes fraction"), ha="right", va="bottom",
                       rotation=90, fontsize=8, xytext=(-3, 0), textcoords="offset points")  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel="order", ylabel="Renyi divergence")
-    _powers(axes.xaxis)
-    _powers(axes.yaxis)
+    powers(axes.xaxis)
+    powers(axes.yaxis)
 
 
 def profile_panel(axes: Any, event: Event) -> None:
@@ -46,13 +49,7 @@ def profile_panel(axes: Any, event: Event) -> None:
     deltas = np.array([accountant.delta(event, float(x)) for x in epsilons])
     axes.plot(epsilons[deltas > 0], deltas[deltas > 0], color=INK)
     axes.set(yscale="log", xlabel="epsilon", ylabel="delta", ylim=(1e-10, 2))
-    _powers(axes.yaxis)
-
-
-def _powers(axis: Any) -> None:
-    """Name the powers of ten in letters that any font has."""
-    axis.set_major_formatter(lambda value, _: _power(value))
-    axis.set_minor_formatter(lambda value, _: "")
+    powers(axes.yaxis)
 
 
 def plot(posterior: Posterior, *, level: float = 0.9, path: Path | None = None) -> Any:
@@ -61,51 +58,31 @@ def plot(posterior: Posterior, *, level: float = 0.9, path: Path | None = None) 
     Released draws have no density: they are shown as the points that they are.
     """
     groups = list(posterior.laws)
-    with figure(1, path=path, width=6.4, height=1.2 + 0.9 * max(2, len(groups))) as (drawn, (axes,)):
+    title = DRAWS if posterior.label == DRAWS else f"{posterior.label} posterior, {100 * level:g} % intervals"
+    with figure(1, path=path, width=6.4, height=1.2 + 0.9 * max(2, len(groups)), title=title) as (drawn, (axes,)):
         rows = [(group, index) for group in groups for index in range(posterior.laws[group].dimension)][:_MOST]
         for height, (group, index) in enumerate(reversed(rows)):
-            _row(axes, posterior, group, index, height, level)
-        axes.set_yticks(range(len(rows)), [_name(posterior, *row) for row in reversed(rows)], parse_math=False)
-        axes.set_ylim(-0.4, len(rows) - 0.05)
-        axes.grid(axis="y", visible=False)
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-        axes.set_xlabel(posterior.reading.parameter)
-        drawn.suptitle(f"{posterior.label} posterior, {level:.0%} intervals", x=0.01, ha="left", fontsize=11)
+            _row(axes, posterior.laws[group], index, height, level)
+        names = [name_of(group, posterior.parameters[index], posterior) for group, index in rows]
+        name_rows(axes, names, posterior.reading.parameter, below=0.4, above=0.95)
     return drawn
 
 
-def _row(axes: Any, posterior: Posterior, group: str, index: int, height: int, level: float) -> None:
-    law = posterior.laws[group]
+def _row(axes: Any, law: Law | ReleasedDraws, index: int, height: int, level: float) -> None:
     if isinstance(law, ReleasedDraws):
-        values = law.values[:, index]
-        axes.plot(values, np.full(len(values), height), "o", color=INK, markersize=5, alpha=0.7)
+        dots(axes, height, law.values[:, index])
         return
     marginal = law.marginal(index)
-    ends = marginal.quantile([0.0005, 0.9995])
-    x = np.linspace(ends[0], ends[1], 301)
-    density = np.exp(marginal.log_density(x))
-    y = height + 0.75 * density / density.max()
+    low, high = marginal.quantile([0.0005, 0.9995])
+    x = np.linspace(low, high, 301)
+    found = density(marginal, x)
+    y = height + 0.75 * found / found.max()
     low, high = marginal.interval(level)
     inside = (x >= low) & (x <= high)
     axes.fill_between(x, height, y, color=INK, alpha=0.12, linewidth=0)
     axes.fill_between(x[inside], height, y[inside], color=INK, alpha=0.25, linewidth=0)
     axes.plot(x, y, color=INK, linewidth=1.4)
-    axes.plot([low, high], [height, height], color=INK, linewidth=3, solid_capstyle="butt")
-    axes.plot([marginal.mean()], [height], "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
-
-
-def _name(posterior: Posterior, group: str, index: int) -> str:
-    parameter = posterior.parameters[index]
-    return parameter if posterior.by is None else (group if len(posterior.parameters) == 1 else f"{group} {parameter}")
-
-
-def _power(value: float) -> str:
-    if value <= 0:
-        return ""
-    if 1e-3 <= value <= 1e3:
-        return f"{value:g}"
-    return "10" + str(round(math.log10(value))).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    whisker(axes, height, marginal.mean(), (low, high))
 
 
 # Rows beyond this many are left to the table.

@@ -121,7 +121,8 @@ def _bound(promise: Promise) -> list[str]:
     if found is None:
         return ["This guarantee alone gives no factor and no delta; the guess below is what bounds an attacker."]
     epsilon, delta = found
-    name, factor = decimal(epsilon) if delta in (0.0, _stated(promise)) else upward(epsilon), _factor(epsilon)
+    exact = isinstance(promise.guarantee, (PureDP, ApproxDP))
+    name, factor = decimal(epsilon) if exact else upward(epsilon), _factor(epsilon)
     change = hidden(promise.unit, promise.neighbours)
     if delta == 0:
         return [
@@ -129,7 +130,7 @@ def _bound(promise: Promise) -> list[str]:
             f" (e to the power epsilon, epsilon = {name}).",
             "Suppose an attacker knows everything else in the data and has a guess about this one. After reading this"
             f" release, the odds of the guess have changed by at most the same factor, {factor}:"
-            f" even odds become {percent_up(_even(epsilon))} at most.",
+            f" even odds become {percent_up(1 / (1 + math.exp(-epsilon)))} at most.",
         ]
     how_rare = f"delta = {decimal(delta)}, which is {_rarity(delta)}"
     first = (
@@ -179,16 +180,8 @@ def _factor(epsilon: float) -> str:
     return upward(math.exp(epsilon), beyond=math.expm1(epsilon)) if epsilon < 700 else "more than 10³⁰⁰"
 
 
-def _even(epsilon: float) -> float:
-    return 1 / (1 + math.exp(-epsilon))
-
-
 def _rarity(delta: float) -> str:
     return f"one in {upward(1 / delta)}" if 1 / delta >= 100 else percent_up(delta)
-
-
-def _stated(promise: Promise) -> float | None:
-    return promise.guarantee.delta if isinstance(promise.guarantee, ApproxDP) else None
 
 
 _KEYS = ("epsilon", "delta", "order", "rho", "mu")

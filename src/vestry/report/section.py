@@ -99,7 +99,7 @@ def _estimated(result: Result, found: tuple[Estimate, ...], album: Album) -> lis
 
 
 def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
-    heads, names = _heads(result)
+    heads = _heads(result)
     rows = []
     for each in found:
         digits = Digits(each.mean, each.sd)
@@ -110,7 +110,7 @@ def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
         f"Posterior of the {what}: mean, standard deviation, and intervals that hold it with 50 % and 90 % probability",
         (*heads, "mean", "sd", "50 %", "90 %"),
         rows,
-        names=names,
+        names=len(heads),
     )
 
 
@@ -151,7 +151,7 @@ def _grouped(result: Result, found: tuple[Estimate, ...], album: Album) -> list[
 
 def _noise(result: Result, found: tuple[Estimate, ...]) -> list[Content]:
     measured = shares(result.release, result.posterior, found)
-    heads, names = _heads(result)
+    heads = _heads(result)
     rows = [
         (*_names(each.group, each.label, result), "not defined" if share.noise is None else
          number(share.noise), number(share.exact), number(share.actual), widening(share))
@@ -177,7 +177,7 @@ def _noise(result: Result, found: tuple[Estimate, ...]) -> list[Content]:
             " of the posterior as it is; and what the noise adds to the width of the interval",
             (*heads, "noise", "without noise", "with noise", "noise adds"),
             rows,
-            names=names,
+            names=len(heads),
         ),
         paragraph(" ".join(notes)),
         _released(contents, result),
@@ -266,10 +266,8 @@ def _alternative(result: Result, found: tuple[Estimate, ...]) -> str:
     return f"Posterior of the {result.posterior.reading.parameter}, mean and 90 % interval. {told}{rest}."
 
 
-def _heads(result: Result) -> tuple[tuple[str, ...], int]:
-    by, several = result.posterior.by, result.posterior.reading.dimension > 1
-    heads = (*((by,) if by is not None else ()), *((_parameter(result),) if several or by is None else ()))
-    return heads, len(heads)
+def _heads(result: Result) -> tuple[str, ...]:
+    return _names(result.posterior.by or "", _parameter(result), result)
 
 
 def _names(group: str, label: str, result: Result) -> tuple[str, ...]:

@@ -15,11 +15,11 @@ from vestry.report.markup import Content, beside, paragraph, register, table, ta
 from vestry.report.noise_share import deviation
 from vestry.report.number import Digits, number, whole
 from vestry.report.story import Result
-from vestry.report.style import COLOURS, INK, figure
+from vestry.report.style import COLOURS, INK, PAPER, figure
 
 # How each state is filled, so that they differ without colour: solid, empty, then hatches from dense to thin.
 _HATCHES = ("////", "....", "xxxx", "||||", "----", "oo", "++")
-FILLS: tuple[tuple[str, str | None], ...] = ((INK, None), ("#ffffff", None), *(("#ffffff", each) for each in _HATCHES))
+FILLS: tuple[tuple[str, str | None], ...] = ((INK, None), (PAPER, None), *((PAPER, each) for each in _HATCHES))
 # A cell is marked as unsure below this probability of its state.
 SURE = 0.9
 # Letters of runs that an alternative text tells; times that are named below a map; states that are drawn apart.
@@ -71,7 +71,7 @@ def states_parts(result: Result, album: Album) -> list[Content]:
         register(f"The most probable state of each {region}, and how long it lasts; {_unsure(sure)}",
               (region, "states"), [(name, "; ".join(each)) for name, each in runs.items()]),
         album.figure(
-            emission_bars(found, reading, _intervals(result)),
+            emission_bars(found, reading, np.stack(list(result.posterior.interval(0.9).values()))),
             alternative=_bars_told(found, reading),
             caption="How probable each level is in each state. Lines hold 90 %.",
         ),
@@ -88,11 +88,9 @@ def state_map(found: States, *, region: str, time: str) -> Any:
     with figure(1, path=None, width=_WIDTH, height=0.95 + 0.3 * rows) as (drawn, (axes,)):
         _legend(axes, states)
         for row, column in np.ndindex(rows, columns):
-            colour, hatch = _fill(int(most[row, column]) - 1)
-            axes.bar(column, 0.86, width=0.9, bottom=rows - 1 - row - 0.43, facecolor=colour, hatch=hatch,
-                     edgecolor=INK, linewidth=0.5)  # fmt: skip
+            axes.bar(column, 0.86, width=0.9, bottom=rows - 1 - row - 0.43, **_fill(int(most[row, column]) - 1))
         unsure = np.argwhere(found.probabilities.max(axis=-1) < SURE)
-        axes.plot(unsure[:, 1], rows - 1 - unsure[:, 0], "o", markersize=4, markerfacecolor="#ffffff",
+        axes.plot(unsure[:, 1], rows - 1 - unsure[:, 0], "o", markersize=4, markerfacecolor=PAPER,
                   markeredgecolor=COLOURS[1], linestyle="none")  # fmt: skip
         step = max(1, -(-columns // _MOST_TIMES))
         places = list(range(0, columns, step))
@@ -102,7 +100,7 @@ def state_map(found: States, *, region: str, time: str) -> Any:
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
-        drawn.legend(loc="outside upper right", ncols=min(states, 5), fontsize=9)
+        drawn.legend(loc="outside upper right", ncols=min(states, 5))
     return drawn
 
 
@@ -116,39 +114,32 @@ def emission_bars(found: States, reading: HiddenStates, ends: np.ndarray) -> Any
         for axes, feature, names in zip(panels, reading.features, reading.levels, strict=True):
             means = found.emissions[feature]
             for state in range(states):
-                colour, hatch = _fill(state)
                 places = [-(level * (states + 0.8) + state) for level in range(len(names))]
-                axes.barh(
-                    places, means[state], height=0.86, facecolor=colour, hatch=hatch, edgecolor=INK, linewidth=0.7
-                )
+                axes.barh(places, means[state], height=0.86, **_fill(state))
                 for level, place in enumerate(places):
-                    axes.plot(ends[state, start + level], [place, place], color="#ffffff", linewidth=3.4)
+                    axes.plot(ends[state, start + level], [place, place], color=PAPER, linewidth=3.4)
                     axes.plot(ends[state, start + level], [place, place], color=COLOURS[1], linewidth=1.6)
             middles = [-(level * (states + 0.8) + (states - 1) / 2) for level in range(len(names))]
             axes.set_yticks(middles, list(names), fontsize=9, parse_math=False)
             axes.set_xlim(0, 1)
-            axes.set_title(feature, loc="left", fontsize=10, parse_math=False)
+            axes.set_title(feature, parse_math=False)
             axes.grid(axis="y", visible=False)
             axes.tick_params(axis="y", length=0)
             start += len(names)
         panels[-1].set_xlabel("probability")
-        drawn.legend(loc="outside upper right", ncols=min(states, 5), fontsize=9)
+        drawn.legend(loc="outside upper right", ncols=min(states, 5))
     return drawn
 
 
 def _legend(axes: Any, states: int) -> None:
     """Name the fills; the bars themselves lie outside every panel."""
     for state in range(states):
-        colour, hatch = _fill(state)
-        axes.bar(-99, 0, facecolor=colour, hatch=hatch, edgecolor=INK, linewidth=0.7, label=f"state {state + 1}")
+        axes.bar(-99, 0, label=f"state {state + 1}", **_fill(state))
 
 
-def _fill(state: int) -> tuple[str, str | None]:
-    return FILLS[state % len(FILLS)]
-
-
-def _intervals(result: Result) -> np.ndarray:
-    return np.stack(list(result.posterior.interval(0.9).values()))
+def _fill(state: int) -> dict[str, Any]:
+    colour, hatch = FILLS[state % len(FILLS)]
+    return {"facecolor": colour, "hatch": hatch, "edgecolor": INK, "linewidth": 0.7}
 
 
 def _runs(found: States, row: int) -> list[str]:

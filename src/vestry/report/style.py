@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from vestry.errors import InvalidParameter
+from vestry.report.number import SUPERSCRIPT
 
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 INK = "#1b3a57"
+PAPER, GRID = "#ffffff", "#e4e4e4"
 COLOURS = ("#1b3a57", "#b3541e", "#4c7a5a", "#7b4b8a", "#8a7a2f")
 
 
@@ -22,6 +25,7 @@ def figure(
     width: float = 4.6,
     height: float = 3.4,
     heights: tuple[float, ...] = (1.0,),
+    title: str | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield a figure and its axes in the house style, and save it if a path is given.
 
@@ -35,6 +39,8 @@ def figure(
         Of one panel, and of the whole, in inches.
     heights
         The relative heights of rows of panels; one row unless told. The axes are in reading order.
+    title
+        What stands above all panels.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -45,15 +51,20 @@ def figure(
             "axes.spines.top": False,
             "axes.spines.right": False,
             "axes.grid": True,
-            "grid.color": "#e4e4e4",
+            "grid.color": GRID,
             "axes.axisbelow": True,
             "lines.linewidth": 1.8,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 10,
             "legend.frameon": False,
+            "legend.fontsize": 9,
             "figure.dpi": 150,
         }
     ):
         drawn = Figure(figsize=(width * columns, height), layout="constrained")
         yield drawn, drawn.subplots(len(heights), columns, squeeze=False, height_ratios=heights).ravel()
+        if title is not None:
+            drawn.suptitle(title, x=0.01, ha="left", fontsize=11)
         if path is not None:
             try:
                 drawn.savefig(path)
@@ -62,3 +73,17 @@ def figure(
                 raise InvalidParameter(
                     "--plot", str(path), f"a file that can be written ({reason})", "curve.png"
                 ) from None
+
+
+def powers(axis: Any) -> None:
+    """Name the powers of ten in letters that any font has."""
+    axis.set_major_formatter(lambda value, _: _power(value))
+    axis.set_minor_formatter(lambda value, _: "")
+
+
+def _power(value: float) -> str:
+    if value <= 0:
+        return ""
+    if 1e-3 <= value <= 1e3:
+        return f"{value:g}"
+    return "10" + str(round(math.log10(value))).translate(SUPERSCRIPT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from vestry.errors import InvalidParameter, StudyFault, VestryError
@@ -60,12 +60,15 @@ class Places:
         """Return the error that points at a key."""
         return StudyFault(self.path, self.line(key), key, reason, exit_code=exit_code)
 
-    @contextmanager
-    def at(self, key: str) -> Iterator[None]:
+    def at(self, key: str) -> AbstractContextManager[None, None]:
         """Turn any refusal inside into one that points at the key, or at a key in or beside it that it names.
 
         Declarations may hold numbers that no calibration can compute with; that is a refusal too.
         """
+        return self._pointed(key)  # type: ignore[return-value]  # it swallows nothing
+
+    @contextmanager
+    def _pointed(self, key: str) -> Iterator[None]:
         refused: VestryError | None = None
         try:
             yield

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shlex
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vestry.certificate import Release
 from vestry.data import Table
-from vestry.errors import EntryState, InvalidParameter, LedgerMissing, Mismatch, VestryError
-from vestry.ledger import Charge, Ledger
+from vestry.errors import LedgerMissing, Mismatch, VestryError
+from vestry.ledger import Ledger
 from vestry.models.plan import ASSUMED, Expectation, advised, expectations, needed
-from vestry.models.run import charge_for, ready_for, run
 from vestry.noise import Noise
-from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
-from vestry.study.declaration import Asked, Declaration, read
+from vestry.study.asked import Asked
+from vestry.study.course import NEW, Course, Outcome, standing
+from vestry.study.declaration import Declaration, read
 from vestry.study.folder import Folder
 
 Progress = Callable[[str], None]
-
-NEW, KEPT, CHARGED, OPENED = "new", "released before", "charged before", "opened before"
 
 
 @dataclass(frozen=True)
@@ -55,15 +50,6 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of a release: its name, what was done, and its posterior."""
-
-    name: str
-    done: str
-    posterior: Posterior
-
-
-@dataclass(frozen=True)
 class Study:
     """A study file, opened.
 
@@ -87,7 +73,6 @@ class Study:
         where = _beside(said.folder, said.data)
         with said.places.at("study.data"):
             return Table(where, frame.domains, unit=frame.unit, neighbours=frame.neighbours, largest=said.largest)
-        raise AssertionError  # pragma: no cover - `at` raises
 
     @property
     def ledger(self) -> Ledger:
@@ -112,7 +97,7 @@ class Study:
     def has_ledger(self) -> bool:
         """Tell whether there is a ledger where the study says."""
         try:
-            Ledger.open(_beside(self.declaration.folder, self.declaration.ledger))
+            self._opened()
         except LedgerMissing:
             return False
         except VestryError:
@@ -124,21 +109,17 @@ class Study:
         ledger = self.ledger if self.has_ledger() else None
         state = None if ledger is None else ledger.state()
         spent = None if state is None else state.spent
-        costs = []
+        frame, costs = self.declaration.frame, []
         for asked in self.declaration.releases:
-            prepared = self._prepared(asked)
-            standing = NEW if ledger is None else self._standing(asked, ledger)[0]
-            fits: bool | None = None
-            if state is not None and spent is not None:
-                fits = True
-                if standing == NEW:
-                    event = prepared.mechanism.charge.under(self.declaration.frame.neighbours)
-                    total = spent.plus(state.filter.price(event))
-                    fits = state.filter.holds(total)
-                    spent = total if fits else spent
-            made = prepared.mechanism
+            made = self._prepared(asked).mechanism
+            stands = NEW if ledger is None else standing(asked, frame, ledger)[0]
+            fits = None if state is None else True
+            if state is not None and spent is not None and stands == NEW:
+                total = spent.plus(state.filter.price(made.charge.under(frame.neighbours)))
+                fits = state.filter.holds(total)
+                spent = total if fits else spent
             question, spend = asked.request.model.question(), str(asked.request.guarantee)
-            costs.append(Cost(asked.name, question, spend, made.name, made.parameter, made.value, fits, standing))
+            costs.append(Cost(asked.name, question, spend, made.name, made.parameter, made.value, fits, stands))
         return costs
 
     def plan(self, name: str) -> list[Expectation]:
@@ -146,7 +127,6 @@ class Study:
         asked = self.declaration.release(name)
         with self.declaration.places.at(f"release.{name}"):
             return expectations(asked.request, self.declaration.frame, n=self.declaration.n)
-        raise AssertionError  # pragma: no cover - `at` raises
 
     def budget_for(self, name: str, width: float) -> Guarantee:
         """Return what a release would have to spend for 90 % intervals of this width."""
@@ -170,12 +150,12 @@ class Study:
         chosen = [said.release(name) for name in dict.fromkeys(names)] or list(said.releases)
         folder = Folder(output or said.folder)
         folder.try_writing([asked.name for asked in chosen])
-        ledger, table = self.ledger, self.table
+        course = Course(said, self.ledger, self.table, folder, again, noise)
         outcomes = []
         try:
             for asked in chosen:
                 progress(asked.name)
-                outcomes.append(self._release(asked, ledger, table, folder, again=again, noise=noise))
+                outcomes.append(course.run(asked))
         except VestryError:
             with suppress(VestryError):  # what went wrong first is told
                 self._page(folder, progress)
@@ -219,107 +199,6 @@ class Study:
         with said.places.at("study.largest"):
             prepared.check_bound(said.frame.domains, said.largest)
         return prepared
-
-    def _standing(self, asked: Asked, ledger: Ledger) -> tuple[str, Charge | None]:
-        """Say what the ledger knows of a release: the newest charge with its definition."""
-        definition = asked.request.definition(self.declaration.frame)
-        found: tuple[str, Charge | None] = (NEW, None)
-        for entry, done in ledger.charges():
-            if entry.facts.get("definition") == definition:
-                state = KEPT if "release" in done else OPENED if "open" in done else CHARGED
-                found = state, ledger.resume(entry.sequence)
-        return found
-
-    def _release(
-        self, asked: Asked, ledger: Ledger, table: Table, folder: Folder, *, again: bool, noise: Noise | None
-    ) -> Outcome:
-        standing, charge = self._standing(asked, ledger)
-        if charge is not None and standing == OPENED:
-            with suppress(VestryError) if again else nullcontext():  # a saved file that was changed is as good as lost
-                standing = KEPT if self._finished(asked, charge, folder) else OPENED
-        if charge is not None and standing == KEPT and not again:
-            return self._kept(asked, charge, folder)
-        if charge is not None and standing == OPENED and not again:
-            raise EntryState(
-                f"{asked.name} was opened by entry {charge.sequence} and its release was lost; noise"
-                " is never drawn twice for one charge; use --again to pay again, or leave it out."
-            )
-        frame = self.declaration.frame
-        with self.declaration.places.at(f"release.{asked.name}"):
-            prepared = ready_for(asked.request, table, ledger, n=self.declaration.n)
-        done = "resumed, at no new cost"
-        if charge is None or standing != CHARGED or not self._paid(asked, charge, prepared, again=again):
-            done = "released"
-            purpose = f"{asked.name}: {asked.purpose}"
-            charge = charge_for(asked.request, prepared, frame, ledger, purpose=purpose)
-        entry = charge.sequence
-        made = run(prepared, table, charge, noise=noise, keep=lambda text: folder.keep(asked.name, entry, text))
-        return self._written(asked, charge, folder, made.text().encode(), done)
-
-    def _paid(self, asked: Asked, charge: Charge, prepared: Any, *, again: bool) -> bool:
-        """Tell whether an old charge pays for what would run; if not, and `again` is not asked for, refuse."""
-        event = prepared.mechanism.charge.under(self.declaration.frame.neighbours)
-        if charge.entry.facts["event"] == event.to_dict():
-            return True
-        if not again:
-            raise EntryState(
-                f"{asked.name} was charged by entry {charge.sequence} for another number of records or another"
-                " calibration than would run now; use --again to pay again, or leave it out."
-            )
-        return False
-
-    def _finished(self, asked: Asked, charge: Charge, folder: Folder) -> bool:
-        """Tell the ledger of a release that was saved just before a crash."""
-        content = folder.saved(asked.name, charge.sequence)
-        if content is None:
-            return False
-        charge.finish(content)  # unless another process has told it since
-        return True
-
-    def _kept(self, asked: Asked, charge: Charge, folder: Folder) -> Outcome:
-        """Return a release that the ledger knows, by the file that has its hash."""
-        known = next(entry for entry in charge.ledger.entries()
-                     if entry.action == "release" and entry.target == charge.sequence)  # fmt: skip
-        content = folder.find(asked.name, str(known.facts["release_sha256"]))
-        if content is None:
-            raise InvalidParameter(
-                f"the release {asked.name}",
-                "not in this folder",
-                f"as entry {charge.sequence} released it",
-                "its folder by --output, or --again to pay again",
-            )
-        return self._written(asked, charge, folder, content, "released before, free")
-
-    def _written(self, asked: Asked, charge: Charge, folder: Folder, content: bytes, done: str) -> Outcome:
-        """Put the release in its place and write what follows from it, the certificate last."""
-        sha256 = hashlib.sha256(content).hexdigest()
-        if not folder.holds(asked.name, sha256):
-            lines = (entry for entry in charge.ledger.entries() if entry.action == "release")
-            entries = {str(entry.facts["release_sha256"]): entry.target or 0 for entry in lines}
-            folder.settle(asked.name, charge.sequence, content, entries)
-        record = json.loads(content)
-        posterior = Posterior.from_release(Release.from_dict(record))
-        known = folder.facts(asked.name)
-        there = (known.get("entry"), known.get("release_sha256")) == (charge.sequence, sha256)
-        if not there or not folder.has_posterior(asked.name):
-            folder.save_posterior(asked.name, posterior, sha256)
-        if not there:
-            state = charge.ledger.state()
-            folder.certify(
-                asked.name,
-                {
-                    "certificate": record["certificate"],
-                    "release": asked.name,
-                    "question": asked.request.model.question(),
-                    "purpose": asked.purpose,
-                    "ledger": charge.ledger.address,
-                    "entry": charge.sequence,
-                    "spent": str(asked.request.guarantee),
-                    "remaining": state.filter.left(state.spent),
-                    "release_sha256": sha256,
-                },
-            )
-        return Outcome(asked.name, done, posterior)
 
     def _page(self, folder: Folder, progress: Progress) -> None:
         """Write the report, if there is something to tell."""

@@ -1,0 +1,67 @@
+"""Options that several commands share, each said once; a group of them is a frozen dataclass."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from vestry.errors import InvalidParameter
+
+Wanted = Annotated[str, typer.Option("--guarantee", help="What to meet, for example epsilon=1,delta=1e-6.")]
+NeighboursName = Annotated[str, typer.Option("--neighbours", help="Which change is hidden: replace or add-remove.")]
+Rows = Annotated[int, typer.Option(help="How many records one unit has at most.")]
+DrawCount = Annotated[int, typer.Option("--draws", help="How many draws are bought together.")]
+Plot = Annotated[Path | None, typer.Option(help="Also draw it into this file (png, svg or pdf).")]
+
+
+def spread(command: Callable[..., None], group: type, **known: str) -> Callable[..., None]:
+    """Return a command that takes the options of a group, one by one, in place of its first parameter.
+
+    A group's own fields are listed before inherited ones; those that are known here are no options. What is refused is
+    called by its option.
+    """
+    hints = get_type_hints(group, include_extras=True)
+    fields = [each.replace(annotation=hints[name]) for name, each in inspect.signature(group).parameters.items()]
+    own = sorted(
+        [each for each in fields if each.name not in known],
+        key=lambda each: each.name not in inspect.get_annotations(group),
+    )
+    signature = inspect.signature(command, eval_str=True)
+    others = [each.replace(kind=each.KEYWORD_ONLY) for each in list(signature.parameters.values())[1:]]
+    every = sorted([*own, *others], key=lambda each: each.default is not each.empty)
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        values = {each.name: given[each.name] for each in own}
+        try:
+            command(group(**known, **values), **{each.name: given[each.name] for each in others})
+        except InvalidParameter as error:
+            if error.name not in given or given[error.name] != error.given:
+                raise
+            option = option_name(error.name)
+            instead = error.instead.replace(f"{error.name}=", f"{option} ")
+            raise InvalidParameter(option, error.given, error.allowed, instead) from None
+
+    run.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in every}
+    return run
+
+
+def numbers(option: str, text: str, example: str) -> tuple[float, ...]:
+    """Read numbers with commas between them."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidParameter(
+            option, text, "numbers with commas between them", f"for example {option} {example}"
+        ) from None
+
+
+def option_name(field: str) -> str:
+    """Return a field as it is written on the command line."""
+    return "--" + field.replace("_", "-")

@@ -1,0 +1,99 @@
+"""The help of every command: one example or more at its end, in one form, and every example of a mechanism runs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import pytest
+import typer
+
+from vestry.cli import app
+from vestry.cli import progress as module
+
+COMMANDS: dict[str, object] = {}
+
+
+def collect(command: object, path: str) -> None:
+    COMMANDS[path] = command
+    for name, each in getattr(command, "commands", {}).items():
+        collect(each, f"{path} {name}")
+
+
+collect(typer.main.get_command(app), "vestry")
+
+
+def examples(path: str) -> list[str]:
+    told = COMMANDS[path].epilog or ""
+    return [line.replace("\\[", "[") for line in told.split("\n\n")[1:]] if told.startswith("[bold]Examples") else []
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_ends_with_examples_of_itself(vestry, monkeypatch, path):
+    monkeypatch.setenv("COLUMNS", "400")
+    found = examples(path)
+    assert found
+    assert any(line.startswith(path) for line in found)
+    done = vestry(*path.split()[1:], "--help")
+    assert done.code == 0
+    for line in found:
+        assert line in done.out
+    assert done.out.rindex("Examples") > done.out.index("Options")
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_the_help_is_in_whole_sentences_and_every_option_is_told(path):
+    command = COMMANDS[path]
+    assert command.help.strip().endswith(".")
+    for option in command.params:
+        assert getattr(option, "help", None), f"{path}: {option.name}"
+
+
+MECHANISMS = [path for path in COMMANDS if path.count(" ") == 2 and "ledger" not in path]
+
+
+@pytest.mark.parametrize("path", MECHANISMS)
+def test_every_example_of_a_mechanism_runs(vestry, path):
+    (line,) = examples(path)
+    fewer = ["--trials", "4000", "--releases", "0"] if path.startswith("vestry audit") else []
+    done = vestry(*shlex.split(line)[1:], *fewer)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.strip()
+
+
+@pytest.mark.slow
+def test_the_examples_of_a_study_tell_one_story(vestry, tmp_path, monkeypatch):
+    """Each is run in the folder that those before it have left; releases are confirmed, since nobody is asked here."""
+    monkeypatch.chdir(tmp_path)
+    lines = [line for name in ("init", "check", "plan", "release", "report") for line in examples(f"vestry {name}")]
+    for place, line in enumerate(lines):
+        if place:
+            monkeypatch.chdir(tmp_path / "readmissions")
+        words = shlex.split(line.removeprefix("cd readmissions && "))[1:]
+        done = vestry(*words, *(["--yes"] if words[0] == "release" else []))
+        assert done.code == 0, (line, done.err)
+    monkeypatch.chdir(tmp_path / "readmissions" / "readmission")
+    for line in examples("vestry posterior"):
+        done = vestry(*shlex.split(line)[1:])
+        assert (done.code, "--states" in line) in [(0, False), (2, True)], (line, done.err)
+
+
+def test_one_option_has_one_meaning():
+    """The same option of several mechanisms has one help text; smoothness and analysis are each mechanism's own."""
+    told: dict[str, set[str]] = {}
+    for path in MECHANISMS:
+        for option in COMMANDS[path].params:
+            told.setdefault(option.name, set()).add(option.help)
+    told["guarantee"].discard("Instead of --at: calibrate to this first.")
+    assert {name for name, texts in told.items() if len(texts) > 1} == {"smoothness", "analysis"}
+
+
+def test_work_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
+    for looked_at in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=looked_at: answer)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        with module.working("calibrating") as rename:
+            rename("simulating [stay]")
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert ("simulating [stay]" in shown.err) == looked_at
