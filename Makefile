@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all bench lint clean
+.PHONY: demo test test-all bench docs lint clean
 
 demo: $(VENV)/.core            ## the main job, end to end, on example data
 	@$(BIN)/python examples/demo.py
@@ -18,13 +18,17 @@ test-all: $(VENV)/.all         ## also what needs a server or more time
 bench: $(VENV)/.all $(VENV)-peer/.done  ## speed, as ratios against peers measured in the same run
 	VESTRY_PEER=$(VENV)-peer/bin/python $(BIN)/python benchmarks/run.py
 
+docs: $(VENV)/.docs            ## the site, in site/; it is read without a network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "open site/index.html"
+
 lint: $(VENV)/.lint            ## style, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(VENV)-peer demo-output bench-output
+	rm -rf $(VENV) $(VENV)-peer demo-output bench-output site
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Vestry needs Python 3.11 or newer; set PYTHON=python3.11")'
@@ -47,6 +51,10 @@ $(VENV)/.all: $(VENV)/.test
 $(VENV)-peer/.done:
 	@$(PYTHON) -m venv $(VENV)-peer
 	@$(VENV)-peer/bin/python -m pip install --quiet --disable-pip-version-check 'diffprivlib==0.6.6' 'scikit-learn<1.6' 'numpy<2.3'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	@$(PIP) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.all
