@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from vestry.data import Table
     from vestry.errors import VestryError
     from vestry.ledger import Ledger
-    from vestry.models import BetaBernoulli, DirichletCategorical, Linear, Logistic, NormalMean
+    from vestry.models import (
+        BetaBernoulli,
+        DirichletCategorical,
+        GammaExponential,
+        GammaPoisson,
+        HiddenMarkov,
+        Linear,
+        Logistic,
+        NaiveBayes,
+        NormalInverseGamma,
+        NormalMean,
+        StatisticalQuery,
+    )
     from vestry.models.run import release
     from vestry.posterior import Posterior, open_release
     from vestry.privacy.accountant import convert, price
@@ -32,7 +44,19 @@ _HOMES = {
     "vestry.data": ("Table",),
     "vestry.errors": ("VestryError",),
     "vestry.ledger": ("Ledger",),
-    "vestry.models": ("BetaBernoulli", "DirichletCategorical", "Linear", "Logistic", "NormalMean"),
+    "vestry.models": (
+        "BetaBernoulli",
+        "DirichletCategorical",
+        "GammaExponential",
+        "GammaPoisson",
+        "HiddenMarkov",
+        "Linear",
+        "Logistic",
+        "NaiveBayes",
+        "NormalInverseGamma",
+        "NormalMean",
+        "StatisticalQuery",
+    ),
     "vestry.models.run": ("release",),
     "vestry.posterior": ("Posterior", "open_release"),
     "vestry.privacy.accountant": ("convert", "price"),
@@ -54,19 +78,25 @@ __all__ = [
     "BetaBernoulli",
     "DirichletCategorical",
     "Event",
+    "GammaExponential",
+    "GammaPoisson",
     "GaussianDP",
     "Guarantee",
+    "HiddenMarkov",
     "Interval",
     "Ledger",
     "Levels",
     "Linear",
     "Logistic",
+    "NaiveBayes",
     "Neighbours",
+    "NormalInverseGamma",
     "NormalMean",
     "Population",
     "Posterior",
     "PureDP",
     "RenyiDP",
+    "StatisticalQuery",
     "Study",
     "Table",
     "Unit",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tracemalloc
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
-from vestry.errors import InvalidParameter, MissingExtra, VestryError
+from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior import Posterior, beta, dirichlet, normal
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, NormalMixture
 from vestry.posterior.noise_law import Gaussian, Laplace
@@ -503,9 +502,3 @@ def test_released_draws_to_arviz():
     tree = Posterior.from_release(DRAWN).to_arviz()
     assert tree["posterior"]["probability"].values.tolist() == [[[0.2, 0.6], [0.3, 0.7], [0.25, 0.65]]]
     assert tree.attrs["posterior"] == "released draws"
-
-
-def test_a_missing_extra_says_how_to_install_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "arviz_base", None)
-    with pytest.raises(MissingExtra, match=r"to_arviz needs an extra; install it with: pip install 'vestry\[arviz\]'"):
-        Posterior.from_release(CASES["beta"]).to_arviz(rng())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import json
 from abc import abstractmethod
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.rows as rows
 from vestry.certificate import Draws, Release
-from vestry.errors import InvalidParameter, MissingExtra
+from vestry.errors import InvalidParameter
 from vestry.estimators.bounds import Scaling
 from vestry.ledger import Ledger, Opened
 from vestry.losses import Loss
@@ -225,10 +224,8 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
     def to_arviz(self) -> Any:
         """Return the released draws as an ArviZ tree, without data; its attributes hold the certificate."""
         check_is_fitted(self, "release_")
-        try:
-            arviz = importlib.import_module("arviz_base")
-        except ImportError:
-            raise MissingExtra("to_arviz", "arviz") from None
+        import arviz_base as arviz
+
         dims, coords = self._dimensions()
         names = getattr(self, "feature_names_in_", None)
         coords["feature"] = [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)

@@ -9,7 +9,7 @@ import numpy as np
 
 from vestry.experiments.experiment import Numbers
 from vestry.experiments.picture import picture
-from vestry.report.style import COLOURS, DASHES
+from vestry.report.style import COLOURS, DASHES, GREY
 
 RELEASED = "OPS, the one draw released"
 UNKNOWN = "The real log's states are not known:\nbelow, agreement with the map\nthat is made without privacy."
@@ -34,11 +34,11 @@ def _draw_scores(numbers: Numbers, path: Path) -> None:
                 if found:
                     exact = "OPS" in method and "paid" not in method
                     label = f"{method} (below: as if converged)" if exact else method
-                    style = {"color": ("#777777", *COLOURS)[index], "linestyle": DASHES[index], "marker": MARKS[index]}
+                    style = {"color": (GREY, *COLOURS)[index], "linestyle": DASHES[index], "marker": MARKS[index]}
                     means = [value["mean"] for value in found]
                     panel.plot(numbers["epsilons"], means, markersize=5, label=label, **style)
             panel.set(xscale="log", xlabel="epsilon")
-            panel.set_title(f"{model}\n{each['log']}, {each['entries']:,} entries", fontsize=10, loc="left")
+            panel.set_title(f"{model}\n{each['log']}, {each['entries']:,} entries")
         for panel in axes[:: len(studies)]:
             panel.set_ylabel("held-out log-likelihood per entry")
         handles, labels = axes[len(studies)].get_legend_handles_labels()
@@ -52,7 +52,7 @@ def _draw_sizes(scan: Numbers, path: Path) -> None:
             style = {"color": COLOURS[index - 1], "linestyle": DASHES[index], "marker": MARKS[index]}
             panel.plot(scan["entries"], gaps, markersize=5, label=method, **style)
         panel.set(xscale="log", yscale="log", xlabel="entries a cell", ylabel="log-likelihood lost per entry")
-        panel.set_title("hidden Markov model at epsilon 1, dense log", fontsize=10, loc="left")
+        panel.set_title("hidden Markov model at epsilon 1, dense log")
         panel.legend(fontsize=8, handlelength=3.5)
 
 

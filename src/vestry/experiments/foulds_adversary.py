@@ -19,7 +19,7 @@ from scipy.special import betainc, betaln
 
 from vestry.experiments.experiment import Experiment, Numbers, claim
 from vestry.experiments.picture import picture
-from vestry.report.style import COLOURS, DASHES
+from vestry.report.style import GREY, line
 
 TRUNCATION = 0.1
 SINGLE = math.log((1 - TRUNCATION) / TRUNCATION)
@@ -89,10 +89,10 @@ def _claims(sizes: list[int], adversary: list[float], ordinary: list[float], lim
 def draw(numbers: Numbers, path: Path) -> None:
     """Draw the two costs and the limit."""
     with picture(1, path=path, width=5.6, height=3.4) as (_, (axes,)):
-        axes.axhline(numbers["limit"], color="#777777", linewidth=1, label="worst case, 2 log((1 - a)/a)")
+        axes.axhline(numbers["limit"], color=GREY, linewidth=1, label="worst case, 2 log((1 - a)/a)")
         lines = (("adversary", "adversary's data", 1), ("ordinary", "half of them successes (even N)", 2))
         for index, (name, label, step) in enumerate(lines):
-            style = {"color": COLOURS[index], "linestyle": DASHES[index], "label": label}
+            style = {**line(index), "label": label}
             axes.plot(numbers["sizes"][step - 1 :: step], numbers[name][step - 1 :: step], **style)
         axes.set(xscale="log", ylim=(0, 5), xlabel="records N", ylabel="cost of these data (epsilon)")
         axes.legend(fontsize=8, loc="lower right", handlelength=3)

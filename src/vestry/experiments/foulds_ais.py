@@ -28,7 +28,7 @@ from vestry.posterior.noise_law import Array, Laplace
 from vestry.privacy import accountant
 from vestry.privacy.event import compose
 from vestry.privacy.neighbours import Neighbours
-from vestry.report.style import COLOURS, DASHES
+from vestry.report.style import GREY, line
 
 TRUNCATION, N, SUCCESSES, DELTA = 0.1, 200, 60, 1e-6
 SPAN = math.log((1 - TRUNCATION) / TRUNCATION)
@@ -188,7 +188,7 @@ def draw(numbers: Numbers, path: Path) -> None:
     with picture(3, path=path, width=3.7, height=3.8) as (drawn, axes):
         for index, name in enumerate(PATHS):
             rows = [row for row in numbers["rows"] if row["path"] == name]
-            style = {"color": COLOURS[index], "linestyle": DASHES[index], "marker": "os^"[index], "markersize": 5}
+            style = {**line(index), "marker": "os^"[index], "markersize": 5}
             updates, costs = [row["updates"] for row in rows], [row["epsilon"] for row in rows]
             axes[0].plot(updates, costs, label=PATHS[name], **style)
             axes[1].plot(updates, [row["to_target"] for row in rows], **style)
@@ -196,8 +196,8 @@ def draw(numbers: Numbers, path: Path) -> None:
         ordered = sorted((row["epsilon"], row["laplace"]) for row in numbers["rows"])
         axes[2].plot(*zip(*ordered, strict=True), color="black", linestyle=":", label="Laplace, at the same price")
         exact = numbers["exact_draw_at_the_last_power"]
-        axes[2].axhline(exact, color="#777777", linewidth=1, label="an exact draw at the last rung")
-        axes[1].axhline(numbers["monte_carlo_floor"], color="#777777", linewidth=1)
+        axes[2].axhline(exact, color=GREY, linewidth=1, label="an exact draw at the last rung")
+        axes[1].axhline(numbers["monte_carlo_floor"], color=GREY, linewidth=1)
         axes[0].set(xscale="log", yscale="log", xlabel="updates a particle", ylabel="epsilon at delta 1e-6")
         axes[1].set(xscale="log", yscale="log", xlabel="updates a particle", ylabel="distance")
         axes[2].set(xscale="log", ylim=(0, None), xlabel="epsilon at delta 1e-6", ylabel="distance")
@@ -206,7 +206,7 @@ def draw(numbers: Numbers, path: Path) -> None:
             panel.minorticks_off()
         titles = ("cost", "to its own target\n(grey: what chance alone gives)", "to the posterior")
         for panel, title in zip(axes, titles, strict=True):
-            panel.set_title(title, fontsize=10, loc="left")
+            panel.set_title(title)
         handles, labels = (a + b for a, b in zip(*(p.get_legend_handles_labels() for p in axes[::2]), strict=True))
         drawn.legend(handles, labels, fontsize=8, ncols=3, loc="outside lower center", handlelength=3.5)
 

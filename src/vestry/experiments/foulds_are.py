@@ -16,7 +16,7 @@ from vestry.experiments.noisy_count import aware_draws
 from vestry.experiments.one_sample import PRIOR, laplace_plug_in, ops_draws, temperature
 from vestry.experiments.picture import picture
 from vestry.posterior.noise_law import Array, Laplace
-from vestry.report.style import COLOURS, DASHES
+from vestry.report.style import GREY, line
 
 P, TRUNCATION, EPSILON = 0.3, 0.2, 1.0
 SIZES = (30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
@@ -65,9 +65,9 @@ def draw(numbers: Numbers, path: Path) -> None:
     """Draw each ratio against N, with its limit."""
     with picture(1, path=path, width=5.6, height=3.6) as (_, (axes,)):
         for index, (name, each) in enumerate(numbers["efficiencies"].items()):
-            style = {"color": COLOURS[index], "linestyle": DASHES[index], "marker": "os^v"[index], "markersize": 4}
+            style = {**line(index), "marker": "os^v"[index], "markersize": 4}
             axes.plot(numbers["sizes"], each["ratio"], label=f"{name}: limit {each['limit']:.3g}", **style)
-            axes.axhline(each["limit"], color="#999999", linewidth=0.8)
+            axes.axhline(each["limit"], color=GREY, linewidth=0.8)
         axes.set(xscale="log", ylim=(0, 5), xlabel="records N", ylabel="N x squared error / p(1 - p)")
         axes.legend(fontsize=8, loc="upper right", ncols=2, handlelength=3)
 

@@ -150,7 +150,7 @@ def draw(numbers: Numbers, path: Path) -> None:
                 colour, dash = styles[label]
                 panel.plot(numbers["sizes"], numbers["errors"][name]["l1"], color=colour, linestyle=dash, label=label)
             panel.set(xscale="log", yscale="log", ylim=(5e-4, 1), xlabel="records N", ylabel="mean |estimate - p|")
-            panel.set_title(title, fontsize=10, loc="left")
+            panel.set_title(title)
             panel.legend(fontsize=8, loc="lower left", handlelength=3)
 
 

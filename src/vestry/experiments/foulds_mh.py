@@ -37,7 +37,7 @@ from vestry.experiments.picture import picture
 from vestry.posterior.noise_law import Array
 from vestry.privacy import accountant
 from vestry.privacy.chain import barker_update, shared_scan
-from vestry.report.style import COLOURS, DASHES
+from vestry.report.style import GREY, line
 
 PRICES = (1.0, 3.0, 10.0)
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -175,15 +175,15 @@ def draw(numbers: Numbers, path: Path) -> None:
     """Draw the chances of rejection, the two chains' way to their target, and distance against steps at a price."""
     with picture(3, path=path, width=3.7, height=3.6) as (_, axes):
         for index, name in enumerate(("Metropolis", "Barker")):
-            style = {"color": COLOURS[index], "linestyle": DASHES[index], "marker": "os"[index], "label": name}
+            style = {**line(index), "marker": "os"[index], "label": name}
             axes[0].plot(numbers["scales"], numbers["worst_rejection"][name], markersize=5, **style)
             axes[1].plot(numbers["mixing"]["steps"], numbers["mixing"][name], markersize=5, **style)
-        axes[0].axhline(DELTA, color="#777777", linewidth=1, label="delta = 1e-6")
+        axes[0].axhline(DELTA, color=GREY, linewidth=1, label="delta = 1e-6")
         axes[0].set(xscale="log", yscale="log", xlabel="size of a step", ylabel="chance")
         axes[1].set(xscale="log", yscale="log", xlabel="steps", ylabel="distance")
         for index, price in enumerate(PRICES):
             rows = [each for each in numbers["chains"] if each["price"] == price]
-            style = {"color": COLOURS[index], "linestyle": DASHES[index], "marker": "os^"[index]}
+            style = {**line(index), "marker": "os^"[index]}
             far = [row["to_posterior"] for row in rows]
             axes[2].plot([row["steps"] for row in rows], far, markersize=5, label=f"Barker, epsilon {price:g}", **style)
             axes[2].plot(
@@ -192,7 +192,7 @@ def draw(numbers: Numbers, path: Path) -> None:
         axes[2].set(xscale="log", ylim=(0, 1), xlabel="steps", ylabel="distance")
         titles = ("rejection at the worst state", "to its own target", "to the posterior, by price\n(white: Laplace)")
         for panel, title in zip(axes, titles, strict=True):
-            panel.set_title(title, fontsize=10, loc="left")
+            panel.set_title(title)
             panel.legend(fontsize=8, handlelength=3.5)
 
 

@@ -20,7 +20,7 @@ from vestry.families import Beta
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
 from vestry.privacy.event import Event
-from vestry.report.style import COLOURS, DASHES, INK
+from vestry.report.style import COLOURS, DASHES, GREY, INK
 
 PARAMETERS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 SCALES = {"diffused": "likelihood_power", "concentrated": "prior_scale"}
@@ -125,18 +125,18 @@ def draw(numbers: Numbers, path: Path) -> None:
                 axes.plot(each["orders"], each["epsilons"], label=f"{letter} = {each['parameter']:g}", **style)
                 # What is left of the way up lies closer to lambda* than doubles can tell.
                 axes.plot([each["lambda_star"]] * 2, [each["epsilons"][-1], 9.0], **style)
-                axes.axvline(each["lambda_star"], color="#999999", linewidth=0.6)
+                axes.axvline(each["lambda_star"], color=GREY, linewidth=0.6)
             axes.set(xscale="log", xlim=(1.05, 80), ylim=(0, 2), xlabel="order", ylabel="Renyi epsilon")
             axes.set_xticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
             axes.set_xticks([], minor=True)
-            axes.set_title(f"{name} posterior; grey: lambda*", fontsize=10, loc="left")
+            axes.set_title(f"{name} posterior; grey: lambda*")
             axes.legend(fontsize=8, loc="upper left", handlelength=2.6)
         for index, each in enumerate(numbers["profiles"]):
             label = f"r = {each['parameter']:g}"
             right.plot(each["epsilons"], each["exact"], "-", color=COLOURS[index], label=f"{label}, exact (ours)")
             right.plot(each["epsilons"], each["through_renyi"], "--", color=COLOURS[index], label=f"{label}, via Renyi")
         right.set(yscale="log", ylim=(1e-12, 1e4), xlabel="epsilon", ylabel="delta")
-        right.set_title("diffused posterior: delta", fontsize=10, loc="left")
+        right.set_title("diffused posterior: delta")
         right.legend(fontsize=7, loc="upper right", ncols=2, handlelength=2.2, columnspacing=1)
         for each, place, side in zip(numbers["profiles"], (0.18, 0.55, 0.7), (14, -44, -36), strict=True):
             at = int(place * (len(each["epsilons"]) - 1))

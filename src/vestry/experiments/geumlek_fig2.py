@@ -15,13 +15,13 @@ import numpy as np
 from vestry.experiments.beta_trial import DELTA, NAMES, RECORDS, Calibration, calibrate, epsilons, held_out
 from vestry.experiments.experiment import Experiment, Numbers, claim
 from vestry.experiments.picture import picture
-from vestry.report.style import COLOURS, DASHES
+from vestry.report.style import GREY, line
 
 ORDERS = (2, 15)
 SUCCESSES = 38.0
 # Repeats for the coverage of intervals, at most.
 COVERED = 4000
-STYLES = {name: {"color": COLOURS[i], "linestyle": DASHES[i]} for i, name in enumerate(NAMES)}
+STYLES = {name: {**line(i)} for i, name in enumerate(NAMES)}
 LABELS = {
     "diffused": "diffused (alg. 2)",
     "concentrated": "concentrated (alg. 3)",
@@ -131,11 +131,11 @@ def draw(numbers: Numbers, path: Path) -> None:
             axes[column].set_yscale("symlog", linthresh=1e-3)
             axes[column].set_yticks([0, 1e-3, 1e-2, 0.1, 1, 10, 100], ["0", "0.001", "0.01", "0.1", "1", "10", "100"])
             axes[column].set_yticks([], minor=True)
-            axes[column].set_title(f"order {panel['order']}", fontsize=10, loc="left")
+            axes[column].set_title(f"order {panel['order']}")
             likelihood_panel(axes[2 + column], panel["epsilons"], panel["held_out"])
             for name, values in panel["coverage"].items():
                 axes[4 + column].plot(panel["epsilons"], values, **STYLES[name])
-            axes[4 + column].axhline(0.9, color="#999999", linewidth=1)
+            axes[4 + column].axhline(0.9, color=GREY, linewidth=1)
             axes[4 + column].set(ylim=(0, 1), ylabel="90 % interval covers")
         for each in axes:
             each.set(xscale="log", xlabel="Renyi epsilon")
@@ -148,7 +148,7 @@ def likelihood_panel(axes: Any, grid: list[float], held: Numbers) -> None:
     """Draw the mean held-out log-likelihood of every mechanism; the true posterior's as a level line."""
     for name in NAMES:
         axes.plot(grid, held[name]["mean"], **STYLES[name])
-    axes.axhline(held["posterior"]["mean"], color="#777777", linewidth=1, label="true posterior, not private")
+    axes.axhline(held["posterior"]["mean"], color=GREY, linewidth=1, label="true posterior, not private")
     floor = min(*held["diffused"]["mean"], *held["concentrated"]["mean"], *held["noise-aware"]["mean"])
     top = max(held["posterior"]["mean"], *held["concentrated"]["mean"], *held["exact-profile"]["mean"])
     axes.set(xscale="log", xlabel="Renyi epsilon", ylabel="held-out log-likelihood")

@@ -30,7 +30,7 @@ from vestry.experiments.experiment import Experiment, Numbers, claim
 from vestry.experiments.picture import picture
 from vestry.experiments.tables import FILES, LABELS, WANTED, Table, download, load, stand_in
 from vestry.posterior.noise_law import Array
-from vestry.report.style import COLOURS, DASHES
+from vestry.report.style import GREY, line
 
 BETA = 1e-3
 ORDERS = (1, 10, 100)
@@ -43,10 +43,7 @@ TITLES = {
     "objective": "objective perturbation (ours)",
     "output": "output perturbation (ours)",
 }
-STYLES = {
-    name: {"color": COLOURS[i], "linestyle": DASHES[i], "marker": "os^Dv"[i], "markersize": 3.5}
-    for i, name in enumerate(NAMES)
-}
+STYLES = {name: {**line(i), "marker": "os^Dv"[i], "markersize": 3.5} for i, name in enumerate(NAMES)}
 # Who is compared with whom, run by run. The paper expects the first to err more; of the last pair it says nothing.
 PAIRS = (("ops", "concentrated"), ("ops", "diffuse"), ("concentrated", "diffuse"), ("diffuse", "objective"))
 # Proposals of a chain, and how far each goes: 1 would forget the last state.
@@ -371,7 +368,7 @@ def draw(numbers: Numbers, path: Path) -> None:
                 for name in NAMES:
                     here.plot(EPSILONS, panel[name][key], label=TITLES[name], **STYLES[name])
                 level = table["not_private"][key]
-                here.axhline(level, color="#777777", linewidth=1, label="posterior at beta, not private")
+                here.axhline(level, color=GREY, linewidth=1, label="posterior at beta, not private")
                 here.set(xscale="log")
                 here.set_title(
                     f"{LABELS.get(table['name'], table['name'])}, order {panel['order']}", fontsize=9, loc="left"

@@ -69,7 +69,7 @@ def draw(numbers: Numbers, path: Path) -> None:
     with picture(3, path=path, width=3.6, height=4.0) as (drawn, axes):
         for each, panel in zip(axes, numbers["panels"], strict=True):
             likelihood_panel(each, panel["epsilons"], panel["held_out"])
-            each.set_title(f"true proportion {panel['rho']}, prior mean 1/3", fontsize=10, loc="left")
+            each.set_title(f"true proportion {panel['rho']}, prior mean 1/3")
         for name in NAMES:
             axes[0].plot([], [], label=LABELS[name], **STYLES[name])
         handles, labels = axes[0].get_legend_handles_labels()

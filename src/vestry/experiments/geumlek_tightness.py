@@ -20,7 +20,7 @@ from scipy.special import log_expit, logsumexp
 from vestry.experiments.experiment import Experiment, Numbers, claim
 from vestry.experiments.picture import picture
 from vestry.posterior.noise_law import Array
-from vestry.report.style import COLOURS, DASHES
+from vestry.report.style import COLOURS, line
 
 PRECISION = 4.0  # m = n beta
 ORDER = 10.0
@@ -144,14 +144,14 @@ def draw(numbers: Numbers, path: Path) -> None:
             ("lower", "Theorem 18, (a - 1)/(2 n beta)"),
         )
         for i, (key, label) in enumerate(lines):
-            left.plot(numbers["orders"], numbers[key], color=COLOURS[i], linestyle=DASHES[i], label=label)
+            left.plot(numbers["orders"], numbers[key], **line(i), label=label)
         left.set(xscale="log", yscale="log", xlabel="order a", ylabel="Renyi divergence", ylim=(0.02, 40))
         left.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
         left.set_xticks([], minor=True)
         left.legend(fontsize=8, loc="upper left", handlelength=3)
-        right.plot(numbers["counts"], numbers["share"], color=COLOURS[1], linestyle=DASHES[1], marker="s", markersize=4)
+        right.plot(numbers["counts"], numbers["share"], **line(1), marker="s", markersize=4)
         right.axhline(1, color=COLOURS[0])
-        right.axhline(lower(ORDER) / upper(ORDER), color=COLOURS[3], linestyle=DASHES[3])
+        right.axhline(lower(ORDER) / upper(ORDER), **line(3))
         right.text(1, 1.02, "upper bound", fontsize=8)
         right.text(1e9, lower(ORDER) / upper(ORDER) - 0.06, "Theorem 18", fontsize=8)
         right.set(xscale="log", ylim=(0, 1.12), xlabel="rows that push", ylabel=f"share of the bound, order {ORDER:g}")

@@ -28,16 +28,13 @@ from vestry.privacy.calibrate import least
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP
 from vestry.privacy.neighbours import Neighbours
-from vestry.report.style import COLOURS, DASHES
+from vestry.report.style import COLOURS, DASHES, line
 from vestry.statistics.population import Population
 
 ROWS, FEATURES, DELTA = 1000, 5, 1e-5
 POPULATION = Population(Neighbours.ADD_REMOVE)
 NAMES = {"output": "output", "lecture": "objective, lecture's bound", "objective": "objective (ours)"}
-STYLES = {
-    name: {"color": COLOURS[i], "linestyle": DASHES[i], "marker": "os^"[i], "markersize": 4}
-    for i, name in enumerate(NAMES)
-}
+STYLES = {name: {**line(i), "marker": "os^"[i], "markersize": 4} for i, name in enumerate(NAMES)}
 TRIALS = (8.0, 24.0)  # epsilon times n
 
 

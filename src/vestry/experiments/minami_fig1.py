@@ -21,7 +21,7 @@ from vestry.losses import Logistic, array
 from vestry.mechanisms.gibbs import likelihood_power
 from vestry.privacy.guarantee import ApproxDP
 from vestry.privacy.neighbours import Neighbours
-from vestry.report.style import COLOURS, DASHES
+from vestry.report.style import GREY, line
 from vestry.statistics.population import Population
 
 EPSILON, DELTA, PRECISION = 1.0, 1e-5, 1.0
@@ -102,19 +102,17 @@ def draw(numbers: Numbers, path: Path) -> None:
     """Draw the two differences, and the powers that they allow."""
     with picture(2, path=path, width=4.6, height=3.5) as (_, axes):
         left, right = axes
-        left.plot(numbers["theta"], numbers["losses"], color=COLOURS[0], linestyle=DASHES[0], label="losses")
-        left.plot(numbers["theta"], numbers["gradients"], color=COLOURS[1], linestyle=DASHES[1], label="gradients")
-        left.axhline(2, color="#777777", linewidth=1)
+        left.plot(numbers["theta"], numbers["losses"], **line(0), label="losses")
+        left.plot(numbers["theta"], numbers["gradients"], **line(1), label="gradients")
+        left.axhline(2, color=GREY, linewidth=1)
         left.text(-10, 2.15, "2 L", fontsize=8)
         left.set(xlabel="theta", ylabel="difference, z = 1", ylim=(0, 10.5))
         left.legend(fontsize=8, loc="upper center", handlelength=3)
         right.plot(
-            numbers["radii"], numbers["exponential"], color=COLOURS[0], linestyle=DASHES[0],
+            numbers["radii"], numbers["exponential"], **line(0),
             label="exponential mechanism, epsilon 1",
         )  # fmt: skip
-        right.axhline(
-            numbers["gibbs"], color=COLOURS[1], linestyle=DASHES[1], label="by gradients, epsilon 1, delta 1e-5"
-        )
+        right.axhline(numbers["gibbs"], **line(1), label="by gradients, epsilon 1, delta 1e-5")
         right.set(xscale="log", yscale="log", xlabel="radius of the ball of parameters", ylabel="likelihood power")
         right.legend(fontsize=8, handlelength=3)
 

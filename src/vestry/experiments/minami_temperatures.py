@@ -22,7 +22,7 @@ from vestry.privacy import gibbs
 from vestry.privacy.guarantee import ApproxDP
 from vestry.privacy.neighbours import Neighbours
 from vestry.privacy.profile import gaussian
-from vestry.report.style import COLOURS, DASHES
+from vestry.report.style import GREY, line
 from vestry.statistics.population import Population
 
 TABLE = ((0.1, 1e-5), (1.0, 1e-5), (3.0, 1e-8))
@@ -127,13 +127,13 @@ def draw(numbers: Numbers, path: Path) -> None:
         left, right = axes
         exact = np.array(numbers["curves"]["exact"])
         for i, (name, label) in enumerate(LABELS.items()):
-            style = {"color": COLOURS[i], "linestyle": DASHES[i], "label": label}
+            style = {**line(i), "label": label}
             left.plot(numbers["epsilons"], numbers["curves"][name], **style)
             right.plot(numbers["epsilons"], np.array(numbers["curves"][name]) / exact, **style)
         left.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="rho L / sqrt(m) at delta 1e-5")
         left.legend(fontsize=8, handlelength=3)
         first = numbers["false_from"][f"8 (ii) at delta {DELTA:g}"]
-        right.axvline(first, color="#777777", linewidth=1)
+        right.axvline(first, color=GREY, linewidth=1)
         right.text(first * 0.93, 1.08, f"Corollary 8 (ii)\nfalse from {first:.1f}", rotation=90, fontsize=8, ha="right")
         right.set(xscale="log", ylim=(0.3, 1.6), xlabel="epsilon", ylabel="share of the exact power")
 

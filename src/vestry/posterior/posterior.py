@@ -6,7 +6,6 @@ or in another way, for ever and at no cost.
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -15,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
-from vestry.errors import InvalidParameter, MissingExtra, VestryError
+from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior.coefficients import Coefficients
 from vestry.posterior.hidden_states import HiddenStates, Options, StateLaws, States
 from vestry.posterior.mixture import Law, checked_level
@@ -225,10 +224,8 @@ class Posterior:
 
         Released draws are one chain. The tree's attributes hold the label and the certificate.
         """
-        try:
-            arviz = importlib.import_module("arviz_base")
-        except ImportError:
-            raise MissingExtra("to_arviz", "arviz") from None
+        import arviz_base as arviz
+
         if isinstance(self.laws, StateLaws):
             return self._tree(arviz, *self.laws.variables())
         if isinstance(self.reading, NaiveBayes):

@@ -14,7 +14,13 @@ from vestry.report.number import SUPERSCRIPT
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 INK = "#1b3a57"
 PAPER, GRID = "#ffffff", "#e4e4e4"
+GREY = "#777777"  # of what is there for comparison
 COLOURS = ("#1b3a57", "#b3541e", "#4c7a5a", "#7b4b8a", "#8a7a2f")
+
+
+def line(place: int) -> dict[str, Any]:
+    """Return the look of one of several lines: its colour, and dashes that tell it apart in black and white."""
+    return {"color": COLOURS[place], "linestyle": DASHES[place]}
 
 
 @contextmanager
