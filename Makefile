@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all bench docs lint clean
+.PHONY: demo test test-all bench coverage docs lint clean
 
 demo: $(VENV)/.core            ## the main job, end to end, on example data
 	@$(BIN)/python examples/demo.py
@@ -44,7 +44,7 @@ $(VENV)/.test: $(VENV)/.core
 	@touch $@
 
 $(VENV)/.all: $(VENV)/.test
-	@$(PIP) --editable '.[all,test,server]'
+	@$(PIP) --editable '.[all,test,heavy,docs]'
 	@touch $@
 
 # A peer that needs older versions of what we use has an environment of its own.
@@ -58,5 +58,5 @@ $(VENV)/.docs: $(VENV)/.core
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.all
-	@$(PIP) --editable '.[all,test,server,lint]'
+	@$(PIP) --editable '.[all,test,heavy,docs,lint]'
 	@touch $@

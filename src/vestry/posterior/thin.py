@@ -3,7 +3,7 @@
 A sum over counts of weight x component is smooth in the count on the scale of the component's own width. Inside panels
 about that wide, the K-node Gauss rule of the weights keeps their first 2K moments, so the sum is kept to rounding while
 the number of components falls from the width of the noise to a few a panel. The rule is found by Lanczos' process on
-the points [GolubMeurant10, ch. 6]; its nodes lie between the points and its weights are positive.
+the points [GolubM10, ch. 6]; its nodes lie between the points and its weights are positive.
 """
 
 from __future__ import annotations
