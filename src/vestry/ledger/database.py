@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -146,6 +147,7 @@ class Database:
         if self._engine is None or self._process != os.getpid():
             # A connection must not cross a fork: the child makes its own.
             self._engine, self._process = self._engine_for(), os.getpid()
+            weakref.finalize(self, _close, self._engine, self._process)
         return self._engine
 
     def _engine_for(self) -> sql.Engine:
@@ -179,6 +181,12 @@ class Database:
             if isinstance(error, (sqlite3.Error, OSError)) or type(error).__module__.startswith("psycopg"):
                 raise _translated(error, self.address) from None
             raise
+
+
+def _close(engine: sql.Engine, process: int) -> None:
+    """Close the connections when the database is no longer used, in the process that made them."""
+    if os.getpid() == process:
+        engine.dispose()
 
 
 def _translated(error: BaseException, address: Address) -> VestryError:
@@ -248,7 +256,11 @@ def _sqlite_engine(path: Path) -> sql.Engine:
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
         )
-        connection.execute("PRAGMA synchronous=FULL")
+        try:
+            connection.execute("PRAGMA synchronous=FULL")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     engine = sql.create_engine("sqlite://", creator=connect, poolclass=sql.pool.QueuePool, paramstyle="named")
