@@ -18,6 +18,11 @@ test-all: $(VENV)/.all         ## also what needs a server or more time
 bench: $(VENV)/.all $(VENV)-peer/.done  ## speed, as ratios against peers measured in the same run
 	VESTRY_PEER=$(VENV)-peer/bin/python $(BIN)/python benchmarks/run.py
 
+coverage: $(VENV)/.all         ## lines and branches of what privacy rests on
+	$(BIN)/python -m coverage run --rcfile=quality/coverage.ini -m pytest -p no:xdist
+	$(BIN)/python -m coverage combine --quiet --rcfile=quality/coverage.ini
+	$(BIN)/python -m coverage report --rcfile=quality/coverage.ini --fail-under=97
+
 docs: $(VENV)/.docs            ## the site, in site/; it is read without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open site/index.html"

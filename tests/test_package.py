@@ -103,7 +103,7 @@ def test_a_command_without_its_extra_gives_the_install_line_and_no_traceback(cor
     vestry = core.parent / "vestry"
     subprocess.run([vestry, "init", "hospital"], cwd=tmp_path, check=True, capture_output=True)
     study = tmp_path / "hospital" / "study.toml"
-    study.write_text(study.read_text().replace('\nledger =', '\nlargest = 5000\nledger =') + REGRESSION)
+    study.write_text(study.read_text().replace("\nledger =", "\nlargest = 5000\nledger =") + REGRESSION)
     done = subprocess.run([vestry, "release", study, "risk", "--yes"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2, done.stdout
     assert "pip install 'vestry[glm]'" in done.stderr

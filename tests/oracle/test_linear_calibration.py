@@ -1,10 +1,11 @@
 """What the mechanisms of a regression are calibrated to, against closed forms solved here.
 
-Logistic loss, rows of norm 2: L = 2, beta = 1. Every number below follows from the docstrings' formulas.
+Logistic loss, rows of norm 3: L = 3, beta = 9/4. Every number below follows from the docstrings' formulas.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -16,23 +17,25 @@ from seeded_noise import SeededNoise
 from vestry.errors import InvalidParameter, Unreachable
 from vestry.losses import Huber, Logistic, Multinomial, Probit
 from vestry.losses import gradient as losses
-from vestry.losses.rounding import gradient_error
-from vestry.mechanisms import minimise, rule
+from vestry.losses.rounding import gradient_error, step_error
+from vestry.mechanisms import gibbs, langevin, minimise, objective, output, rule
 from vestry.mechanisms.langevin import posterior
-from vestry.mechanisms.linear import LinearProblem, gradient_floor, iterations_for, reach_of
+from vestry.mechanisms.linear import LinearProblem, finest, kept, reach_of
 from vestry.mechanisms.objective import objective_perturbation
 from vestry.mechanisms.output import output_perturbation
 from vestry.mechanisms.regression import regression
+from vestry.mechanisms.schedule import Schedule, schedule
+from vestry.noise import bulk
 from vestry.privacy.guarantee import Guarantee
 from vestry.statistics.population import Population
 
-LIPSCHITZ, SMOOTHNESS, LAM, MOST = 2.0, 1.0, 5.0, 50
+NORM, LIPSCHITZ, SMOOTHNESS, LAM, MOST = 3.0, 3.0, 2.25, 12.0, 50
 EPSILON, DELTA = 1.0, 1e-6
 ASKED = Guarantee.parse("epsilon=1,delta=1e-6")
 
 
 def problem(relation: str = "add-remove", *, loss=None, rows: int = 1, at_most: int = MOST, features: int = 3):
-    return LinearProblem(loss or Logistic(), features, 2.0, Population(relation, rows), at_most)
+    return LinearProblem(loss or Logistic(), features, NORM, Population(relation, rows), at_most)
 
 
 def profile(mu: float, epsilon: float) -> float:
@@ -68,7 +71,7 @@ def test_the_noise_of_objective_perturbation(loss, relation):
     """
     given = problem(relation, loss=Huber(1.0) if loss == "huber" else None)
     made = objective_perturbation(given, ASKED, regularisation=LAM)
-    beta = 4.0 if loss == "huber" else SMOOTHNESS
+    beta = 9.0 if loss == "huber" else SMOOTHNESS
     room = EPSILON * 199 / 200 - math.log(1 + beta / LAM)
     mu = largest_mu(lambda x: OBJECTIVES[loss, relation](x, room), DELTA * 199 / 200)
     assert made.scale == pytest.approx(LIPSCHITZ / mu, rel=1e-9)
@@ -78,9 +81,49 @@ def test_the_noise_of_objective_perturbation(loss, relation):
     assert made.tolerance == pytest.approx(small * top / 2, rel=1e-6)
 
 
+def test_the_event_of_objective_perturbation():
+    made = objective_perturbation(problem("replace"), ASKED, regularisation=LAM)
+    minimum, over = made.event.parts
+    assert minimum.kind == "objective-one-sided-replace"
+    assert dict(over.parameters) == {"sensitivity": 2 * made.tolerance, "scale": made.top}
+    assert str(made.event.neighbours) == str(minimum.neighbours) == str(over.neighbours) == "replace"
+
+
+def test_the_analyses_of_objective_perturbation():
+    assert objective.kind_for(one_sided=False, replaces=True, analysis="general") == "objective"
+    assert objective.kind_for(one_sided=True, replaces=True, rows=2) == "objective-one-sided"
+    named = {"one_sided": True, "analysis": "one-sided-replace"}
+    assert objective.kind_for(**named, replaces=True) == "objective-one-sided-replace"
+    for change in ({"replaces": True, "rows": 2}, {"replaces": False}):
+        with pytest.raises(InvalidParameter, match="for one replaced row"):
+            objective.kind_for(**named, **change)
+    for analysis in ("one-sided", "one-sided-replace"):
+        with pytest.raises(InvalidParameter, match="for a loss whose derivative keeps its sign"):
+            objective.kind_for(one_sided=False, replaces=True, analysis=analysis)
+    with pytest.raises(InvalidParameter, match="one of auto, general, one-sided"):
+        objective.kind_for(one_sided=True, replaces=True, analysis="tight")
+
+
+@pytest.mark.parametrize("beyond", [12.0, 0.1 - math.sqrt(3)])
+def test_the_linear_term_is_cut_where_the_number_of_steps_would_not_do(beyond, monkeypatch):
+    """At sqrt(d) + 12 deviations, so that it is never cut; here also at a tenth of one, where it is."""
+    linear = []
+
+    def recorded(problem, blocks, regularisation, term, tolerance, **_):
+        linear.append(term.copy())
+        return term
+
+    monkeypatch.setattr(objective, "regularised", recorded)
+    made = objective_perturbation(problem(), ASKED, regularisation=LAM)
+    monkeypatch.setattr(objective, "_BEYOND", beyond)
+    made.drawn([], SeededNoise(7))
+    length = float(np.linalg.norm(linear[0])) / made.scale
+    assert length == pytest.approx(0.1) if beyond < 0 else 0.3 < length < 5
+
+
 def test_objective_perturbation_in_renyi_privacy():
     """J + mu^2/2 + [mu^2 (a-1)^2/2 + log(2 Phi(mu (a-1)))]/(a-1) for a loss of two sides, mu = L/scale."""
-    made = objective_perturbation(problem(loss=Huber(1.0)), Guarantee.parse("order=3,epsilon=2"), regularisation=40.0)
+    made = objective_perturbation(problem(loss=Huber(1.0)), Guarantee.parse("order=3,epsilon=2"), regularisation=90.0)
     mu, less = LIPSCHITZ / made.scale, 2.0
     found = math.log(1.1) + mu**2 / 2 + (mu**2 * less**2 / 2 + math.log(2 * norm.cdf(mu * less))) / less
     assert found == pytest.approx(2 * 199 / 200, rel=1e-9)
@@ -123,11 +166,98 @@ def test_the_ball_of_a_chain():
     )
 
 
+def test_what_rounding_adds_to_each_step_of_a_chain():
+    """A step is off by its rounding, for noise 40 times as long as its size, and by noise that is not quite normal."""
+    m = 3.0
+    made = posterior(problem(), ASKED, prior_precision=m)
+    rho, parameters = made.likelihood_power, dict(made.event.parameters)
+    assert parameters["start"] == 0
+    for eta, slack in zip(made.schedule.step_sizes, parameters["slacks"], strict=True):
+        size = math.sqrt(2 * eta * 3)
+        rest = {"rows": MOST, "features": 3, "norm": NORM, "radius": made.radius, "outcome": 1.0}
+        rest |= {"likelihood_power": rho, "prior_precision": m, "step_size": eta, "noise_norm": 40 * size}
+        assert slack == pytest.approx(step_error(Logistic(), **rest) + bulk.ERROR * size, rel=1e-9)
+
+
+def test_a_chain_runs_the_steps_that_were_priced(monkeypatch):
+    """Also where the normals of a phase are drawn in several pieces; the last step is drawn exactly."""
+    ran, plan = [], Schedule((0.03, 0.02), (7, 4), 0.0, 0.0)
+
+    class Recorded:
+        def __init__(self, along, power, precision, step_size, radius):
+            self.step_size = step_size
+
+        def run(self, theta, normals):
+            ran.append((self.step_size, len(normals)))
+            return theta
+
+        def mean(self, theta):
+            return theta
+
+    monkeypatch.setattr(langevin, "Chain", Recorded)
+    monkeypatch.setattr(langevin, "_CHUNK", 9)
+    monkeypatch.setattr(losses, "gradient", lambda *_, **__: None)
+    made = dataclasses.replace(posterior(problem(), ASKED, prior_precision=3.0), schedule=plan)
+    values = made.drawn([], SeededNoise(1)).values
+    assert ran == [(0.03, 3), (0.03, 3), (0.03, 1), (0.02, 3)]
+    assert np.shape(values) == (1, 3)
+
+
+def test_a_draw_that_left_the_ball_starts_the_next_chain_on_its_edge():
+    assert langevin._projected(np.array([30.0, -40.0]), 5.0) == pytest.approx([3.0, -4.0])
+    assert langevin._projected(np.array([0.3, -0.4]), 5.0) == pytest.approx([0.3, -0.4])
+
+
+@pytest.mark.parametrize("draws", [0, True, 1.5])
+def test_a_chain_makes_a_whole_number_of_draws(draws):
+    with pytest.raises(InvalidParameter, match="draws must be a whole number of at least 1"):
+        posterior(problem(), ASKED, prior_precision=1.0, draws=draws)
+
+
+@pytest.mark.parametrize("precision", [0.0, math.inf])
+def test_a_prior_has_a_finite_precision(precision):
+    with pytest.raises(InvalidParameter, match="prior_precision must be a number above 0"):
+        posterior(problem(), ASKED, prior_precision=precision)
+
+
+@pytest.mark.parametrize(("m", "smooth", "reach", "accuracy"), [(50.0, 5e3, 3.0, 0.05), (0.02, 3.0, 40.0, 0.2)])
+def test_what_a_schedule_states_is_what_its_steps_do(m, smooth, reach, accuracy):
+    """Along curvature l a step turns v into (1 - eta l)^2 v + 2 eta, and the mean's distance into (1 - eta l) times it.
+
+    Step sizes are halved from 1.5/M; the last one alone would leave a variance too large by half of the accuracy.
+    """
+    plan = schedule(strong_convexity=m, smoothness=smooth, reach=reach, accuracy=accuracy)
+    curvature = np.geomspace(m, smooth, 400)
+    mean, variance = np.full(400, reach), np.zeros(400)
+    for eta in np.repeat(plan.step_sizes, plan.steps):
+        mean, variance = np.abs(1 - eta * curvature) * mean, (1 - eta * curvature) ** 2 * variance + 2 * eta
+    assert plan.inflation == pytest.approx(np.abs(variance * curvature - 1).max(), rel=1e-6)
+    assert plan.distance == pytest.approx((mean * np.sqrt(curvature)).max(), rel=1e-6)
+    assert max(plan.inflation, plan.distance) <= accuracy
+    *halved, last = plan.step_sizes
+    assert np.allclose(halved, 1.5 / smooth / 2.0 ** np.arange(len(halved)))
+    assert 1 / (1 - last * smooth / 2) == pytest.approx(1 + accuracy / 2)
+    assert last < halved[-1] <= 2 * last
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 1.0])
+def test_an_accuracy_is_a_share(accuracy):
+    with pytest.raises(InvalidParameter, match="accuracy must be between 0 and 1"):
+        schedule(strong_convexity=1.0, smoothness=2.0, reach=1.0, accuracy=accuracy)
+
+
 def test_how_far_a_minimum_can_be():
     """By the gradient (n L + |b|)/lam; or |b|/lam and the root of its square and 2 sum l(0)/lam."""
     assert reach_of(problem(at_most=1), LAM, 0.1) == pytest.approx((LIPSCHITZ + 0.1) / LAM)
     far = 3 / LAM + math.sqrt((3 / LAM) ** 2 + 2 * MOST * math.log(2) / LAM)
     assert reach_of(problem(), LAM, 3.0) == pytest.approx(far)
+
+
+@pytest.mark.parametrize(("at_most", "sizes"), [(5, [2, 2]), (4, [2, 2]), (3, [2, 1]), (2, [2]), (1, [1])])
+def test_records_beyond_the_bound_are_left_out_one_by_one(at_most, sizes):
+    block = np.ones((2, 3)), np.ones(2)
+    found = kept([block, block], at_most)
+    assert [len(features) for features, _ in found] == [len(outcomes) for _, outcomes in found] == sizes
 
 
 def test_what_a_problem_may_not_be():
@@ -139,6 +269,7 @@ def test_what_a_problem_may_not_be():
             LinearProblem(Logistic(), 3, length, Population("add-remove"), MOST)
     assert problem(loss=Multinomial(4)).dimension == 12
     assert problem(loss=Multinomial(4)).most == pytest.approx(MOST * math.log(4))
+    assert problem(loss=Huber(0.25)).most == pytest.approx(MOST * 0.25 * (1 - 0.25 / 2))  # outcomes of size 1
 
 
 def test_what_objective_and_output_perturbation_refuse():
@@ -168,8 +299,8 @@ def test_a_penalty_is_a_number_above_zero(value):
 # --- the rule for penalties that are not declared ---------------------------------------------------------------------
 
 
-MOVES = {"logistic": (Logistic(), 2.0, 1 / 3), "classes": (Multinomial(4), 2 * math.sqrt(2), 1 / 3)}
-MOVES["numbers"] = (Huber(0.25), 2 * 0.25, 1 / 25)
+MOVES = {"logistic": (Logistic(), NORM, 1 / 3), "classes": (Multinomial(4), NORM * math.sqrt(2), 1 / 3)}
+MOVES["numbers"] = (Huber(0.25), NORM * 0.25, 1 / 25)
 
 
 @pytest.mark.parametrize("case", MOVES)
@@ -177,7 +308,7 @@ def test_the_rule_of_output_perturbation(case):
     """lam = S c s/t: normal noise moves no predictor by more than t, a third for classes and 1/25 for numbers."""
     loss, lipschitz, move = MOVES[case]
     unit = 1 / largest_mu(lambda mu: profile(mu, EPSILON), DELTA)
-    assert rule.regularisation(problem(loss=loss), ASKED, "output") == pytest.approx(lipschitz * 2.0 * unit / move)
+    assert rule.regularisation(problem(loss=loss), ASKED, "output") == pytest.approx(lipschitz * NORM * unit / move)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
@@ -192,7 +323,9 @@ def test_the_rule_of_objective_perturbation(epsilon):
         assert rule.regularisation(large, asked, "objective") == pytest.approx(1e5 * beta)
         assert rule.prior_precision(large) == pytest.approx(1e5 * beta)
     assert rule.prior_precision(problem(loss=Multinomial(4))) == pytest.approx(12 / 20)
-    assert rule.regularisation(problem(), Guarantee.parse("mu=1"), "objective") == pytest.approx(MOST / 10_000)
+    assert rule.regularisation(problem(), Guarantee.parse("mu=1"), "objective") == pytest.approx(
+        MOST * SMOOTHNESS / 10_000
+    )
 
 
 # --- how near a minimum is computed -----------------------------------------------------------------------------------
@@ -207,9 +340,14 @@ def steps_for(m: float, smooth: float, reach: float, tolerance: float) -> int:
     return count
 
 
+def tolerance_of(made, method: str) -> float:
+    """A thousandth of how far one record moves the minimum; or what is left for steps and rounding."""
+    return made.tolerance if method == "objective" else 1e-3 * LIPSCHITZ / LAM
+
+
 @pytest.mark.parametrize("method", ["output", "objective"])
-def test_a_minimum_is_computed_to_half_of_its_tolerance(method, monkeypatch):
-    """The other half is for rounding; the plan and the run ask for as many steps."""
+def test_a_minimum_is_computed_until_its_gradient_is_small(method, monkeypatch):
+    """Within t of the minimum where the gradient is below lam t/2, as it is within lam t/(2 M)."""
     asked, whole = [], minimise.minimise
 
     def watched(gradient, start, *, count, **constants):
@@ -221,21 +359,81 @@ def test_a_minimum_is_computed_to_half_of_its_tolerance(method, monkeypatch):
     given = problem()
     made = regression(given, ASKED, method=method, regularisation=LAM, device="cpu")
     made.drawn([(np.zeros((1, 3), np.float32), np.ones(1))], SeededNoise(3))
-    longest = made.scale * (math.sqrt(3) + 12) if method == "objective" else 0.0
-    tolerance = made.tolerance / 2 if method == "objective" else 1e-3 * LIPSCHITZ / LAM / 2
-    wanted = steps_for(LAM, MOST * SMOOTHNESS + LAM, reach_of(given, LAM, longest), tolerance)
+    longest, smooth = made.scale * (math.sqrt(3) + 12) if method == "objective" else 0.0, MOST * SMOOTHNESS + LAM
+    near = tolerance_of(made, method) / 2 * LAM / smooth
+    wanted = steps_for(LAM, smooth, reach_of(given, LAM, longest), near)
     assert asked == [wanted]
-    assert iterations_for(given, LAM, tolerance, longest) == wanted
 
 
-def test_rounding_keeps_a_minimum_off_by_the_gradients_error():
-    """A gradient that is off by e moves the minimum of a lam-strongly convex function by e/lam."""
-    given = problem(at_most=10**7)
-    far = 2 * math.sqrt(2 * 1e7 * math.log(2) / LAM)
-    error = gradient_error(Logistic(), rows=10**7, features=3, norm=2.0, radius=far, outcome=1.0)
-    assert gradient_floor(given, LAM, 0.0) == pytest.approx(error / LAM, rel=1e-9)
-    # With so many rows that rounding is more than a thousandth of what one record moves, twice its share counts.
+@pytest.mark.parametrize("method", ["output", "objective"])
+def test_the_number_of_steps_is_tried_before_anything_is_charged(method, monkeypatch):
+    tried = []
+    module = {"output": output, "objective": objective}[method]
+    monkeypatch.setattr(module, "iterations_for", lambda *given: tried.append(given[2]))
+    made = regression(problem(), ASKED, method=method, regularisation=LAM)
+    assert tried == [pytest.approx(tolerance_of(made, method), rel=1e-6)]
+
+
+def test_rounding_bounds_how_near_a_minimum_comes():
+    """Six times e/lam: e bounds the gradient's error, the losses' and eight roundings of its largest terms."""
+    given, rows, longest = problem(at_most=10**7), 10**7, 4.0
+    far = 2 * (longest / LAM + math.sqrt((longest / LAM) ** 2 + 2 * rows * math.log(2) / LAM))
+    error = gradient_error(Logistic(), rows=rows, features=3, norm=NORM, radius=far, outcome=1.0)
+    error += 8 * 2.0**-53 * (rows * LIPSCHITZ + longest + (rows * SMOOTHNESS + LAM) * far)
+    assert finest(given, LAM, longest) == pytest.approx(6 * error / LAM, rel=1e-9)
+    # With so many rows that this is more than a thousandth of what one record moves, it counts twice.
     crowd = problem(at_most=10**13)
-    made = output_perturbation(crowd, ASKED, regularisation=1e9)
-    moved = LIPSCHITZ / 1e9 + 2 * 2 * gradient_floor(crowd, 1e9, 0.0)
+    made = output_perturbation(crowd, ASKED, regularisation=1e12)
+    moved = LIPSCHITZ / 1e12 + 2 * finest(crowd, 1e12, 0.0)
+    assert finest(crowd, 1e12, 0.0) > 1e-3 * LIPSCHITZ / 1e12
     assert made.scale == pytest.approx(moved / largest_mu(lambda mu: profile(mu, EPSILON), DELTA), rel=1e-9)
+
+
+# --- exact draws from a Gibbs posterior -------------------------------------------------------------------------------
+
+REPLACED = Population("replace", 1, 100)
+
+
+def test_the_power_of_an_exact_draw_by_each_analysis():
+    """mu = 2 rho L/sqrt(m) under replace; the published bounds are on rho L/sqrt(m)."""
+    lipschitz, m, log = 1.7, 23.0, math.log(1 / DELTA)
+    scale = math.sqrt(m) / lipschitz
+    wanted = {
+        "gdp": largest_mu(lambda mu: profile(mu, EPSILON), DELTA) / 2,
+        "minami-theorem-7": (math.sqrt(log + EPSILON) - math.sqrt(log)) / math.sqrt(2),
+        "minami-corollary-8": EPSILON / 2 * math.sqrt(1 / (1 + 2 * log)),
+    }
+    for analysis, share in wanted.items():
+        given = {"lipschitz": lipschitz, "strong_convexity": m, "population": REPLACED, "analysis": analysis}
+        assert gibbs.likelihood_power(ASKED, **given) == pytest.approx(share * scale, rel=1e-9)
+        assert gibbs.likelihood_power(ASKED, **given, at_most=0.01) == 0.01
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"population": Population("add-remove")}, {"population": Population("replace", 2)}, {"draws": 2}],
+    ids=["add-remove", "two rows", "two draws"],
+)
+def test_a_published_bound_is_for_one_draw_and_one_replaced_row(change):
+    given = {"lipschitz": 1.0, "strong_convexity": 1.0, "population": REPLACED, "analysis": "minami-theorem-7"} | change
+    with pytest.raises(InvalidParameter, match="used for one draw and one replaced row: that is what it proves"):
+        gibbs.likelihood_power(ASKED, **given)
+
+
+def test_a_published_bound_is_in_epsilon_and_delta_by_a_known_name():
+    given = {"lipschitz": 1.0, "strong_convexity": 1.0, "population": REPLACED}
+    with pytest.raises(InvalidParameter, match="an epsilon and a delta for minami-theorem-7"):
+        gibbs.likelihood_power(Guarantee.parse("mu=1"), **given, analysis="minami-theorem-7")
+    with pytest.raises(InvalidParameter, match="analysis must be one of gdp, renyi"):
+        gibbs.likelihood_power(ASKED, **given, analysis="theorem-7")
+
+
+def test_the_least_prior_precision_of_an_exact_draw():
+    """mu^2 = (2 L)^2/(n beta) a draw, unless the given precision does already."""
+    mu = largest_mu(lambda x: profile(x, EPSILON), DELTA)
+    given = {"lipschitz": 1.7, "count": 40, "population": REPLACED}
+    for draws in (1, 5):
+        wanted = draws * (2 * 1.7 / mu) ** 2 / 40
+        found = gibbs.prior_precision(ASKED, **given, at_least=0.1, **({} if draws == 1 else {"draws": draws}))
+        assert found == pytest.approx(wanted, rel=1e-9)
+        assert gibbs.prior_precision(ASKED, **given, at_least=2 * wanted, draws=draws) == 2 * wanted

@@ -23,7 +23,6 @@ from vestry.mechanisms.linear import LinearProblem, finest, iterations_for, kept
 from vestry.mechanisms.output import exactly_noisy
 from vestry.noise import Noise
 from vestry.noise.bulk import ERROR
-from vestry.privacy import accountant
 from vestry.privacy.calibrate import greatest, least
 from vestry.privacy.event import Event, compose
 from vestry.privacy.guarantee import ApproxDP, Guarantee, RenyiDP
@@ -258,10 +257,3 @@ def _split(guarantee: Guarantee) -> tuple[Guarantee, Guarantee]:
         )
 
     return part(1 - _TOP), part(_TOP)
-
-
-def meets(made: ObjectivePerturbation) -> bool:
-    """Price what runs again, the parts added up, and compare with what was asked for."""
-    main, rest = _split(made.guarantee)
-    minimum, over = made.event.parts
-    return accountant.meets(minimum, main) and accountant.meets(over, rest)

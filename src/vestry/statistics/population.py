@@ -54,8 +54,3 @@ class Population:
     def changes(self) -> int:
         """How many records neighbours may differ by, added and removed: a record that is replaced is both."""
         return self.rows * (2 if self.replaces else 1)
-
-    @property
-    def moves_count(self) -> bool:
-        """Whether neighbours may differ in the number of records."""
-        return self.count is None
