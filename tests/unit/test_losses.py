@@ -258,7 +258,7 @@ def test_an_unknown_or_missing_device_is_refused(monkeypatch):
 def test_a_missing_extra_says_what_to_install(monkeypatch):
     blocks = [(np.ones((3, 2)), np.ones(3))]
     monkeypatch.setitem(sys.modules, "numba", None)
-    with pytest.raises(MissingExtra, match=r"processor needs an extra; .* 'vestry\[glm\]'"):
+    with pytest.raises(MissingExtra, match=r"a regression needs an extra; .* 'vestry\[glm\]'"):
         front.gradient(Huber(0.123), blocks, device="cpu")
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(MissingExtra, match=r"GPU needs an extra; .* 'vestry\[glm\]'"):

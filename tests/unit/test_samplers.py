@@ -537,7 +537,7 @@ def test_compilers_are_imported_late_and_named_where_they_are_missing(module, na
         f"assert '{module}' not in sys.modules; sys.modules['{module}'] = None; s.{name}"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"{MissingExtra.__name__}: {name} needs an extra" in done.stderr
+    assert f"{MissingExtra.__name__}: sampling (here {name}) needs an extra" in done.stderr
 
 
 def test_other_names_are_not_there():

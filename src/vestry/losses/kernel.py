@@ -28,7 +28,7 @@ def _numba() -> Any:
     try:
         import numba
     except ImportError:
-        raise MissingExtra("the gradient of a loss on the processor", "glm") from None
+        raise MissingExtra("a regression", "glm") from None
     return numba
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,8 +32,9 @@ def interval_of(domains: Mapping[str, Domain], column: str) -> Interval:
 def declared(domains: Mapping[str, Domain], column: str) -> Domain:
     """Return the declared domain of a column, or refuse: nothing is inferred."""
     if not isinstance(column, str) or column not in domains:
-        named = ", ".join(domains) or "none"
-        raise InvalidParameter("a column", column, f"one that is declared ({named})", f"declare {column}")
+        near = difflib.get_close_matches(str(column), domains, 1)
+        named, instead = ", ".join(domains) or "none", near[0] if near else f"what {column} may contain under columns"
+        raise InvalidParameter("a column", column, f"one that is declared ({named})", instead)
     return domains[column]
 
 

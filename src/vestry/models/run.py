@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from vestry.certificate import Release
 from vestry.data import Table
@@ -21,7 +24,8 @@ def release(
     table: Table,
     *,
     guarantee: Guarantee | str,
-    ledger: Ledger,
+    ledger: Ledger | str,
+    path: str | Path | None = None,
     mechanism: str = AUTO,
     draws: int | None = None,
     truncation: float | None = None,
@@ -39,7 +43,10 @@ def release(
     guarantee
         What the release may cost.
     ledger
-        The dataset's ledger; its unit and neighbours must be the table's.
+        The dataset's ledger, or where it is; its unit and neighbours must be the table's.
+    path
+        A new file for the release, which `vestry.open_release` and `vestry posterior` read. What is not kept cannot be
+        had again without paying again.
     mechanism, draws, truncation
         See `Request`.
     purpose
@@ -47,14 +54,42 @@ def release(
     again
         Whether to release what was released before; it costs again.
     """
+    ledger = Ledger.open(ledger) if isinstance(ledger, str) else ledger
     request = Request(model, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
     frame = frame_of(table)
     ready = ready_for(request, table, ledger)
     definition = request.definition(frame)
     if not again:
         refuse_repetition(definition, ledger)
-    charge = waiting(definition, ledger) or charge_for(request, ready, frame, ledger, purpose=purpose)
-    return Posterior.from_release(run(ready, table, charge))
+    with _kept(path) as keep:
+        charge = waiting(definition, ledger) or charge_for(request, ready, frame, ledger, purpose=purpose)
+        return Posterior.from_release(run(ready, table, charge, keep=keep))
+
+
+@contextmanager
+def _kept(path: str | Path | None) -> Iterator[Callable[[str], None]]:
+    """Make the file before anything is charged, and write the release into it before the ledger is told."""
+    if path is None:
+        yield lambda text: None
+        return
+    place = Path(path)
+    try:
+        file = place.open("x", encoding="utf-8")
+    except OSError as error:
+        allowed = f"a new file that can be written ({error.strerror})"
+        raise InvalidParameter("path", str(path), allowed, "for example path='release.json'") from None
+
+    def keep(text: str) -> None:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+    with file:
+        try:
+            yield keep
+        finally:
+            if not file.tell():
+                place.unlink()
 
 
 def frame_of(table: Table) -> Frame:

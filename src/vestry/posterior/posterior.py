@@ -167,7 +167,9 @@ class Posterior:
         """Return joint draws by group, one a row; of released draws, those that were released."""
         return {group: self._drawn(group, rng, size) for group in self.laws}
 
-    def predict(self, size: int, rng: np.random.Generator, *, draws: int | None = None) -> dict[str, Array]:
+    def predict(
+        self, size: int, rng: np.random.Generator | None = None, *, draws: int | None = None
+    ) -> dict[str, Array]:
         """Return what `size` new records would give, by group, once for each of `draws` posterior draws.
 
         Successes for a proportion, counts for categories, the mean of the new records for a normal mean.
@@ -191,7 +193,9 @@ class Posterior:
             raise InvalidParameter("states", self.reading.parameter, "asked of a model of hidden states", "model hmm")
         return self.laws.states()
 
-    def contrast(self, a: str, b: str, *, rng: np.random.Generator, level: float = 0.9, draws: int = 20_000) -> Rows:
+    def contrast(
+        self, a: str, b: str, *, rng: np.random.Generator | None = None, level: float = 0.9, draws: int = 20_000
+    ) -> Rows:
         """Return the difference of group a's parameters from group b's, from independent joint draws of both.
 
         The groups' noise is independent, and so are their posteriors.

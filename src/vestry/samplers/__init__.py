@@ -35,7 +35,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name not in {"jax", "numba"}:
             raise
-        raise MissingExtra(name, "glm") from None
+        raise MissingExtra(f"sampling (here {name})", "glm") from None
 
 
 __all__ = list(_HOMES)
