@@ -27,7 +27,8 @@ def ledger(tmp_path):
 def test_a_release_is_kept_and_read_again(tmp_path, table, ledger):
     path = tmp_path / "release.json"
     made = vestry.release(MODEL, table, guarantee="epsilon=1", ledger=ledger, path=path)
-    assert vestry.open_release(path).posterior().interval(0.9) == made.interval(0.9)
+    again = vestry.open_release(path).posterior()
+    assert again.interval(0.9)["all"] == pytest.approx(made.interval(0.9)["all"])
     ((_, done),) = vestry.Ledger.open(ledger).charges()
     assert "release" in done
 
