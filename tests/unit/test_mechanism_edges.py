@@ -8,15 +8,18 @@ import pytest
 from seeded_noise import SeededNoise
 
 from vestry.errors import InvalidParameter, Mismatch, Unreachable
-from vestry.families import BetaBernoulli, NormalMean
+from vestry.families import BetaBernoulli, DirichletCategorical, NormalMean
 from vestry.ledger import Ledger
 from vestry.mechanisms import additive, exponential, posterior_sample
 from vestry.mechanisms.calibrated import calibrated
+from vestry.mechanisms.exponential import ops
 from vestry.mechanisms.publish import publish
-from vestry.noise import exact
+from vestry.mechanisms.tables import drawn_tables
+from vestry.noise import SystemNoise, exact
 from vestry.noise.bits import Bits
+from vestry.noise.grid import PROBABILITY_GRID
 from vestry.privacy import accountant
-from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.law import event
 from vestry.statistics.population import Population
 from vestry.statistics.private import Private
@@ -112,3 +115,24 @@ def test_an_interval_of_a_rate_is_not_empty():
     for ends in ({"low": 2.0, "high": 1.0}, {"low": -1.0, "high": 1.0}):
         with pytest.raises(InvalidParameter, match="low and high must be 0 <= low < high"):
             exact.gamma(Bits(SeededNoise(1)), 2.0, 1.0, grid=2.0**-40, size=1, **ends)
+
+
+@pytest.mark.parametrize("concentration", [1e-30, 1e-20, 1e-8, 1e15, 1e20])
+@pytest.mark.parametrize("low", [1e-3, 0.3])
+def test_exact_truncated_draws_end_in_silence_whatever_the_counts(concentration, low):
+    """Warnings are errors here: one that depends on an empty cell would tell of it."""
+    for extra in ((0.0, 0.0, 0.0), (0.2, 0.0, 0.0), (5.0, 5.0, 0.0)):
+        (drawn,) = exact.dirichlet(
+            Bits(SystemNoise()), tuple(concentration + x for x in extra), grid=PROBABILITY_GRID, size=1, low=low
+        )
+        assert min(drawn) >= low - 2**-39
+
+
+def test_a_prior_that_would_take_for_ever_is_refused():
+    family = DirichletCategorical(3)
+    with pytest.raises(InvalidParameter, match=r"a prior must be at most 1e\+20 for ops, not 1e\+25"):
+        ops(family, family.prior((1e25, 1, 1)), Population("replace", count=9), PureDP(1), truncation=0.1)
+    with pytest.raises(InvalidParameter, match=r"a prior must be at most 1e\+20 for ops"):
+        drawn_tables((2, 3), 1e25, Population("replace", count=9), PureDP(1), truncation=0.1)
+    with pytest.raises(InvalidParameter, match="draws must be a whole number"):
+        drawn_tables((2, 3), 1.0, Population("replace", count=9), PureDP(1), truncation=0.1, draws=0)

@@ -34,6 +34,7 @@ from vestry.statistics.private import Private, reveal
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
 
+STRONGEST = 1e20
 THEOREM = (
     "The exponential mechanism over a truncated posterior: the privacy loss of a draw spans at most epsilon, which is"
     " epsilon-DP [FouldsGWC16, sec. 3.1] and epsilon^2/8-zCDP [CesarR21]."
@@ -118,9 +119,16 @@ def ops(
     """Find the lowest temperature, at least 1, that meets the guarantee."""
     spans = outward(span(family, population, truncation))
     check_draws(draws)
+    check_prior(prior.alphas if isinstance(prior, Dirichlet) else (prior.alpha, prior.beta))
     bound = guarantee.under(population.neighbours)
     temperature = coolest(spans, bound, draws)
     return TruncatedSample(family, prior, population, truncation, temperature, draws, bound)
+
+
+def check_prior(numbers: Sequence[float]) -> None:
+    """Refuse a prior so strong that an exact draw would take for ever, before anything is charged."""
+    if max(numbers) > STRONGEST:
+        raise InvalidParameter("a prior", max(numbers), f"at most {STRONGEST:g} for ops", "a smaller number")
 
 
 def coolest(spans: float, guarantee: Guarantee, draws: int) -> float:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from vestry.certificate import Draws
 from vestry.families import DirichletCategorical
 from vestry.ledger import Opened
-from vestry.mechanisms.exponential import THEOREM, coolest, span, truncated_draws
-from vestry.mechanisms.posterior_sample import grouped
+from vestry.mechanisms.exponential import THEOREM, check_prior, coolest, span, truncated_draws
+from vestry.mechanisms.posterior_sample import check_draws, grouped
 from vestry.noise import Noise
 from vestry.numerics import outward
 from vestry.privacy.event import Event
@@ -111,6 +111,8 @@ def drawn_tables(
     draws: int = 1,
 ) -> DrawnTables:
     """Find the lowest temperature, at least 1, at which draws of all tables together meet the guarantee."""
+    check_draws(draws)
+    check_prior((concentration,))
     bound = guarantee.under(population.neighbours)
     temperature = coolest(_spans(sizes, population, truncation), bound, draws)
     return DrawnTables(tuple(sizes), concentration, population, truncation, temperature, draws, bound)

@@ -275,7 +275,7 @@ def truncated(alphas: Sequence[float], low: Fraction) -> Loose | Tilted | Larges
     tilted = (d * a) ** (1 - largest) / math.sqrt(2 * math.pi * d)
     powers, most = np.array(alphas), (1 - (d - 2) * a) / 2
     first, second = ((powers / (powers + k)) * (most ** (powers + k) - a ** (powers + k)) for k in (1, 2))
-    mass = most**powers - a**powers
+    mass = a**powers * np.expm1(powers * math.log(most / a))  # above 0 for any powers
     mean, square = (d - 1) * np.mean(first / mass), (d - 1) * np.mean(second / mass - (first / mass) ** 2)
     by_largest = float(ndtr((0.7 - mean) / math.sqrt(square)))
     best = max(loose, tilted, by_largest)

@@ -326,7 +326,7 @@ def event(kind: str, *, count: int = 1, neighbours: Neighbours | str | None = No
         )
     for name, rule in rules.items():
         if not rule.holds(parameters[name]):
-            raise InvalidParameter(name, parameters[name], rule.allowed, f"a value of {name} that is")
+            raise InvalidParameter(name, parameters[name], rule.allowed, "a number that is")
     if not LAWS[kind].fit(**parameters):
         raise InvalidParameter(
             f"the parameters of {kind}", parameters, "numbers that fit together", "parameters of one mechanism"
