@@ -38,8 +38,10 @@ def main() -> None:
 
 def run(command: list[str], expected: int) -> None:
     """Run a command in the demo's folder and show what it prints."""
-    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
-    print("".join(f"    {line}\n" for line in (done.stdout + done.stderr).splitlines()), end="")
+    done = subprocess.run(
+        command, cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )  # fmt: skip
+    print("".join(f"    {line}\n" for line in done.stdout.splitlines()), end="")
     if done.returncode != expected:
         sys.exit(f"the demo expected exit code {expected} and got {done.returncode}")
 

@@ -131,17 +131,17 @@ def draw(numbers: Numbers, path: Path) -> None:
             axes.set_xticks([], minor=True)
             axes.set_title(f"{name} posterior; grey: lambda*")
             axes.legend(fontsize=8, loc="upper left", handlelength=2.6)
-        for index, each in enumerate(numbers["profiles"]):
-            label = f"r = {each['parameter']:g}"
-            right.plot(each["epsilons"], each["exact"], "-", color=COLOURS[index], label=f"{label}, exact (ours)")
-            right.plot(each["epsilons"], each["through_renyi"], "--", color=COLOURS[index], label=f"{label}, via Renyi")
-        right.set(yscale="log", ylim=(1e-12, 1e4), xlabel="epsilon", ylabel="delta")
+        for each, colour in zip(numbers["profiles"], COLOURS, strict=False):
+            right.plot(each["epsilons"], each["exact"], "-", color=colour)
+            right.plot(each["epsilons"], each["through_renyi"], "--", color=colour)
+            at = max(i for i, delta in enumerate(each["through_renyi"]) if delta > 1e-8) * 2 // 3
+            right.annotate(f"r = {each['parameter']:g}", (each["epsilons"][at], each["through_renyi"][at]), fontsize=8,
+                           color=colour, xytext=(4, 1), textcoords="offset points")  # fmt: skip
+        right.set(yscale="log", ylim=(1e-12, 1), xlabel="epsilon", ylabel="delta")
         right.set_title("diffused posterior: delta")
-        right.legend(fontsize=7, loc="upper right", ncols=2, handlelength=2.2, columnspacing=1)
-        for each, place, side in zip(numbers["profiles"], (0.18, 0.55, 0.7), (14, -44, -36), strict=True):
-            at = int(place * (len(each["epsilons"]) - 1))
-            right.annotate(f"r = {each['parameter']:g}", (each["epsilons"][at], max(each["exact"][at], 1e-12)),
-                           fontsize=8, color=INK, xytext=(side, -8), textcoords="offset points")  # fmt: skip
+        right.plot([], [], "-", color=INK, label="exact (ours)")
+        right.plot([], [], "--", color=INK, label="via Renyi")
+        right.legend(fontsize=8, loc="lower right", handlelength=2.6)
 
 
 EXPERIMENT = Experiment(
