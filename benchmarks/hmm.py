@@ -1,5 +1,6 @@
 """What a run of the hidden Markov sampler costs: 200 sweeps of 20 regions, 72 months, 10 states and 5 features."""
 
+import os
 import time
 from importlib.util import find_spec
 
@@ -38,7 +39,7 @@ def run(quick: bool = False) -> list[dict]:
         row("HMM, collapsed, 200 sweeps", one, 50 * against(0, 3), 1.0, "1/50 of a plain loop"),
         {"name": "HMM, collapsed, with compilation", "value": first, "unit": "s"},
         row("HMM, plain NumPy loop, 200 sweeps", plain, against(3, 0), None, "collapsed, one split"),
-        row("HMM, collapsed, ten splits at once", ten, against(1, 0), 3.0, "one split"),
+        row("HMM, collapsed, ten splits at once", ten, against(1, 0), 3.0, f"one split; {os.cpu_count()} processors"),
         row("HMM, collapsed, ten splits at once", ten, 50 * against(1, 3) / SPLITS, 1.0, "1/50 of ten plain loops"),
         row("HMM, blocked, 200 sweeps", blocked, against(2, 0), None, "collapsed, one split"),
         *peer(one),
