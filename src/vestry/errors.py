@@ -43,19 +43,20 @@ class Mismatch(VestryError, ValueError):  # noqa: N818
     """Two things that must agree do not: neighbours, unit, dataset."""
 
     def __init__(self, what: str, asked: str, owned: str, instead: str) -> None:
-        super().__init__(f"the {what} asked for is {asked}, but it is {owned} here; {instead}.")
+        where = "in the ledger" if "ledger" in instead else "here"
+        super().__init__(f"the {what} asked for is {asked}, but it is {owned} {where}; {instead}.")
         self.what, self.asked, self.owned, self.instead = what, asked, owned, instead
 
 
 class BudgetExceeded(VestryError):  # noqa: N818
-    """The ledger refuses a charge: no alternative of its filter would still hold."""
+    """The ledger refuses a charge: no alternative of its filter would still hold. A `note` says more of why."""
 
     exit_code = 3
 
-    def __init__(self, asked: str, budget: str, remaining: dict[str, str], left: str) -> None:
+    def __init__(self, asked: str, budget: str, remaining: dict[str, str], left: str, note: str = "") -> None:
         super().__init__(
             f"the charge {asked} does not fit: of the budget {budget} there is left {left};"
-            " charge less, or raise the budget with `vestry ledger amend`."
+            f"{note and f' {note};'} charge less, or raise the budget with `vestry ledger amend`."
         )
         self.asked, self.budget, self.remaining, self.left = asked, budget, remaining, left
 

@@ -67,7 +67,7 @@ def test_help_says_what_the_exit_code_means():
         ((*LAPLACE, "--releases", "5"), InvalidParameter, "releases must be 0, or a whole number"),
         (("magic", *LAPLACE[1:]), InvalidParameter, "MECHANISM must be one of"),
         ((*LAPLACE, "--guarantee", "epsilon=none"), InvalidParameter, "epsilon must be a decimal number"),
-        ((*LAPLACE, "--plot", "/no/such/folder/a.png"), InvalidParameter, "--plot must be a file that can be written"),
+        ((*LAPLACE, "--plot", "/no/such/folder/a.png"), InvalidParameter, "the plot's file must be one that can be"),
         (("direct", "--prior", "1,1", *LAPLACE[1:]), Unreachable, "epsilon=1 by a direct draw cannot be reached"),
     ],
 )

@@ -301,17 +301,17 @@ CASES = {
     "another unit": (
         2,
         "ledger charge patients.ledger epsilon=0.01 --purpose x --unit person=id,rows=3",
-        "the unit asked for is person=id,rows=3, but it is row here; use the ledger's own unit, or another ledger.",
+        "asked for is person=id,rows=3, but it is row in the ledger; use the ledger's own unit, or another ledger.",
     ),
     "another person": (
         2,
         "ledger charge visits.ledger rho=0.01 --purpose x --unit person=id,rows=4",
-        "but it is person=id,rows=3 here",
+        "but it is person=id,rows=3 in the ledger",
     ),
     "other neighbours": (
         2,
         "ledger charge patients.ledger epsilon=0.01 --purpose x --neighbours replace",
-        "the neighbours relation asked for is replace, but it is add-remove here; state it as add-remove",
+        "the neighbours relation asked for is replace, but it is add-remove in the ledger; state it as add-remove",
     ),
     "a lower budget": (
         2,

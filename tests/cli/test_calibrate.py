@@ -322,8 +322,14 @@ BAD = {
     "order 1": (f"curve diffused {BETA} --at 0.5 --orders 1", "order must be above 1"),
     "orders of words": (f"curve diffused {BETA} --at 0.5 --orders two", "--orders must be numbers with commas"),
     "epsilon negative": (f"curve diffused {BETA} --at 0.5 --epsilons -1", "epsilon must be at least 0"),
-    "a plot in no folder": (f"curve diffused {BETA} --at 0.5 --plot nowhere/a.png", "--plot must be"),
-    "a plot of no kind": (f"curve diffused {BETA} --at 0.5 --plot a.xyz", "--plot must be"),
+    "a plot in no folder": (
+        f"curve diffused {BETA} --at 0.5 --plot nowhere/a.png",
+        "the plot's file must be one that can be written",
+    ),
+    "a plot of no kind": (
+        f"curve diffused {BETA} --at 0.5 --plot a.xyz",
+        "the plot's file must be one that can be written",
+    ),
     "curve of a mechanism unknown": (f"curve magic {BETA} --at 1", "MECHANISM must be one of"),
     "curve of a normal with a private count": (f"curve diffused {NORMAL} --count private --at 1", "noisy statistics"),
 }

@@ -97,3 +97,19 @@ def test_work_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
         shown = capsys.readouterr()
         assert shown.out == ""
         assert ("simulating [stay]" in shown.err) == looked_at
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("check", "study.toml"), "interrupted; nothing was charged."),
+        (("release", "study.toml"), "interrupted; run it again: what was charged and not opened is free."),
+    ],
+)
+def test_an_interruption_is_one_sentence(vestry, monkeypatch, command, words):
+    def interrupted(path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vestry.study.Study.open", interrupted)
+    done = vestry(*command)
+    assert (done.code, done.out, done.err.strip()) == (130, "", f"vestry: {words}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from vestry.cli import ledger as module
 from vestry.ledger import Ledger
+from vestry.privacy.law import event
 
 CREATE = (
     *("ledger", "create", "patients.ledger", "--dataset", "patients", "--unit", "row"),
@@ -139,10 +141,23 @@ def test_show_says_what_the_ledger_owns_and_each_charges_state(run, made):
     (released, opened, charged) = (
         next(line for line in lines if purpose in line) for purpose in ("by ward", "by age", "by day")
     )
-    assert released.split()[:3] == ["1", "released", "pure(epsilon=0.3)"]
-    assert opened.split()[:3] == ["4", "opened", "zcdp(rho=0.001)"]
-    assert charged.split()[:3] == ["6", "charged", "pure(epsilon=0.2)"]
+    assert released.split()[:3] == ["1", "released", "epsilon=0.3"]
+    assert opened.split()[:3] == ["4", "opened", "rho=0.001"]
+    assert charged.split()[:3] == ["6", "charged", "epsilon=0.2"]
     assert made.row_key() not in out
+
+
+def test_show_fits_eighty_columns_whatever_ran(run, made, monkeypatch):
+    """A mechanism with many parameters takes no room from the purpose: they are left to --json."""
+    monkeypatch.setenv("COLUMNS", "80")
+    made.charge(event("discrete-laplace", sensitivity=3.0, scale=30000.0).times(12), purpose="a dozen counts")
+    made.charge("epsilon=0.01,delta=1e-9", purpose="with a delta")
+    out = run("ledger", "show", "patients.ledger")
+    assert max(map(len, out[out.index("entry ") :].splitlines())) <= 80
+    line = next(line for line in out.splitlines() if "a dozen" in line)
+    assert re.fullmatch(r" *7 +charged +\S+=\S+ +a dozen counts +\d{4}-\d\d-\d\d \d\d:\d\d *", line)
+    assert "epsilon=0.01,delta=1e-09" in out
+    assert "scale" not in out
 
 
 def test_show_lists_the_latest_charges(run, made):

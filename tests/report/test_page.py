@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,10 +14,13 @@ from report.reader import faults, read
 from vestry.errors import InvalidParameter
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.law import event
 from vestry.report.account import left_in
 from vestry.report.estimate import estimates, prior
 from vestry.report.noise_share import deviation, shares
 from vestry.report.page import page
+from vestry.report.plot import privacy_curve
+from vestry.report.weight import weight
 
 each_case = pytest.mark.parametrize("case", [*AWKWARD, "four"])
 
@@ -136,8 +140,40 @@ def test_draws_are_shown_and_have_no_interval():
     text = " ".join(parsed("four").all("body")[0].text().split())
     assert "5 draws from a posterior were released, and they are all there is" in text
     assert [figures(row[1])[0] for row in rows("four", "The released draws")] == [0.172, 0.203, 0.147, 0.189, 0.166]
+    assert "They were drawn from a posterior in which each record counts " in text
     assert not any("interval" in row[0] for row in rows("one draw", "The released draws"))
     assert len(rows("draws of categories by group", "The released draws")) == 100
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "words"),
+    [
+        ("likelihood_power", 0.0131, "drawn from a posterior in which each record counts 1.3 %"),
+        ("prior_scale", 0.04, "drawn from a posterior whose prior counts 25.0 times as much as the declared one"),
+        ("likelihood_power", 1.0, ""),
+        ("scale", 0.5, ""),
+    ],
+)
+def test_a_posterior_that_was_weakened_is_called_so(parameter, value, words):
+    claim = replace(FOUR.results[0].release.certificate, parameter=parameter, value=value)
+    assert " ".join(weight(claim).split()) == words
+
+
+def test_a_log_axis_of_several_decades_names_the_powers_alone():
+    assert between(event("gdp", mu=0.3)) == set()
+
+
+def test_a_log_axis_within_a_decade_names_what_lies_between():
+    assert between(event("pure", epsilon=0.3)) >= {"0.05", "0.2", "0.3"}
+
+
+def between(ran):
+    """Return the labels of an event's Renyi axis that are no powers of ten."""
+    drawn = privacy_curve(ran, title="x")
+    drawn.draw_without_rendering()
+    low, high = drawn.axes[0].get_ylim()
+    ticks = zip(drawn.axes[0].get_yticks(minor=True), drawn.axes[0].get_yticklabels(minor=True), strict=True)
+    return {label.get_text() for place, label in ticks if low <= place <= high} - {""}
 
 
 def test_negative_counts_are_explained():

@@ -185,7 +185,7 @@ def after(study: Path, tell: Callable[[object], None]) -> None:
     done = released(study)
     tell({"code": done.code, "out": done.out, "err": done.err, **look(folder)})
     if done.code:
-        done = released(study, "--again")
+        done = released(study, "readmission", "--again")
         tell({"code": done.code, "out": done.out, "err": done.err, **look(folder)})
     done = vestry("release", study)
     tell({"code": done.code, "out": done.out, "err": done.err, **look(folder)})
@@ -231,7 +231,7 @@ def stepped(folder: Path, moments: list[str]) -> Iterator[dict[str, Any]]:
     for number, moment in enumerate(moments):
         place = folder / str(number)
         study = place / "study.toml"
-        again = ["--again"] if moment == "moving" else []
+        again = ["readmission", "--again"] if moment == "moving" else []
 
         def run(
             tell: Callable[[object], None], place: Path = place, moment: str = moment, again: list[str] = again

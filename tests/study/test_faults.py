@@ -25,8 +25,8 @@ from vestry.study.folder import Folder
 
 WORKER = Path(__file__).with_name("fault_worker.py")
 LOST = (
-    "readmission was opened by entry 1 and its release was lost; noise is never drawn twice for one charge; use --again"
-    " to pay again, or leave it out."
+    "readmission was opened by entry 1 and its release was lost; noise is never drawn twice for one charge; to pay"
+    " again write: vestry release study.toml readmission --again, or leave it out."
 )
 CYCLE = ["charge", "open", "release"]
 
@@ -240,7 +240,7 @@ def test_no_room_for_the_release_loses_it_and_draws_nothing_twice(tmp_path, crow
     patch.undo()
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.err.strip()) == (2, f"vestry: {LOST}")
-    assert vestry("release", study, "--yes", "--again").code == 0
+    assert vestry("release", study, "readmission", "--yes", "--again").code == 0
     assert drawn == [1, 3]
     assert parts(tmp_path) == []
 
@@ -286,7 +286,7 @@ def test_a_disk_that_is_really_full(tmp_path):
         assert vestry("release", study, "--json", "--output", disk).code == 0
         assert actions(tmp_path) == CYCLE
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-        done = vestry("release", study, "--yes", "--again", "--json", "--output", disk)
+        done = vestry("release", study, "readmission", "--yes", "--again", "--json", "--output", disk)
         assert (done.code, done.out) == (2, "")
         assert f"{disk / 'readmission'} cannot be written (Read-only file system); make room or name" in done.err
         assert actions(tmp_path) == CYCLE
@@ -407,7 +407,7 @@ def test_again_resumes_a_charge_that_was_not_opened(tmp_path, monkeypatch):
     (asked,) = opened.declaration.releases
     prepared = ready_for(asked.request, opened.table, opened.ledger)
     charge_for(asked.request, prepared, opened.declaration.frame, opened.ledger)
-    assert vestry("release", study, "--yes", "--again").code == 0
+    assert vestry("release", study, "readmission", "--yes", "--again").code == 0
     assert actions(tmp_path) == CYCLE
 
 
@@ -426,10 +426,10 @@ def test_a_charge_for_another_count_is_not_resumed(tmp_path):
     assert (done.code, done.out) == (2, "")
     assert done.err.strip() == (
         "vestry: draws was charged by entry 1 for another number of records or another calibration than would run now;"
-        " use --again to pay again, or leave it out."
+        " to pay again write: vestry release study.toml draws --again, or leave it out."
     )
     assert actions(tmp_path) == ["charge"]
-    assert vestry("release", study, "--yes", "--again").code == 0
+    assert vestry("release", study, "draws", "--yes", "--again").code == 0
     assert actions(tmp_path) == ["charge", *CYCLE]
 
 
@@ -465,5 +465,5 @@ def test_a_saved_release_that_was_changed_is_refused(tmp_path):
     assert (done.code, done.out) == (2, "")
     assert "a release must be as it was written, not 'one that was changed'" in done.err
     assert actions(tmp_path) == ["charge", "open"]
-    assert vestry("release", study, "--yes", "--again").code == 0
+    assert vestry("release", study, "readmission", "--yes", "--again").code == 0
     assert actions(tmp_path) == ["charge", "open", *CYCLE]

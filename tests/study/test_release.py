@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 import tempfile
 from pathlib import Path
@@ -19,6 +20,8 @@ from vestry.errors import BudgetExceeded, InvalidParameter, Mismatch, VestryErro
 from vestry.ledger import Ledger
 from vestry.models import BetaBernoulli
 from vestry.models.run import release
+from vestry.posterior import Posterior
+from vestry.report.plot import plot
 from vestry.statistics.domain import Levels
 from vestry.study import Study
 from vestry.study.folder import Folder
@@ -200,12 +203,20 @@ def test_again_pays_again_and_keeps_the_old_release(tmp_path):
     study = study_in(tmp_path)
     assert vestry("release", study, "--yes").code == 0
     first = (tmp_path / "readmission" / "release.json").read_bytes()
-    done = vestry("release", study, "--yes", "--again", "--json")
+    done = vestry("release", study, "readmission", "--yes", "--again", "--json")
     assert json.loads(done.out)["releases"][0]["done"] == "released"
     assert actions(tmp_path) == ["charge", "open", "release"] * 2
     assert (tmp_path / "readmission" / "release.json").read_bytes() != first
     assert (tmp_path / "readmission" / "release-1.json").read_bytes() == first
     assert json.loads((tmp_path / "readmission" / "certificate.json").read_text())["entry"] == 4
+
+
+def test_again_without_names_is_refused(fresh, tmp_path):
+    study, head = fresh
+    done = vestry("release", study, "--yes", "--again")
+    assert (done.code, done.out) == (2, "")
+    assert "name the releases to pay for again" in done.err
+    assert_untouched(tmp_path, head)
 
 
 def test_a_name_given_twice_is_paid_once(tmp_path):
@@ -282,16 +293,85 @@ def fresh(tmp_path):
 
 def test_a_budget_that_does_not_hold_is_exit_code_three(tmp_path):
     study = study_in(tmp_path, "readmission", "stay", "wards", budget="{ epsilon = 0.4 }")
+    head = ledger_of(tmp_path).head()
     done = vestry("release", study, "--yes", "--json")
+    assert (done.code, done.out) == (3, "")
+    assert done.err.strip() == (
+        "vestry: the charge for stay (epsilon=0.2) after readmission does not fit: of the budget epsilon=0.4 there is"
+        " left epsilon=0.1; nothing was charged; readmission alone would fit; charge less, or raise the budget with"
+        " `vestry ledger amend`."
+    )
+    assert_untouched(tmp_path, head)
+    assert vestry("release", study, "readmission", "--yes").code == 0
+    done = vestry("release", study, "stay", "--yes", "--json")
     assert done.code == 3
-    assert done.out == ""
-    assert done.err.strip().startswith("vestry: the charge discrete-laplace(")
-    assert "of the budget epsilon=0.4 there is left epsilon=0.1" in done.err
+    assert done.err.startswith("vestry: the charge for stay (epsilon=0.2) does not fit: of the budget epsilon=0.4")
     assert actions(tmp_path) == ["charge", "open", "release"]
+
+
+def test_what_was_released_is_told_though_the_next_fails(tmp_path, monkeypatch):
+    """Another process may spend between the look at the budget and the charge."""
+    study = study_in(tmp_path, "readmission", "stay", budget="{ epsilon = 0.4 }")
+    monkeypatch.setattr("vestry.study.course.Course.afford", lambda course, asked: None)
+    done = vestry("release", study, "--yes")
+    assert done.code == 3
+    assert done.out.startswith("readmission: released\n")
+    assert done.err.splitlines()[-1].startswith("vestry: the charge for stay (epsilon=0.2) does not fit")
     assert_sound(tmp_path, "readmission", 1)
     assert not (tmp_path / "stay").exists()
-    assert not (tmp_path / "wards").exists()
     assert (tmp_path / "report.html").read_text() == "<html>1 releases</html>"
+
+
+def test_a_delta_above_what_charges_may_bring_is_told(tmp_path):
+    study = study_in(tmp_path, "draws")
+    study.write_text(study.read_text().replace("delta = 1e-8", "delta = 1e-6"))
+    done = vestry("release", study, "--yes", "--json")
+    assert done.code == 3
+    assert re.search(r"its delta 1e-6 is above the 1\.\d+e-7 left for charges that bring their own;", done.err), (
+        done.err
+    )
+    assert actions(tmp_path) == []
+
+
+def test_a_regression_shows_coefficients_and_counts_the_draws_that_it_leaves_out(tmp_path):
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+    study = study_in(tmp_path, neighbours="replace", budget="{ epsilon = 60, delta = 1e-5 }")
+    head = study.read_text().partition("[release")[0]
+    study.write_text(
+        head + '[release.odds]\nmodel = "logistic"\noutcome = "readmitted"\nsuccess = "yes"\npredictors = ["ward"]\n'
+        "draws = 4\nspend = { epsilon = 50, delta = 1e-6 }\n"
+    )
+    done = vestry("release", study, "--yes")
+    assert done.code == 0, done.err
+    assert "  coefficient  draw 1" in done.out
+    assert "  and 1 more draw in release.json\n" in done.out
+    file = tmp_path / "odds" / "release.json"
+    shown = vestry("posterior", file)
+    assert (shown.code, shown.err) == (0, "")
+    assert [line.split()[0] for line in shown.out.splitlines()[2:5]] == ["ward[B]", "ward[C]", "intercept"]
+    rows = json.loads(vestry("posterior", file, "--json").out)["rows"]
+    assert [len(row["values"]) for row in rows] == [4, 4, 4]
+    drawn = plot(Posterior.from_release(open_release(file)))
+    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == ["intercept", "ward[C]", "ward[B]"]
+
+
+@pytest.mark.parametrize(("names", "room"), [(["stay"], "3.8"), (["gauss"], r"[0-3]\.\d+")])
+def test_what_is_left_leads_with_what_a_release_may_spend(tmp_path, names, room):
+    done = vestry("release", study_in(tmp_path, *names), "--yes")
+    words = rf"^left of epsilon=4,delta=1e-6: epsilon=({room}) for a release, with a delta of its own up to \d"
+    (epsilon,) = re.search(words, done.out, re.MULTILINE).groups()
+    ledger = ledger_of(tmp_path)
+    with pytest.raises(BudgetExceeded, match="does not fit"):
+        ledger.charge(f"epsilon={float(epsilon) + 2e-5:.6g}", purpose="more than is left")
+    ledger.charge(f"epsilon={epsilon},delta=1e-7", purpose="all that is left")
+
+
+def test_a_weakened_posterior_is_told_before_and_after(tmp_path):
+    study = study_in(tmp_path, "draws")
+    study.write_text(study.read_text().replace("epsilon = 0.4,", "epsilon = 0.02,"))
+    assert re.search(r"likelihood_power 0\.0\d+  each record counts \d.* %$", vestry("check", study).out, re.MULTILINE)
+    done = vestry("release", study, "--yes")
+    assert re.search(r"^  drawn from a posterior in which each record counts \d[.0-9]* %$", done.out, re.MULTILINE)
 
 
 def test_a_report_that_fails_does_not_hide_a_refused_budget(tmp_path, monkeypatch):
@@ -301,6 +381,7 @@ def test_a_report_that_fails_does_not_hide_a_refused_budget(tmp_path, monkeypatc
         raise VestryError("the page cannot be written.")
 
     monkeypatch.setattr("vestry.study.story.page", fails)
+    monkeypatch.setattr("vestry.study.course.Course.afford", lambda course, asked: None)
     done = vestry("release", study, "--yes", "--json")
     assert done.code == 3
     assert "does not fit" in done.err
@@ -320,7 +401,7 @@ def test_a_dry_run_needs_neither_data_nor_ledger(tmp_path):
     (tmp_path / "people.csv").unlink()
     done = vestry("release", study, "--dry-run")
     assert (done.code, done.err) == (0, "")
-    assert done.out == "readmission: would spend epsilon=0.3\nstay: would spend epsilon=0.2\n"
+    assert done.out == "readmission: would spend at most epsilon=0.3\nstay: would spend at most epsilon=0.2\n"
     done = vestry("release", study, "stay", "--dry-run", "--json")
     assert json.loads(done.out) == {"dry_run": True, "releases": [{"name": "stay", "spend": "epsilon=0.2"}]}
     for name in ("people.csv", "people.ledger"):  # nor are they looked at
@@ -368,7 +449,7 @@ def test_an_unknown_name(fresh, tmp_path):
     study, head = fresh
     done = vestry("release", study, "readmision", "--yes")
     assert (done.code, done.out) == (2, "")
-    assert "a release must be one of the study's (readmission), not 'readmision'" in done.err
+    assert "a release must be one of the study's (readmission), not 'readmision'; write readmission." in done.err
     assert_untouched(tmp_path, head)
 
 
@@ -479,7 +560,7 @@ def test_the_mechanism_that_check_names_is_the_one_that_runs(tmp_path):
         study.write_text(text.replace("\n\n[columns]", f"\nn = {n}\n[columns]", 1) if n == 20 else
                          text.replace("n = 20\n", f"n = {n}\n"))  # fmt: skip
         (cost,) = json.loads(vestry("check", study, "--json").out)["releases"]
-        done = vestry("release", study, "--yes", "--again")
+        done = vestry("release", study, "draws", "--yes", "--again")
         assert done.code == 0, done.err
         ran = json.loads((tmp_path / "draws" / "release.json").read_text())["certificate"]
         assert (ran["mechanism"], ran["value"]) == (cost["mechanism"], cost["value"])
@@ -532,10 +613,12 @@ def test_python_refuses_before_the_charge(table, tmp_path):
     with pytest.raises(InvalidParameter, match=r"^a column must be one that is declared \(readmitted, ward\), not"):
         release(BetaBernoulli("height", success="yes"), table, **ask)
     other = Table(tmp_path / "people.csv", table.columns, neighbours="replace")
-    with pytest.raises(Mismatch, match=r"^the neighbours relation asked for is replace, but it is add-remove here"):
+    with pytest.raises(
+        Mismatch, match=r"^the neighbours relation asked for is replace, but it is add-remove in the ledger"
+    ):
         release(MODEL, other, **ask)
     person = Table(tmp_path / "people.csv", table.columns, neighbours="add-remove", unit="person=patient_id,rows=2")
-    with pytest.raises(Mismatch, match=r"^the unit asked for is person=patient_id,rows=2, but it is row here"):
+    with pytest.raises(Mismatch, match=r"^the unit asked for is person=patient_id,rows=2, but it is row in the ledger"):
         release(MODEL, person, **ask)
     (tmp_path / "people.csv").write_text("\n".join(["patient_id,readmitted", *records(3)]))
     with pytest.raises(InvalidParameter, match=r"^a column must be one of the table's, not 'ward'"):

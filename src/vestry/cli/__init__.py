@@ -38,6 +38,8 @@ app.add_typer(ledger.app, name="ledger")
 
 # What typer raises for a missing or unknown option; it exports the subclass only.
 _USAGE: type[Exception] = typer.BadParameter.__mro__[2]
+# The exit code of what was interrupted, which typer returns too.
+_INTERRUPTED = 130
 
 
 def _version(wanted: bool) -> None:
@@ -66,6 +68,20 @@ def main() -> None:
         message = getattr(error, "format_message", lambda: "")() or "the command is not complete"
         typer.echo(f"vestry: {message.rstrip('.')}; see --help.", err=True)
         sys.exit(2)
-    except typer.Abort:
-        sys.exit(130)
+    except typer.Abort:  # at a question, which comes before any charge
+        typer.echo("vestry: nothing was charged.", err=True)
+        sys.exit(_INTERRUPTED)
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:
+        typer.echo(f"vestry: {_interrupted(sys.argv[1:])}", err=True)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupted(arguments: list[str]) -> str:
+    """Say what an interrupted command may have left: only a release and a ledger's own commands write charges."""
+    if "release" in arguments[:1]:
+        return "interrupted; run it again: what was charged and not opened is free."
+    if "ledger" in arguments[:1]:
+        return "interrupted; see what was written with `vestry ledger show`."
+    return "interrupted; nothing was charged."

@@ -217,20 +217,26 @@ def _print(record: dict[str, Any], shown: list[dict[str, Any]]) -> None:
     if not shown:
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("entry", "state", "charged", "purpose", "who", "when (UTC)"):
-        table.add_column(heading, overflow="fold", no_wrap=heading != "purpose")
+    for heading, width in (("entry", 5), ("state", 8), ("charged", 16), ("purpose", 16), ("when (UTC)", 16)):
+        table.add_column(heading, overflow="fold", min_width=width)
     for row in shown:
         when = row["when"][:16].replace("T", " ")
-        table.add_row(
-            *map(Text, (str(row["entry"]), row["state"], _event(row["event"]), row["purpose"], row["who"], when))
-        )
+        price = _price(row["price"], record["alternatives"])
+        table.add_row(*map(Text, (str(row["entry"]), row["state"], price, row["purpose"], when)))
     typer.echo()
     Console().print(table)
 
 
-def _event(event: dict[str, Any]) -> str:
-    if event.get("parts"):
-        return " + ".join(_event(part) for part in event["parts"])
-    numbers = ", ".join(f"{key}={value}" for key, value in event.get("parameters", {}).items())
-    times = f" x {event['count']}" if event["count"] > 1 else ""
-    return f"{event['kind']}({numbers}){times}"
+def _price(price: dict[str, Any], alternatives: list[dict[str, Any]]) -> str:
+    """Write a price in the first currency that has one, pure before rho before mu before Renyi, and its delta."""
+    from vestry.ledger.filter import FAILURE_UNITS, UNITS
+
+    amounts = {"pure": "epsilon", "zcdp": "rho", "gdp": "mu", "renyi": "epsilon"}
+    pairs = [(row, total) for row, total in zip(alternatives, price["totals"], strict=True) if total is not None]
+    delta = [f"delta={price['failure'] / FAILURE_UNITS:.4g}"] if price["failure"] else []
+    if not pairs:
+        return ",".join(delta) or "without bound"
+    row, total = min(pairs, key=lambda pair: list(amounts).index(pair[0]["currency"]))
+    amount = (total / UNITS) ** (0.5 if row["currency"] == "gdp" else 1)
+    order = [f"order={row['order']:g}"] if "order" in row else []
+    return ",".join([*order, f"{amounts[row['currency']]}={amount:.4g}", *delta])

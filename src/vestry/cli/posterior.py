@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from vestry.cli.option import Plot, numbers
 from vestry.cli.output import Json, emit, examples
 from vestry.cli.progress import working
+from vestry.cli.study import coefficient_lines
 
 EXAMPLES = examples(
     "vestry posterior release.json",
@@ -38,11 +39,17 @@ def posterior(
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
         found = open_release(release).posterior(prior=told, posterior=kind, **options)
-        rows = found.summary(level=level)
+        regression = found.reading.parameter == "coefficient"
+        rows = _coefficients(found) if regression else found.summary(level=level)
     if plot is not None:
         from vestry.report.plot import plot as draw
 
         draw(found, path=plot)
+    if regression:
+        said = "a regression's coefficients are released as they are and have no interval:"
+        text = "\n".join([said, *coefficient_lines(found)])
+        emit({"posterior": found.label, "rows": rows}, text, as_json=json)
+        return
     lines = [f"{'group':<16} {'parameter':<16} {'mean':>10} {'sd':>10} {'low':>10} {'high':>10}"]
     lines += [
         f"{row['group']:<16} {row['parameter']:<16} {row['mean']:>10.5g} {row['sd']:>10.3g}"
@@ -50,3 +57,8 @@ def posterior(
         for row in rows
     ]
     emit({"posterior": found.label, "level": level, "rows": rows}, "\n".join(lines), as_json=json)
+
+
+def _coefficients(found: Any) -> list[dict[str, Any]]:
+    columns = zip(found.labels, found.draw()["all"].T.tolist(), strict=True)
+    return [{"coefficient": name, "values": values} for name, values in columns]

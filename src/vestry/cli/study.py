@@ -11,13 +11,14 @@ import typer
 
 from vestry.cli.output import Json, emit, examples
 from vestry.cli.progress import working
-from vestry.errors import InvalidParameter, MissingExtra
+from vestry.errors import InvalidParameter, MissingExtra, VestryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vestry.models.plan import Expectation
     from vestry.study import Study
+    from vestry.study.course import Outcome
     from vestry.study.study import Cost
 
 File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
@@ -49,7 +50,8 @@ def check(study: File, json: Json = False) -> None:
         "ledger": "there" if opened.has_ledger() else "missing",
         "releases": [vars(cost) for cost in costs],
     }
-    lines = [f"{study.name} is sound: {len(costs)} releases, budget {said.budget}, {said.frame.neighbours},"
+    count = "1 release" if len(costs) == 1 else f"{len(costs)} releases"
+    lines = [f"{study.name} is sound: {count}, budget {said.budget}, {said.frame.neighbours},"
              f" unit {said.frame.unit}."]  # fmt: skip
     if record["ledger"] == "missing":
         lines.append(f"There is no ledger yet. Make it once: {opened.create_command()}")
@@ -86,9 +88,7 @@ def release(
     study: File,
     names: Names = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Release again what was released before; it costs again.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Release again what is named; it costs again.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done; touch neither data nor ledger.")
     ] = False,
@@ -101,21 +101,33 @@ def release(
 
     What was released before is free and is not released again.
     """
+    from vestry.study.room import room
+
+    if again and not names:
+        raise VestryError(
+            f"--again pays again; name the releases to pay for again: vestry release {study} NAME --again."
+        )
     opened = _opened(study)
     said = opened.declaration
     chosen = [said.release(name) for name in names or []] or list(said.releases)
     if dry_run:
         rows = [{"name": asked.name, "spend": str(asked.request.guarantee)} for asked in chosen]
-        text = "\n".join(f"{row['name']}: would spend {row['spend']}" for row in rows)
+        text = "\n".join(f"{row['name']}: would spend at most {row['spend']}" for row in rows)
         emit({"dry_run": True, "releases": rows}, text, as_json=json)
         return
     with working("calibrating"):
         ledger = opened.ledger
         costs = [cost for cost in opened.check() if cost.name in {asked.name for asked in chosen}]
     state = ledger.state()
-    _confirm(costs, state.filter.left(state.spent), str(said.budget), yes=yes, again=again, quiet=json)
-    with working("releasing") as progress:
-        outcomes = opened.release(*(asked.name for asked in chosen), again=again, output=output, progress=progress)
+    _confirm(costs, room(state.filter, state.spent), str(said.budget), yes=yes, again=again, quiet=json)
+    outcomes: list[Outcome] = []
+    chosen_names = [asked.name for asked in chosen]
+    try:
+        with working("releasing") as progress:
+            opened.release(*chosen_names, again=again, output=output, progress=progress, told=outcomes.append)
+    finally:  # what was released and paid for is told, whatever became of the rest
+        if not json:
+            typer.echo("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
     after = ledger.state()
     page = (output or said.folder) / "report.html"
     record = {
@@ -124,11 +136,7 @@ def release(
         "head": ledger.head(),
         "report": str(page),
     }
-    lines = []
-    for each in outcomes:
-        lines += [f"{each.name}: {each.done}", *_posterior_lines(each.posterior), ""]
-    lines += [f"left of {said.budget}: {record['left']}", f"report: {page}"]
-    emit(record, "\n".join(lines), as_json=json)
+    emit(record, f"left of {said.budget}: {room(after.filter, after.spent)}\nreport: {page}", as_json=json)
 
 
 def report(
@@ -174,7 +182,10 @@ def _cost_lines(costs: list[Cost]) -> list[str]:
     for cost in costs:
         fits = {True: "", False: "does not fit the budget", None: ""}[cost.fits]
         state = "" if cost.state == "new" else cost.state
-        rows.append((cost.name, cost.spend, cost.mechanism, f"{cost.parameter} {cost.value:.6g}", fits or state))
+        faint = cost.value if cost.parameter == "likelihood_power" and cost.value < _FAINT else None
+        notes = [fits or state, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
+        value = f"{cost.parameter} {cost.value:.6g}"
+        rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
     return _columns(rows)
 
 
@@ -191,10 +202,19 @@ def _plan_lines(found: list[Expectation]) -> list[str]:
     return [f"  {line}" for line in _columns(rows)]
 
 
+def _outcome_lines(outcome: Outcome) -> list[str]:
+    from vestry.report.weight import weight
+
+    posterior = outcome.posterior
+    weakened = " ".join(weight(posterior.certificate).split())  # a terminal needs no thin spaces
+    how = [f"  {weakened}"] if weakened else []
+    return [f"{outcome.name}: {outcome.done}", *_posterior_lines(posterior), *how, ""]
+
+
 def _posterior_lines(posterior: Any) -> list[str]:
     rows = _summary(posterior)
     if posterior.reading.parameter == "coefficient":
-        return _coefficient_lines(posterior)
+        return coefficient_lines(posterior)
     if not rows and posterior.label != "released draws":
         return ["  the counts are released; states are sampled by the extra: pip install 'vestry[glm]'"]
     if not rows or "low" not in rows[0]:
@@ -204,14 +224,17 @@ def _posterior_lines(posterior: Any) -> list[str]:
     return _first_lines(("group", "parameter", "mean", "90 % interval"), shown)
 
 
-def _coefficient_lines(posterior: Any) -> list[str]:
+def coefficient_lines(posterior: Any) -> list[str]:
     """Show a regression's first coefficients: of one estimate, or of the first draws."""
-    drawn = posterior.draw()["all"][:3]
+    every = posterior.draw()["all"]
+    drawn = every[:_MOST_DRAWS]
     heads = [f"draw {place + 1}" for place in range(len(drawn))]
     if posterior.reading.method != "posterior":
         heads = ["noisy estimate"]
     shown = [(name, *(f"{x:.4g}" for x in drawn[:, place])) for place, name in enumerate(posterior.labels)]
-    return _first_lines(("coefficient", *heads), shown)
+    left = len(every) - len(drawn)
+    more = [f"  and {left} more {'draw' if left == 1 else 'draws'} in release.json"] if left else []
+    return _first_lines(("coefficient", *heads), shown) + more
 
 
 def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], most: int = 24) -> list[str]:
@@ -231,3 +254,7 @@ def _summary(posterior: Any) -> list[dict[str, Any]]:
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+# A record that counts less than this is told before anything is spent; draws of a regression beyond these are counted.
+_FAINT, _MOST_DRAWS = 0.1, 3

@@ -78,4 +78,4 @@ def greatest(
     return largest(fits, low=low, high=high, tolerance=tolerance)
 
 
-_WITHOUT = "no parameter of this mechanism meets it, in any amount; ask in another currency, or for a larger delta"
+_WITHOUT = "no parameter of this mechanism meets it, in any amount; ask in another currency, or with a (larger) delta"

@@ -8,6 +8,7 @@ from vestry.report.album import Album
 from vestry.report.markup import Content, beside, paragraph, table, tag
 from vestry.report.number import number
 from vestry.report.story import Result
+from vestry.report.weight import weight_parts
 
 # Draws that the table shows, and coefficients that the picture's text names.
 _MOST_DRAWS, _MOST_TOLD = 5, 12
@@ -56,6 +57,7 @@ def coefficients_parts(result: Result, album: Album) -> list[Content]:
     return [
         tag("h3", "What the data say"),
         paragraph(f"What was released: {count}{what}. They are all there is, and give no interval. {odds}"),
+        *weight_parts(result.release.certificate),
         beside(
             album.figure(
                 picture.points(result.posterior, result.labels),

@@ -63,7 +63,8 @@ def plot(posterior: Posterior, *, level: float = 0.9, path: Path | None = None) 
         rows = [(group, index) for group in groups for index in range(posterior.laws[group].dimension)][:_MOST]
         for height, (group, index) in enumerate(reversed(rows)):
             _row(axes, posterior.laws[group], index, height, level)
-        names = [name_of(group, posterior.parameters[index], posterior) for group, index in rows]
+        bare = posterior.labels if posterior.reading.parameter == "coefficient" else posterior.parameters
+        names = [name_of(group, bare[index], posterior) for group, index in rows]
         name_rows(axes, names, posterior.reading.parameter, below=0.4, above=0.95)
     return drawn
 

@@ -17,6 +17,7 @@ from vestry.report.noise_share import Share, shares
 from vestry.report.number import Digits, number, probability, roughly, whole
 from vestry.report.states import has_states, states_headline, states_parts
 from vestry.report.story import Result
+from vestry.report.weight import weight_parts
 
 # Released draws beyond this many are left to the file.
 _MOST_DRAWS = 50
@@ -249,6 +250,7 @@ def _drawn(result: Result, album: Album) -> list[Content]:
             f"{' for each group' if grouped else ''}, and"
             f" {'it is' if count == 1 else 'they are'} all there is. They give no interval; more draws would cost more."
         ),
+        *weight_parts(result.release.certificate),
         beside(
             album.figure(
                 picture.points(result.posterior, names),

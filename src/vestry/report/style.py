@@ -77,14 +77,20 @@ def figure(
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or "unknown kind of file"
                 raise InvalidParameter(
-                    "--plot", str(path), f"a file that can be written ({reason})", "curve.png"
+                    "the plot's file", str(path), f"one that can be written ({reason})", "curve.png"
                 ) from None
 
 
 def powers(axis: Any) -> None:
-    """Name the powers of ten in letters that any font has."""
+    """Name the powers of ten in letters that any font has; within one decade, what lies between them too."""
     axis.set_major_formatter(lambda value, _: _power(value))
-    axis.set_minor_formatter(lambda value, _: "")
+    axis.set_tick_params(which="minor", labelsize=8)
+    axis.set_minor_formatter(lambda value, _: f"{value:.3g}" if _within_a_decade(axis) else "")
+
+
+def _within_a_decade(axis: Any) -> bool:
+    low, high = sorted(axis.get_view_interval())
+    return bool(high < 10 * low)
 
 
 def _power(value: float) -> str:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from vestry.certificate import Release
 from vestry.data import Table
-from vestry.errors import EntryState, InvalidParameter, VestryError
+from vestry.errors import BudgetExceeded, EntryState, InvalidParameter, VestryError
 from vestry.ledger import Charge, Ledger
-from vestry.models.request import Frame
+from vestry.ledger.filter import Filter, Spent
+from vestry.models.request import Frame, Prepared
 from vestry.models.run import charge_for, ready_for, run
 from vestry.noise import Noise
 from vestry.posterior import Posterior
 from vestry.study.asked import Asked
 from vestry.study.declaration import Declaration
 from vestry.study.folder import Folder
+from vestry.study.room import refused
 
 NEW, KEPT, CHARGED, OPENED = "new", "released before", "charged before", "opened before"
 
@@ -69,20 +70,54 @@ class Course:
         if charge is not None and state == OPENED and not self.again:
             raise EntryState(
                 f"{asked.name} was opened by entry {charge.sequence} and its release was lost; noise"
-                " is never drawn twice for one charge; use --again to pay again, or leave it out."
+                f" is never drawn twice for one charge; {self._pay_again(asked)}"
             )
-        with self.declaration.places.at(f"release.{asked.name}"):
-            prepared = ready_for(asked.request, self.table, self.ledger, n=self.declaration.n)
+        prepared = self._ready(asked)
         done = "resumed, at no new cost"
         if charge is None or state != CHARGED or not self._paid(asked, charge, prepared):
             done = "released"
             purpose = f"{asked.name}: {asked.purpose}"
-            charge = charge_for(asked.request, prepared, frame, self.ledger, purpose=purpose)
+            try:
+                charge = charge_for(asked.request, prepared, frame, self.ledger, purpose=purpose)
+            except BudgetExceeded:
+                now = self.ledger.state()
+                raise refused(asked, now.filter, now.spent, self._price(prepared, now.filter)) from None
         keep = partial(self.folder.keep, asked.name, charge.sequence)
         made = run(prepared, self.table, charge, noise=self.noise, keep=keep)
         return self._written(asked, charge, made.text().encode(), done)
 
-    def _paid(self, asked: Asked, charge: Charge, prepared: Any) -> bool:
+    def afford(self, asked: Sequence[Asked]) -> None:
+        """Refuse releases that do not fit the budget together, before the first of them is charged."""
+        state = self.ledger.state()
+        spent, due = state.spent, self._due(asked)
+        for place, each in enumerate(due if len(due) > 1 else ()):
+            price = self._price(self._ready(each), state.filter)
+            if not state.filter.holds(spent.plus(price)):
+                before = [other.name for other in due[:place]]
+                raise refused(each, state.filter, spent, price, before)
+            spent = spent.plus(price)
+
+    def _due(self, asked: Sequence[Asked]) -> list[Asked]:
+        """Return what will be charged, each question once; a charge that was not opened may be resumed."""
+        frame, due = self.declaration.frame, dict[str, Asked]()
+        for each in asked:
+            state, _ = standing(each, frame, self.ledger)
+            if state == NEW or (self.again and state != CHARGED):
+                due.setdefault(each.name if self.again else each.request.definition(frame), each)
+        return list(due.values())
+
+    def _ready(self, asked: Asked) -> Prepared:
+        with self.declaration.places.at(f"release.{asked.name}"):
+            return ready_for(asked.request, self.table, self.ledger, n=self.declaration.n)
+
+    def _price(self, prepared: Prepared, filter: Filter) -> Spent:
+        return filter.price(prepared.mechanism.charge.under(self.declaration.frame.neighbours))
+
+    def _pay_again(self, asked: Asked) -> str:
+        file = self.declaration.path.name
+        return f"to pay again write: vestry release {file} {asked.name} --again, or leave it out."
+
+    def _paid(self, asked: Asked, charge: Charge, prepared: Prepared) -> bool:
         """Tell whether an old charge pays for what would run; if not, and `again` is not asked for, refuse."""
         event = prepared.mechanism.charge.under(self.declaration.frame.neighbours)
         if charge.entry.facts["event"] == event.to_dict():
@@ -90,7 +125,7 @@ class Course:
         if not self.again:
             raise EntryState(
                 f"{asked.name} was charged by entry {charge.sequence} for another number of records or another"
-                " calibration than would run now; use --again to pay again, or leave it out."
+                f" calibration than would run now; {self._pay_again(asked)}"
             )
         return False
 
@@ -110,7 +145,7 @@ class Course:
                 f"the release {asked.name}",
                 "not in this folder",
                 f"as entry {charge.sequence} released it",
-                "its folder by --output, or --again to pay again",
+                f"its folder by --output, or, {self._pay_again(asked).removesuffix('.')}",
             )
         return self._written(asked, charge, content, "released before, free")
 

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from vestry.data.bound import LIMIT, check_bound
@@ -60,7 +61,7 @@ class Declaration:
     budget
         What may be spent in all, as the ledger owns it.
     n
-        A guess at the number of records, for `plan` alone; None if there is none.
+        A guess at the number of records, by which `check`, `plan` and the choice of `auto` go; None if there is none.
     largest
         How many records there are at most.
     releases
@@ -92,8 +93,9 @@ class Declaration:
         for each in self.releases:
             if each.name == name:
                 return each
-        known = ", ".join(each.name for each in self.releases)
-        raise InvalidParameter("a release", name, f"one of the study's ({known})", f"[release.{name}] into the file")
+        known = [each.name for each in self.releases]
+        instead = " or ".join(get_close_matches(name, known) or known[:3])
+        raise InvalidParameter("a release", name, f"one of the study's ({', '.join(known)})", instead)
 
 
 def read(path: str | Path) -> Declaration:

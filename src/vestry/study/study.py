@@ -140,22 +140,26 @@ class Study:
         output: Path | None = None,
         progress: Progress = lambda said: None,
         noise: Noise | None = None,
+        told: Callable[[Outcome], None] = lambda outcome: None,
     ) -> list[Outcome]:
         """Release what is named, or all: charge, collect, release, and write the files.
 
         What was released before is not released again, unless `again`; a charge that was not opened is resumed, free;
-        one that was opened is never drawn again. The report is written last.
+        one that was opened is never drawn again. What does not fit the budget together is refused before the first
+        charge. Each outcome is `told` as it happens; the report is written last.
         """
         said = self.declaration
         chosen = [said.release(name) for name in dict.fromkeys(names)] or list(said.releases)
         folder = Folder(output or said.folder)
         folder.try_writing([asked.name for asked in chosen])
         course = Course(said, self.ledger, self.table, folder, again, noise)
+        course.afford(chosen)
         outcomes = []
         try:
             for asked in chosen:
                 progress(asked.name)
                 outcomes.append(course.run(asked))
+                told(outcomes[-1])
         except VestryError:
             with suppress(VestryError):  # what went wrong first is told
                 self._page(folder, progress)
