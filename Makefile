@@ -19,7 +19,9 @@ bench: $(VENV)/.all $(VENV)-peer/.done  ## speed, as ratios against peers measur
 	VESTRY_PEER=$(VENV)-peer/bin/python $(BIN)/python benchmarks/run.py
 
 coverage: $(VENV)/.all         ## lines and branches of what privacy rests on
-	$(BIN)/python -m coverage run --rcfile=quality/coverage.ini -m pytest -p no:xdist
+	@mkdir -p build/coverage
+	$(BIN)/python -m coverage run --rcfile=quality/coverage.ini -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m coverage run --rcfile=quality/coverage.ini -m pytest -m slow tests/ledger
 	$(BIN)/python -m coverage combine --quiet --rcfile=quality/coverage.ini
 	$(BIN)/python -m coverage report --rcfile=quality/coverage.ini --fail-under=97
 
