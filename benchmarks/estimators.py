@@ -106,21 +106,19 @@ def memory() -> dict:
 
 def peak(rows: int, features: int) -> None:
     """Print how many bytes the rows and their fit add to the process."""
-    import resource
-
     x, y = example(100, features)
     # A loose guarantee needs as many bytes, and fewer steps.
     learner(3.6, 100, regularisation=1e6).fit(x, y)
     before = resident()
     x = np.random.default_rng(0).random((rows, features))
     learner(3.6, rows, regularisation=1e6).fit(x, np.arange(rows) % 2)
-    print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    print(resident("VmHWM") - before)
 
 
-def resident() -> int:
-    """Return how many bytes the process has now; 0, which flatters nobody, where the system does not tell."""
-    told = Path("/proc/self/statm")
-    return int(told.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if told.exists() else 0
+def resident(what: str = "VmRSS") -> int:
+    """Return how many bytes the process has now, or had at most; a child's usage would count its parent's too."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return 1024 * int(lines[what].split()[0])
 
 
 def linear() -> list[dict]:
