@@ -39,11 +39,13 @@ class Unreachable(VestryError, ValueError):  # noqa: N818
         self.asked, self.nearest = asked, nearest
 
 
+IN_LEDGER = "in the ledger"
+
+
 class Mismatch(VestryError, ValueError):  # noqa: N818
     """Two things that must agree do not: neighbours, unit, dataset."""
 
-    def __init__(self, what: str, asked: str, owned: str, instead: str) -> None:
-        where = "in the ledger" if "ledger" in instead else "here"
+    def __init__(self, what: str, asked: str, owned: str, instead: str, *, where: str = "here") -> None:
         super().__init__(f"the {what} asked for is {asked}, but it is {owned} {where}; {instead}.")
         self.what, self.asked, self.owned, self.instead = what, asked, owned, instead
 

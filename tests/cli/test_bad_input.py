@@ -326,7 +326,7 @@ CASES = {
     "another currency": (
         2,
         "ledger amend patients.ledger --budget rho=9 --reason x",
-        "but it is epsilon=1,delta=1e-6 here; raise the budget in its own currency.",
+        "but it is epsilon=1,delta=1e-6 in the ledger; raise the budget in its own currency.",
     ),
     "an empty reason": (
         2,

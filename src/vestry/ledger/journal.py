@@ -21,7 +21,7 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from vestry.errors import BudgetExceeded, EntryState, InvalidParameter, LedgerCorrupt, Mismatch
+from vestry.errors import IN_LEDGER, BudgetExceeded, EntryState, InvalidParameter, LedgerCorrupt, Mismatch
 from vestry.ledger.address import Address
 from vestry.ledger.database import FORMAT, HEAD, JOURNAL, Database, Head, Session
 from vestry.ledger.entry import GENESIS, Entry, canonical, joined, seal
@@ -147,10 +147,18 @@ class Ledger:
     def require(self, *, unit: Unit | str | None = None, neighbours: Neighbours | str | None = None) -> None:
         """Refuse to go on if the ledger protects another unit or hides another change."""
         if unit is not None and Unit.parse(unit) != self.terms.unit:
-            raise Mismatch("unit", str(unit), str(self.terms.unit), "use the ledger's own unit, or another ledger")
+            raise Mismatch(
+                "unit", str(unit), str(self.terms.unit), "use the ledger's own unit, or another ledger", where=IN_LEDGER
+            )
         if neighbours is not None and Neighbours.parse(neighbours) != self.terms.neighbours:
             owned = str(self.terms.neighbours)
-            raise Mismatch("neighbours relation", str(neighbours), owned, f"state it as {owned}, or use another ledger")
+            raise Mismatch(
+                "neighbours relation",
+                str(neighbours),
+                owned,
+                f"state it as {owned}, or use another ledger",
+                where=IN_LEDGER,
+            )
 
     def charge(
         self,
@@ -177,7 +185,9 @@ class Ledger:
             What no theorem covers; refused unless the ledger was made to accept it.
         """
         if assumptions and not self.terms.accepts_unproved:
-            raise Mismatch("use of unproved samplers", "yes", "no", "make a ledger with --accept-unproved")
+            raise Mismatch(
+                "use of unproved samplers", "yes", "no", "make a ledger with --accept-unproved", where=IN_LEDGER
+            )
         ran = what if isinstance(what, Event) else promised(Guarantee.parse(what))
         ran = ran.under(self.terms.neighbours)
         price = self._fixed.price(ran)
@@ -210,7 +220,9 @@ class Ledger:
             state = State.read(head.state)
             old = state.filter.budget
             if wanted.names() != old.names():
-                raise Mismatch("currency", str(wanted), str(old), "raise the budget in its own currency")
+                raise Mismatch(
+                    "currency", str(wanted), str(old), "raise the budget in its own currency", where=IN_LEDGER
+                )
             raised = Filter.of(wanted, orders=state.filter.chosen_orders)
             if not raised.covers(state.filter) or str(wanted) == str(old):
                 raise InvalidParameter("an amended budget", str(wanted), f"at least {old}, and more", "a larger budget")

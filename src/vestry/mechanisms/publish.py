@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any, Protocol
 
 from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
-from vestry.errors import Mismatch
+from vestry.errors import IN_LEDGER, Mismatch
 from vestry.ledger import Charge, Opened
 from vestry.noise import Noise, SystemNoise
 from vestry.privacy.event import Event
@@ -108,7 +108,8 @@ def publish(
         raise Mismatch("number of groups", str(len(groups)), str(mechanism.population.groups), "name each group")
     terms, population = charge.ledger.terms, mechanism.population
     if terms.unit.rows != population.rows:
-        raise Mismatch("rows of a unit", str(population.rows), str(terms.unit.rows), "calibrate for the ledger's unit")
+        instead = "calibrate for the ledger's unit"
+        raise Mismatch("rows of a unit", str(population.rows), str(terms.unit.rows), instead, where=IN_LEDGER)
     claim = certificate(mechanism, unit=str(terms.unit))
     opened = charge.open()
     contents = mechanism.release(private, opened, noise or SystemNoise())

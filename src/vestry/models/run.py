@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vestry.certificate import Release
 from vestry.data import Table
-from vestry.errors import InvalidParameter, Mismatch
+from vestry.errors import IN_LEDGER, InvalidParameter, Mismatch
 from vestry.ledger import Charge, Ledger
 from vestry.mechanisms.publish import assumptions_of, publish
 from vestry.models.plan import advised
@@ -118,7 +118,7 @@ def refuse_repetition(definition: str, ledger: Ledger) -> None:
         if entry.facts.get("definition") == definition and done:
             state = "released" if "release" in done else "opened, and its release lost,"
             instead = "use that release, which is free, or say again=True to pay again"
-            raise Mismatch("release", "new", f"{state} before, by entry {entry.sequence}", instead)
+            raise Mismatch("release", "new", f"{state} before, by entry {entry.sequence}", instead, where=IN_LEDGER)
 
 
 def waiting(definition: str, ledger: Ledger) -> Charge | None:

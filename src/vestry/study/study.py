@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vestry.data import Table
-from vestry.errors import LedgerMissing, Mismatch, VestryError
+from vestry.errors import IN_LEDGER, LedgerMissing, Mismatch, VestryError
 from vestry.ledger import Ledger
 from vestry.models.plan import ASSUMED, Expectation, advised, expectations, needed
 from vestry.noise import Noise
@@ -86,12 +86,18 @@ class Study:
             ledger.require(neighbours=frame.neighbours)
         if said.dataset not in (None, ledger.terms.dataset):
             with said.places.at("study.dataset"):
-                raise Mismatch("dataset", str(said.dataset), ledger.terms.dataset, "use the ledger of this dataset")
+                raise Mismatch(
+                    "dataset",
+                    str(said.dataset),
+                    ledger.terms.dataset,
+                    "use the ledger of this dataset",
+                    where=IN_LEDGER,
+                )
         owned = str(ledger.state().filter.budget)
         if owned != str(said.budget):
             instead = f"the ledger's budget, or raise it with vestry ledger amend {said.ledger} --budget {said.budget}"
             with said.places.at("study.budget"):
-                raise Mismatch("budget", str(said.budget), owned, f"write {instead}")
+                raise Mismatch("budget", str(said.budget), owned, f"write {instead}", where=IN_LEDGER)
         return ledger
 
     def has_ledger(self) -> bool:
