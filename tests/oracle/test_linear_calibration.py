@@ -20,7 +20,8 @@ from vestry.losses import gradient as losses
 from vestry.losses.rounding import gradient_error, step_error
 from vestry.mechanisms import gibbs, langevin, minimise, objective, output, rule
 from vestry.mechanisms.langevin import posterior
-from vestry.mechanisms.linear import LinearProblem, finest, kept, reach_of
+from vestry.mechanisms.linear import LinearProblem, kept
+from vestry.mechanisms.minimum import finest, reach_of
 from vestry.mechanisms.objective import objective_perturbation
 from vestry.mechanisms.output import output_perturbation
 from vestry.mechanisms.regression import regression

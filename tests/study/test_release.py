@@ -592,7 +592,9 @@ def test_a_release_in_python(table, tmp_path):
     charge = next(entry for entry in ledger.entries() if entry.action == "charge")
     assert charge.facts["purpose"] == "a first look"
     assert charge.facts["price"]["totals"][0] == 3 * 10**11
-    with pytest.raises(Mismatch, match=r"^the release asked for is new, but it is released before, by entry 1 in the ledger; "):
+    with pytest.raises(
+        Mismatch, match=r"^the release asked for is new, but it is released before, by entry 1 in the ledger; "
+    ):
         release(MODEL, table, guarantee="epsilon=0.3", ledger=ledger)
     assert len(actions(tmp_path)) == 3
     release(MODEL, table, guarantee="epsilon=0.3", ledger=ledger, again=True)

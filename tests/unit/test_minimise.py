@@ -11,8 +11,10 @@ from scipy.special import expit
 
 from vestry.errors import Unreachable
 from vestry.losses import Logistic
-from vestry.mechanisms.linear import LinearProblem, finest, reach_of, regularised
+from vestry.mechanisms import minimum
+from vestry.mechanisms.linear import LinearProblem
 from vestry.mechanisms.minimise import iterations, minimise
+from vestry.mechanisms.minimum import finest, reach_of, regularised
 from vestry.statistics.population import Population
 
 
@@ -109,6 +111,10 @@ def test_a_multiple_of_the_square_takes_one_step():
 # --- logistic problems ------------------------------------------------------------------------------------------------
 
 
+def stream() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
 def newton(rows, y, lam, linear):
     """Minimise sum log(1 + exp(-y x theta)) + lam |theta|^2/2 + b theta by Newton's method, with halved steps."""
     theta = np.zeros(rows.shape[1])
@@ -147,25 +153,46 @@ def adversarial(name: str):
 CASES = ["random", "equal", "opposite", "separable", "zero rows", "one row"]
 
 
+def only(monkeypatch, way: str) -> None:
+    """Let one of the two ways be taken, and no other follow: what it gives must do."""
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+
+    def refused(*_, **__):
+        raise AssertionError("the public count did not do")
+
+    monkeypatch.setattr(minimum, "one_by_one", lambda *_, **__: way == "one by one")
+    if way == "one by one":
+        monkeypatch.setattr(minimum.minimise, "minimise", refused)
+    else:
+        monkeypatch.setattr(minimum.ascent, "ascend", refused)
+
+
+WAYS = ["one by one", "full gradients"]
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("pushed", [False, True])
 @pytest.mark.parametrize("lam", [0.01, 1.0])
 @pytest.mark.parametrize("case", CASES)
-def test_the_minimum_is_reached_within_the_public_count(case, lam, pushed):
-    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+def test_the_minimum_is_reached_within_the_public_count(monkeypatch, case, lam, pushed, way):
+    only(monkeypatch, way)
     rows, y = adversarial(case)
     problem = LinearProblem(Logistic(), features=3, norm=1.0, population=Population("add-remove"), at_most=40)
     linear = np.array([3.0, -4.0, 0.0]) if pushed else np.zeros(3)
     optimum = newton(rows, y, lam, linear)
     assert np.linalg.norm(optimum) <= reach_of(problem, lam, float(np.linalg.norm(linear))) * (1 + 1e-12)
     for tolerance in (1e-2, 1e-8):
-        found = regularised(problem, [(rows, y)], lam, linear, tolerance, longest=float(np.linalg.norm(linear)))
+        found = regularised(
+            problem, [(rows, y)], lam, linear, tolerance, stream=stream(), longest=float(np.linalg.norm(linear))
+        )
         assert np.linalg.norm(found - optimum) <= tolerance
         slope = -rows.T @ (y * expit(-y * (rows @ found))) + lam * found + linear
         assert np.linalg.norm(slope) <= (40 / 4 + lam) * tolerance
 
 
-def test_the_minimum_is_that_of_scikit_learn():
-    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+@pytest.mark.parametrize("way", WAYS)
+def test_the_minimum_is_that_of_scikit_learn(monkeypatch, way):
+    only(monkeypatch, way)
     linear_model = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is not installed")
     rng = np.random.default_rng(3)
     rows = rng.standard_normal((500, 5))
@@ -175,7 +202,7 @@ def test_the_minimum_is_that_of_scikit_learn():
     peer = linear_model.LogisticRegression(C=1 / lam, fit_intercept=False, solver="newton-cholesky", tol=1e-13)
     peer.fit(rows, y)
     problem = LinearProblem(Logistic(), features=5, norm=1.0, population=Population("add-remove"), at_most=500)
-    found = regularised(problem, [(rows, y)], lam, np.zeros(5), 1e-10)
+    found = regularised(problem, [(rows, y)], lam, np.zeros(5), 1e-10, stream=stream())
     assert found == pytest.approx(peer.coef_[0], abs=1e-8)
     assert found == pytest.approx(newton(rows, y, lam, np.zeros(5)), abs=1e-9)
 
@@ -212,8 +239,9 @@ def test_errors_of_the_gradient_are_not_amplified_beyond_twice_their_share(seed)
     assert np.abs(found).max() <= 2 * error / m
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("wrong", ["far", "beyond", "nan"])
-def test_a_point_that_rounding_has_spoilt_is_found_and_replaced(monkeypatch, wrong):
+def test_a_point_that_rounding_has_spoilt_is_found_and_replaced(monkeypatch, wrong, way):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     rows, y = adversarial("random")
     problem = LinearProblem(Logistic(), features=3, norm=1.0, population=Population("add-remove"), at_most=40)
@@ -224,19 +252,23 @@ def test_a_point_that_rounding_has_spoilt_is_found_and_replaced(monkeypatch, wro
             "beyond": np.full(3, 1e9),
             "nan": np.full(3, np.nan),
         }[wrong]
-        monkeypatch.setattr("vestry.mechanisms.minimise.minimise", lambda *_, x=spoilt, **__: x)
-        found = regularised(problem, [(rows, y)], 1.0, np.zeros(3), tolerance)
+        monkeypatch.setattr(minimum, "one_by_one", lambda *_, **__: way == "one by one")
+        monkeypatch.setattr(minimum.minimise, "minimise", lambda *_, x=spoilt, **__: x)
+        monkeypatch.setattr(minimum.ascent, "ascend", lambda *_, x=spoilt, **__: x)
+        found = regularised(problem, [(rows, y)], 1.0, np.zeros(3), tolerance, stream=stream())
         assert np.linalg.norm(found - optimum) <= tolerance + 1e-14
 
 
-def test_the_finest_tolerance_covers_what_rounding_does():
+@pytest.mark.parametrize("way", WAYS)
+def test_the_finest_tolerance_covers_what_rounding_does(monkeypatch, way):
     """Gradients in doubles against 30 digits, the last point is where it is said to be."""
+    only(monkeypatch, way)
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((2000, 3))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
     problem = LinearProblem(Logistic(), features=3, norm=1.0, population=Population("add-remove"), at_most=2000)
-    found = regularised(problem, [(rows, y)], 0.5, np.zeros(3), finest(problem, 0.5, 0.0))
+    found = regularised(problem, [(rows, y)], 0.5, np.zeros(3), finest(problem, 0.5, 0.0), stream=stream())
     exact = [float(mpmath_slope(rows, y, found, at) + mpmath.mpf(0.5) * mpmath.mpf(found[at])) for at in range(3)]
     assert np.linalg.norm(exact) <= 0.5 * finest(problem, 0.5, 0.0)
     assert 1e-14 < finest(problem, 0.5, 0.0) < 1e-7

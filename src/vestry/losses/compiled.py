@@ -83,7 +83,7 @@ class Gradient:
         if any(each.shape[1:2] != self.shape for each in arrays):
             raise InvalidParameter("blocks", [each.shape[1] for each in arrays], "of one number of features", "one")
         numbers = sum(each.size for each in arrays)
-        self._threads = 1 if numbers < _ALONE else threads or _cores()
+        self._threads = 1 if numbers < _ALONE else threads or cores()
         self._slots = sum(each.sums for each in self._blocks)
         self._tasks = list(self._split())
 
@@ -210,7 +210,8 @@ def _total(sums: np.ndarray) -> np.ndarray:
     return sums[0].copy() if len(sums) == 1 else np.asarray(sums.sum(axis=0))
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many processors the process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

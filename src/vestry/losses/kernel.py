@@ -109,27 +109,32 @@ def _power_of_two() -> Any:
 
 
 @cache
-def _calls() -> tuple[Any, Any]:
-    """Compile two things that the language lacks: a call by address, and a fetch ahead of four columns of a tile."""
+def _call() -> Any:
+    """Compile what the language lacks: a call by address, of a derivative for a number of predictors."""
     from numba.core import types
     from numba.extending import intrinsic
 
-    def data(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-        return context.make_array(kind)(context, builder, value).data
-
-    def call(typing, address, eta, y, place):  # type: ignore[no-untyped-def]
+    def call(typing, address, eta, y, place, size):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             from llvmlite import ir
 
             whole, pointer = ir.IntType(64), ir.DoubleType().as_pointer()
             kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, whole])
             function = builder.inttoptr(arguments[0], kind.as_pointer())
-            start = builder.gep(data(context, builder, signature.args[2], arguments[2]), [arguments[3]])
-            size = ir.Constant(whole, TILE)
-            builder.call(function, [data(context, builder, signature.args[1], arguments[1]), start, size])
+            start = builder.gep(_data(context, builder, signature.args[2], arguments[2]), [arguments[3]])
+            builder.call(function, [_data(context, builder, signature.args[1], arguments[1]), start, arguments[4]])
             return context.get_dummy_value()
 
-        return types.void(types.int64, eta, y, types.int64), generate
+        return types.void(types.int64, eta, y, types.int64, types.int64), generate
+
+    return intrinsic(call)
+
+
+@cache
+def _fetch(numbers: int) -> Any:
+    """Compile another thing that it lacks: a fetch ahead of so many numbers, from the one at a place on."""
+    from numba.core import types
+    from numba.extending import intrinsic
 
     def fetch(typing, values, place):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -139,23 +144,27 @@ def _calls() -> tuple[Any, Any]:
             kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
             name = "llvm.prefetch.p0"
             function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-            start = data(context, builder, signature.args[0], arguments[0])
-            lines = 4 * TILE * (values.dtype.bitwidth // 8) // 64
+            start = _data(context, builder, signature.args[0], arguments[0])
+            lines = max(1, numbers * (values.dtype.bitwidth // 8) // 64)
             for line in range(lines):
-                offset = builder.add(arguments[1], ir.Constant(ir.IntType(64), line * 4 * TILE // lines))
+                offset = builder.add(arguments[1], ir.Constant(ir.IntType(64), line * numbers // lines))
                 target = builder.bitcast(builder.gep(start, [offset]), byte)
                 builder.call(function, [target, *(ir.Constant(word, value) for value in (0, 2, 1))])
             return context.get_dummy_value()
 
         return types.void(values, types.int64), generate
 
-    return intrinsic(call), intrinsic(fetch)
+    return intrinsic(fetch)
+
+
+def _data(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    return context.make_array(kind)(context, builder, value).data
 
 
 @cache
 def block_sums() -> Any:
     """Compile the gradients of the blocks from the first to the last, each summed on its own."""
-    call, fetch = _calls()
+    call, fetch = _call(), _fetch(4 * TILE)
     per_block = BLOCK // TILE
 
     @_numba().njit(error_model="numpy", fastmath=_SUMS, nogil=True)
@@ -177,7 +186,7 @@ def block_sums() -> Any:
                     a = theta[j]
                     for r in range(TILE):
                         eta[r] += a * tile[j, r]
-                call(address, eta, outcomes, s * TILE)
+                call(address, eta, outcomes, s * TILE, TILE)
                 for j in range(0, fours, 4):
                     # A fetch beyond the end is harmless: it is a hint.
                     fetch(values, ((s + 1) * features + j) * TILE)
@@ -199,6 +208,40 @@ def block_sums() -> Any:
                     total[j] += a
 
     return sums
+
+
+@cache
+def coordinates() -> Any:
+    """Compile updates of one record of the dual after another, in a given order, in place (see `ascent`).
+
+    What a record changes is added to theta as the next one's predictor is summed: theta is read and written once.
+    """
+    call, fetch, ahead = _call(), _fetch(1), 8
+
+    @_numba().njit(error_model="numpy", fastmath=_SUMS, nogil=True)
+    def updates(rows, outcomes, order, dual, theta, share, regularisation, address):  # type: ignore[no-untyped-def]
+        features, steps = rows.shape[1], len(order)
+        eta, change, last = np.empty(1), 0.0, rows[0]
+        for t in range(steps):
+            i = order[t]
+            row = rows[i]
+            after = order[min(t + ahead, steps - 1)] * features
+            for j in range(0, features, 64 // rows.itemsize):
+                fetch(rows, after + j)
+            total = 0.0
+            for j in range(features):
+                value = theta[j] + change * last[j]
+                theta[j] = value
+                total += row[j] * value
+            eta[0] = total
+            call(address, eta, outcomes, i, 1)
+            moved = share * (-eta[0] - dual[i])
+            dual[i] += moved
+            change, last = moved / regularisation, row
+        for j in range(features):
+            theta[j] += change * last[j]
+
+    return updates
 
 
 @cache

@@ -85,8 +85,6 @@ class LinearProblem:
 
 def _at_zero(loss: Loss, outcome: float) -> float:
     """Bound the loss of one record at eta = 0; it grows by at most the slope times |y|."""
-    import numpy as np
-
     from vestry.losses import array
 
     if loss.outcomes == "classes":
@@ -103,100 +101,3 @@ def kept(blocks: Sequence[Block], at_most: int) -> tuple[Block, ...]:
             found.append((features[:room], outcomes[:room]))
         room -= len(outcomes)
     return tuple(found)
-
-
-def finest(problem: LinearProblem, regularisation: float, longest: float) -> float:
-    """Return the least distance from the minimum that `regularised` can certify in doubles, for every dataset."""
-    return 6 * _slope_error(problem, regularisation, longest) / regularisation
-
-
-def _slope_error(problem: LinearProblem, regularisation: float, longest: float) -> float:
-    """Bound the error e of a computed gradient of the objective, within twice the reach of its minimum.
-
-    It is that of the sum of losses, and eight roundings of numbers no larger than the terms of a gradient, or than a
-    point times the smoothness: those of a step are among them.
-    """
-    from vestry.losses.rounding import gradient_error
-
-    radius = 2 * reach_of(problem, regularisation, longest)
-    error = gradient_error(
-        problem.loss,
-        rows=problem.at_most,
-        features=problem.features,
-        norm=problem.norm,
-        radius=radius,
-        outcome=problem.outcome,
-    )
-    terms = problem.at_most * problem.lipschitz + longest + _curvature(problem, regularisation) * radius
-    return error + 8 * 2.0**-53 * terms
-
-
-def _curvature(problem: LinearProblem, regularisation: float) -> float:
-    """Return the smoothness of the objective."""
-    return problem.at_most * problem.smoothness + regularisation
-
-
-def reach_of(problem: LinearProblem, regularisation: float, longest: float) -> float:
-    """Bound the norm of the minimum: (lam/2)|theta|^2 - |b||theta| is at most the sum of losses at 0.
-
-    Also by the gradient there: |theta| <= (n L + |b|)/lam.
-    """
-    steep = (problem.at_most * problem.lipschitz + longest) / regularisation
-    ratio = longest / regularisation
-    return min(steep, ratio + math.sqrt(ratio * ratio + 2 * problem.most / regularisation))
-
-
-def iterations_for(problem: LinearProblem, regularisation: float, tolerance: float, longest: float = 0.0) -> int:
-    """Return how many gradients bring the gradient to at most lam * tolerance/2, for every dataset; or refuse."""
-    from vestry.mechanisms.minimise import iterations
-
-    curvature = _curvature(problem, regularisation)
-    return iterations(
-        strong_convexity=regularisation,
-        smoothness=curvature,
-        reach=reach_of(problem, regularisation, longest),
-        tolerance=tolerance / 2 * regularisation / curvature,
-    )
-
-
-def regularised(
-    problem: LinearProblem,
-    blocks: Sequence[Block],
-    regularisation: float,
-    linear: np.ndarray,
-    tolerance: float,
-    *,
-    longest: float = 0.0,
-    device: str = "auto",
-) -> np.ndarray:
-    """Return a point within `tolerance` of the minimum of sum l + (lam/2)|theta|^2 + b . theta, |b| <= longest.
-
-    The tolerance is at least `finest`: 6 e/lam, if computed gradients are within e of the exact ones.
-
-    Proof. Let g be the gradient at the point, and g^ the computed one. It is checked that |g^| <= (2/3) lam tolerance,
-    so |g| <= (2/3 + 1/6) lam tolerance, and the objective is lam-strongly convex. The number of steps, which public
-    constants fix, makes |g| <= lam tolerance/2 but for rounding on the way, so the check passes; that rounding is not
-    amplified was seen and not proved. Were it, plain steps of 1/M from 0 follow: each lowers the objective by at least
-    (|g|^2 - e^2)/(2 M), so that |g| < 2 e, hence |g^| < 3 e, is reached.
-    """
-    from vestry.losses.gradient import gradient
-    from vestry.mechanisms.minimise import minimise
-
-    losses = gradient(problem.loss, blocks, device=device)
-    curvature = _curvature(problem, regularisation)
-
-    def slope(theta: np.ndarray) -> np.ndarray:
-        return np.asarray(np.ravel(losses(theta)) + regularisation * theta + linear)
-
-    def length(theta: np.ndarray) -> float:
-        return float(np.linalg.norm(slope(theta)))
-
-    enough, farthest = 2 / 3 * regularisation * tolerance, 2 * reach_of(problem, regularisation, longest)
-    start = np.zeros(problem.dimension)
-    count = iterations_for(problem, regularisation, tolerance, longest)
-    theta = minimise(slope, start, strong_convexity=regularisation, smoothness=curvature, count=count)
-    if np.linalg.norm(theta) <= farthest and length(theta) <= enough:
-        return theta
-    while length(start) > enough:
-        start = start - slope(start) / curvature
-    return start

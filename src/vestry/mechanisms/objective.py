@@ -19,7 +19,8 @@ import numpy as np
 from vestry.certificate import Draws
 from vestry.errors import InvalidParameter, Unreachable
 from vestry.ledger import Opened
-from vestry.mechanisms.linear import LinearProblem, finest, iterations_for, kept, regularised
+from vestry.mechanisms.linear import LinearProblem, kept
+from vestry.mechanisms.minimum import finest, iterations_for, one_by_one, regularised
 from vestry.mechanisms.output import exactly_noisy
 from vestry.noise import Noise
 from vestry.noise.bulk import ERROR
@@ -168,9 +169,20 @@ class ObjectivePerturbation:
         """The results that the claim rests on."""
         kind = self.event.parts[0].kind
         return (
-            f"{THEOREMS[kind]} The computed point is within {self.tolerance:.2g} of the minimum, by a number of steps"
-            " that public constants fix [TaylorD23]; normal noise on top of it covers the rest."
+            f"{THEOREMS[kind]} The computed point is within {self.tolerance:.2g} of the minimum, which its gradient"
+            " proves, after a number of steps that public constants fix; normal noise on top of it covers the rest."
         )
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether records are taken one by one, and not all for each step."""
+        longest = _longest(self.problem, self.scale)
+        return one_by_one(self.problem, self.regularisation, self._found, longest, device=self.device)
+
+    @property
+    def _found(self) -> float:
+        """How near the computed point is to the minimum for the linear term as it is computed."""
+        return self.tolerance - _linear_error(self.problem, self.scale, self.regularisation)
 
     def release(self, private: PrivateRows, opened: Opened, noise: Noise) -> tuple[Draws, ...]:
         """Draw the linear term, minimise in a number of steps that public constants fix, and add the noise on top."""
@@ -181,8 +193,9 @@ class ObjectivePerturbation:
         """Do so over blocks of features and outcomes."""
         from vestry.noise.bulk import normals
 
-        linear = self.scale * normals(noise.stream(), self.problem.dimension)
-        longest = self.scale * (math.sqrt(self.problem.dimension) + _BEYOND)
+        stream = noise.stream()
+        linear = self.scale * normals(stream, self.problem.dimension)
+        longest = _longest(self.problem, self.scale)
         length = float(np.linalg.norm(linear))
         if length > longest:  # pragma: no cover - once in 1e31
             linear *= longest / length
@@ -191,11 +204,17 @@ class ObjectivePerturbation:
             blocks,
             self.regularisation,
             linear,
-            self.tolerance - _linear_error(self.problem, self.scale, self.regularisation),
+            self._found,
+            stream=stream,
             longest=longest,
             device=self.device,
         )
         return exactly_noisy(theta, self.top, noise)
+
+
+def _longest(problem: LinearProblem, scale: float) -> float:
+    """Bound the norm of the linear term."""
+    return scale * (math.sqrt(problem.dimension) + _BEYOND)
 
 
 def _linear_error(problem: LinearProblem, scale: float, regularisation: float) -> float:
@@ -235,7 +254,7 @@ def objective_perturbation(
     scale = objective_scale(make, main, regularisation)
     curved = problem.at_most * problem.smoothness + regularisation
     mu = greatest(lambda x: event("gdp", mu=x), rest)
-    longest = scale * (math.sqrt(problem.dimension) + _BEYOND)
+    longest = _longest(problem, scale)
     found = max(mu * _FINE * scale / curved / 2, finest(problem, regularisation, longest))
     tolerance = found + _linear_error(problem, scale, regularisation)
     iterations_for(problem, regularisation, found, longest)  # refuses before anything is charged

@@ -15,7 +15,8 @@ import numpy as np
 from vestry.certificate import Draws
 from vestry.errors import Unreachable
 from vestry.ledger import Opened
-from vestry.mechanisms.linear import LinearProblem, finest, iterations_for, kept, regularised
+from vestry.mechanisms.linear import LinearProblem, kept
+from vestry.mechanisms.minimum import finest, iterations_for, one_by_one, regularised
 from vestry.noise import Noise
 from vestry.numerics import outward
 from vestry.privacy.calibrate import least
@@ -77,6 +78,12 @@ class OutputPerturbation:
 
     charge = event  # the ledger is charged what runs
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether records are taken one by one, and not all for each step."""
+        near = _near(self.problem, self.regularisation)
+        return one_by_one(self.problem, self.regularisation, near, device=self.device)
+
     def release(self, private: PrivateRows, opened: Opened, noise: Noise) -> tuple[Draws, ...]:
         """Minimise, in a number of steps that public constants fix, and add the noise."""
         opened.take()
@@ -90,6 +97,7 @@ class OutputPerturbation:
             self.regularisation,
             np.zeros(self.problem.dimension),
             _near(self.problem, self.regularisation),
+            stream=noise.stream(),
             device=self.device,
         )
         return exactly_noisy(theta, self.scale, noise)

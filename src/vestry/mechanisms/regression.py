@@ -67,10 +67,14 @@ def penalty(mechanism: Regression) -> float:
 def try_out(mechanism: Regression) -> None:
     """Try one made-up row before anything is charged: a missing compiler or a missing device shows here."""
     from vestry.losses.gradient import gradient
+    from vestry.losses.rows import Rows
 
-    problem = mechanism.problem
+    problem, theta = mechanism.problem, np.zeros(mechanism.problem.dimension)
     made_up = [(np.zeros((1, problem.features), np.float32), np.ones(1))]
-    gradient(problem.loss, made_up, device=mechanism.device)(np.zeros(problem.dimension))
+    if not isinstance(mechanism, LangevinSample) and mechanism.one_by_one:
+        Rows(problem.loss, made_up).update(np.zeros(1, int), np.zeros(1), theta, share=0.5, lam=1.0)
+    else:
+        gradient(problem.loss, made_up, device=mechanism.device)(theta)
 
 
 def _positive(name: str, value: float) -> None:
