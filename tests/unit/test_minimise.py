@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 
 from vestry.errors import Unreachable
-from vestry.losses import Logistic
+from vestry.losses import LogCosh, Logistic
 from vestry.mechanisms import minimum
 from vestry.mechanisms.linear import LinearProblem
 from vestry.mechanisms.minimise import iterations, minimise
@@ -181,10 +181,9 @@ def test_the_minimum_is_reached_within_the_public_count(monkeypatch, case, lam, 
     linear = np.array([3.0, -4.0, 0.0]) if pushed else np.zeros(3)
     optimum = newton(rows, y, lam, linear)
     assert np.linalg.norm(optimum) <= reach_of(problem, lam, float(np.linalg.norm(linear))) * (1 + 1e-12)
-    for tolerance in (1e-2, 1e-8):
-        found = regularised(
-            problem, [(rows, y)], lam, linear, tolerance, stream=stream(), longest=float(np.linalg.norm(linear))
-        )
+    longest = float(np.linalg.norm(linear))
+    for tolerance in (1e-2, max(1e-8, finest(problem, lam, longest))):
+        found = regularised(problem, [(rows, y)], lam, linear, tolerance, stream=stream(), longest=longest)
         assert np.linalg.norm(found - optimum) <= tolerance
         slope = -rows.T @ (y * expit(-y * (rows @ found))) + lam * found + linear
         assert np.linalg.norm(slope) <= (40 / 4 + lam) * tolerance
@@ -202,9 +201,33 @@ def test_the_minimum_is_that_of_scikit_learn(monkeypatch, way):
     peer = linear_model.LogisticRegression(C=1 / lam, fit_intercept=False, solver="newton-cholesky", tol=1e-13)
     peer.fit(rows, y)
     problem = LinearProblem(Logistic(), features=5, norm=1.0, population=Population("add-remove"), at_most=500)
-    found = regularised(problem, [(rows, y)], lam, np.zeros(5), 1e-10, stream=stream())
+    found = regularised(problem, [(rows, y)], lam, np.zeros(5), finest(problem, lam, 0.0), stream=stream())
     assert found == pytest.approx(peer.coef_[0], abs=1e-8)
     assert found == pytest.approx(newton(rows, y, lam, np.zeros(5)), abs=1e-9)
+
+
+def test_a_tolerance_below_rounding_is_refused():
+    rows, y = adversarial("random")
+    problem = LinearProblem(Logistic(), features=3, norm=1.0, population=Population("add-remove"), at_most=40)
+    with pytest.raises(Unreachable, match="rounding alone may be more"):
+        regularised(problem, [(rows, y)], 1.0, np.zeros(3), 0.99 * finest(problem, 1.0, 0.0), stream=stream())
+
+
+def test_losses_that_are_no_numbers_end():
+    """No encoder lets them through; they must not run for ever."""
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+    problem = LinearProblem(Logistic(), features=3, norm=1.0, population=Population("add-remove"), at_most=40)
+    with pytest.raises(ArithmeticError, match="no numbers"):
+        regularised(problem, [(np.full((4, 3), np.nan), np.ones(4))], 1.0, np.zeros(3), 1e-3, stream=stream())
+
+
+def test_the_loss_at_zero_is_never_said_to_be_less_than_it_is():
+    """log cosh of a small number cancels to 0 as it is written."""
+    problem = LinearProblem(
+        LogCosh(), features=3, norm=1.0, population=Population("add-remove"), at_most=1000, outcome=1e-9
+    )
+    assert problem.most >= 1000 * 0.5e-18
+    assert reach_of(problem, 1.0, 0.0) > 0
 
 
 def test_a_wrong_gradient_is_seen():

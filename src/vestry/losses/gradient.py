@@ -116,7 +116,8 @@ def joined(blocks: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         fits = len(shapes[0]) == 2 and shapes[1] == shapes[0][:1] and shapes[0][1] == (features or shapes[0][1])
         if not fits or not shapes[0][1]:
             allowed = "rows (n, d) and outcomes (n,) with one d of at least 1"
-            raise InvalidParameter("blocks", shapes, allowed, "[(rows, outcomes)]")
+            # How many rows there are is not said.
+            raise InvalidParameter("blocks", f"of shapes {shapes[0][1:]}", allowed, "[(rows, outcomes)]")
         features = shapes[0][1]
         enough = max(BLOCK, _SMALL // features)
         if len(outcomes) >= enough:

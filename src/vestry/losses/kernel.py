@@ -214,32 +214,42 @@ def block_sums() -> Any:
 def coordinates() -> Any:
     """Compile updates of one record of the dual after another, in a given order, in place (see `ascent`).
 
-    What a record changes is added to theta as the next one's predictor is summed: theta is read and written once.
+    What rounding takes from theta is kept in `low`, and added with the next change: late changes are below theta's last
+    digit, and there are so many that theta and the dual would part. That sum must not be reordered; a predictor's may.
     """
-    call, fetch, ahead = _call(), _fetch(1), 8
+    numba, call, fetch, ahead = _numba(), _call(), _fetch(1), 8
 
-    @_numba().njit(error_model="numpy", fastmath=_SUMS, nogil=True)
-    def updates(rows, outcomes, order, dual, theta, share, regularisation, address):  # type: ignore[no-untyped-def]
+    @numba.njit(error_model="numpy", fastmath=_SUMS)
+    def dot(row, theta):  # type: ignore[no-untyped-def]
+        total = 0.0
+        for j in range(len(theta)):
+            total += row[j] * theta[j]
+        return total
+
+    @numba.njit(error_model="numpy", nogil=True)
+    def updates(  # type: ignore[no-untyped-def]
+        rows, outcomes, order, dual, theta, low, share, regularisation, address
+    ):
         features, steps = rows.shape[1], len(order)
-        eta, change, last = np.empty(1), 0.0, rows[0]
+        eta = np.empty(1)
         for t in range(steps):
             i = order[t]
             row = rows[i]
-            after = order[min(t + ahead, steps - 1)] * features
+            soon = order[min(t + ahead, steps - 1)]
+            fetch(outcomes, soon)
+            fetch(dual, soon)
             for j in range(0, features, 64 // rows.itemsize):
-                fetch(rows, after + j)
-            total = 0.0
-            for j in range(features):
-                value = theta[j] + change * last[j]
-                theta[j] = value
-                total += row[j] * value
-            eta[0] = total
+                fetch(rows, soon * features + j)
+            eta[0] = dot(row, theta)
             call(address, eta, outcomes, i, 1)
             moved = share * (-eta[0] - dual[i])
             dual[i] += moved
-            change, last = moved / regularisation, row
-        for j in range(features):
-            theta[j] += change * last[j]
+            change = moved / regularisation
+            for j in range(features):
+                more = change * row[j] + low[j]
+                value = theta[j] + more
+                low[j] = more - (value - theta[j])
+                theta[j] = value
 
     return updates
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from vestry.errors import InvalidParameter
 from vestry.losses import kernel
 from vestry.losses.compiled import as_rows
+from vestry.losses.gradient import joined
 from vestry.losses.loss import Loss
 from vestry.losses.rounding import BLOCK
 
@@ -21,7 +23,7 @@ class Rows:
     """
 
     def __init__(self, loss: Loss, blocks: Iterable[tuple[Any, Any]]) -> None:
-        pieces = [(as_rows(rows), np.asarray(y, dtype=np.float64)) for rows, y in blocks]
+        pieces = [(as_rows(rows), np.asarray(y, dtype=np.float64)) for rows, y in joined(blocks)]
         if not any(len(y) for _, y in pieces):
             pieces = [(np.zeros((1, *pieces[0][0].shape[1:])), np.ones(1))]
         self._values = np.ascontiguousarray(_joined([rows for rows, _ in pieces]))
@@ -31,13 +33,18 @@ class Rows:
     def __len__(self) -> int:
         return len(self._values)
 
-    def update(self, order: np.ndarray, dual: np.ndarray, theta: np.ndarray, *, share: float, lam: float) -> None:
+    def update(
+        self, order: np.ndarray, dual: np.ndarray, theta: np.ndarray, low: np.ndarray, *, share: float, lam: float
+    ) -> None:
         """Move the dual numbers of rows, in this order, and theta with them, in place: see `vestry.mechanisms.ascent`.
 
         The derivative phi' is of one predictor. For each row i, a_i moves the share of the way to -phi'(x_i . theta),
-        and theta by x_i/lam times what a_i moved.
+        and theta by x_i/lam times what a_i moved; `low` is what rounding has taken from theta so far.
         """
-        self._updates(self._values, self._outcomes, order, dual, theta, share, lam, self._derivatives.address)
+        # The loop does not look.
+        if dual.shape != self._outcomes.shape or not theta.shape == low.shape == self._values.shape[1:]:
+            raise InvalidParameter("theta", theta.shape, "as long as a row, and a dual number a row", "zeros")
+        self._updates(self._values, self._outcomes, order, dual, theta, low, share, lam, self._derivatives.address)
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         """Return the sum of the gradients at theta: matrix products in doubles, over blocks of rows."""

@@ -1,10 +1,10 @@
-"""The minimum of a regularised sum of losses, one record at a time, in a number of updates that public constants fix.
+"""The minimum of a regularised sum of losses, one record at a time, each read as often as public constants say.
 
 Stochastic dual coordinate ascent [ShalevShwartzZ13]. The objective is
 
     P(theta) = sum phi_i(x_i . theta) + (lam/2)|theta|^2 + b . theta,
 
-each phi_i convex, nowhere negative and c-smooth, |x_i| <= R, of at most n records. Its dual, of a number a record, is
+each phi_i convex, nowhere negative and c-smooth, |x_i| <= R, of n records. Its dual, of a number a record, is
 
     D(a) = -sum phi_i*(-a_i) - (lam/2)|theta(a)|^2,  theta(a) = (sum a_i x_i - b)/lam,
 
@@ -46,23 +46,30 @@ def share_of(smoothness: float, regularisation: float) -> float:
     return 1 / (1 + smoothness / regularisation)
 
 
-def updates(*, smoothness: float, regularisation: float, records: int, most: float, longest: float, near: float) -> int:
-    """Return how many updates bring theta(a) within `near` of the minimum, but once in `SELDOM` runs.
+def readings(*, smoothness: float, regularisation: float, most: float, longest: float, near: float) -> float:
+    """Return how many updates a record bring theta(a) within `near` of the minimum, but once in `SELDOM` runs.
 
-    `most` bounds the sum of losses at 0, and `longest` the norm of b.
+    `most` bounds the sum of losses at 0, and `longest` the norm of b. (1 - s/n)^t <= exp(-s t/n), so t/n is enough.
     """
     start = most + longest * longest / (2 * regularisation)
     factor = SELDOM * start / (regularisation / 2 * near * near)
-    rate = -math.log1p(-share_of(smoothness, regularisation) / records)
-    return max(1, math.ceil(math.log(max(factor, 1.0)) / rate))
+    return max(1.0, math.log(max(factor, 1.0)) / share_of(smoothness, regularisation))
 
 
 def ascend(
-    rows: Rows, linear: np.ndarray, stream: np.random.Generator, *, smoothness: float, regularisation: float, count: int
+    rows: Rows,
+    linear: np.ndarray,
+    stream: np.random.Generator,
+    *,
+    smoothness: float,
+    regularisation: float,
+    times: float,
 ) -> np.ndarray:
-    """Return theta(a) after `count` updates of records that the stream picks."""
+    """Return theta(a) after so many updates times the number of records, which the stream picks."""
     share, dual, theta = share_of(smoothness, regularisation), np.zeros(len(rows)), -linear / regularisation
+    low = np.zeros_like(theta)
+    count = math.ceil(times * len(rows))
     for done in range(0, count, _CHUNK):
         order = stream.integers(len(rows), size=min(_CHUNK, count - done))
-        rows.update(order, dual, theta, share=share, lam=regularisation)
+        rows.update(order, dual, theta, low, share=share, lam=regularisation)
     return theta

@@ -90,7 +90,8 @@ def _at_zero(loss: Loss, outcome: float) -> float:
     if loss.outcomes == "classes":
         return math.log(loss.predictors)
     ends = np.array([-1.0, 1.0] if loss.outcomes == "signs" else [-outcome, outcome])
-    return float(np.max(loss.value(array)(np.zeros(2), ends)))
+    found = float(np.max(loss.value(array)(np.zeros(2), ends)))
+    return found * (1 + 2.0**-48) + 2.0**-48  # what its formula may lose, where the loss is small
 
 
 def kept(blocks: Sequence[Block], at_most: int) -> tuple[Block, ...]:

@@ -1,8 +1,8 @@
 """The minimum of a regularised sum of losses, within a distance that is proved for every dataset.
 
 It is approached one record at a time (`ascent`) or by full gradients (`minimise`), whichever public numbers let expect
-to be quicker, in a number of steps that public constants fix. Then the gradient at the point is computed, with an error
-that is bounded: it proves how far the minimum can be.
+to be quicker; every record is read as often as public constants say. Then the gradient at the point is computed, with
+an error that is bounded: it proves how far the minimum can be.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from vestry.errors import Unreachable
 from vestry.losses.compiled import cores
 from vestry.losses.gradient import gradient, has_gpu
 from vestry.losses.rounding import gradient_error
@@ -76,12 +77,11 @@ def iterations_for(problem: LinearProblem, regularisation: float, tolerance: flo
     )
 
 
-def updates_for(problem: LinearProblem, regularisation: float, tolerance: float, longest: float = 0.0) -> int:
-    """Return how many updates of single records do so, but once in `ascent.SELDOM` runs."""
-    return ascent.updates(
+def readings_for(problem: LinearProblem, regularisation: float, tolerance: float, longest: float = 0.0) -> float:
+    """Return how many updates a record do so, but once in `ascent.SELDOM` runs."""
+    return ascent.readings(
         smoothness=problem.smoothness,
         regularisation=regularisation,
-        records=problem.at_most,
         most=problem.most,
         longest=longest,
         near=_near(regularisation, _curvature(problem, regularisation), tolerance),
@@ -108,12 +108,14 @@ def regularised(
     records: where within the tolerance the point is depends on them, and nothing else.
 
     Proof. Let g be the gradient at the point, and g^ the computed one. It is checked that |g^| <= (2/3) lam tolerance,
-    so |g| <= (2/3 + 1/6) lam tolerance, and the objective is lam-strongly convex. The number of updates or steps, which
-    public constants fix, makes |g| <= lam tolerance/2 but for rounding on the way, and but once in 1e9 runs of updates,
-    so the check passes; that rounding is not amplified was seen and not proved. If it does not, steps by full gradients
-    follow the updates, and plain steps of 1/M from 0 follow those: each lowers the objective by at least (|g|^2 -
-    e^2)/(2 M), so that |g| < 2 e, hence |g^| < 3 e, is reached.
+    so |g| <= (2/3 + 1/6) lam tolerance, and the objective is lam-strongly convex. The number of steps, or of updates a
+    record, which public constants fix, makes |g| <= lam tolerance/2 but for rounding on the way, and but once in 1e9
+    runs of updates, so the check passes; that rounding is not amplified was seen and not proved. If it does not, steps
+    by full gradients follow the updates, and plain steps of 1/M from 0 follow those: each lowers the objective by at
+    least (|g|^2 - e^2)/(2 M), so that |g| < 2 e, hence |g^| < 3 e, is reached.
     """
+    if tolerance < finest(problem, regularisation, longest) * (1 - 1e-9):
+        raise Unreachable(f"a minimum to {tolerance:g}", "rounding alone may be more; ask for `finest` or more")
     enough, farthest = 2 / 3 * regularisation * tolerance, 2 * reach_of(problem, regularisation, longest)
     constants = problem, regularisation, tolerance, longest
 
@@ -125,9 +127,13 @@ def regularised(
 
     if one_by_one(*constants, device=device):
         rows = Rows(problem.loss, blocks)
-        count = updates_for(*constants)
         theta = ascent.ascend(
-            rows, linear, stream, smoothness=problem.smoothness, regularisation=regularisation, count=count
+            rows,
+            linear,
+            stream,
+            smoothness=problem.smoothness,
+            regularisation=regularisation,
+            times=readings_for(*constants),
         )
         if proved(rows.gradient, theta):
             return theta
@@ -144,11 +150,13 @@ def regularised(
     theta = np.zeros(problem.dimension)
     while not proved(losses, theta):
         theta = theta - slope(losses, theta) / curvature
+        if not np.isfinite(theta).all():
+            raise ArithmeticError("a minimum of losses that are no numbers")
     return theta
 
 
-# What an update costs beyond its numbers, and a row of a full gradient beyond its own: in numbers of a full gradient.
-_UPDATE, _ROW = 250, 11
+# What an update costs beyond twice its numbers, and a row of a full gradient beyond its own: in numbers of a gradient.
+_UPDATE, _ROW = 280, 11
 
 
 def one_by_one(
@@ -158,6 +166,6 @@ def one_by_one(
     on_processor = device == "cpu" or (device == "auto" and not has_gpu())
     if problem.loss.predictors > 1 or not on_processor:
         return False
-    single = updates_for(problem, regularisation, tolerance, longest) * (problem.features + _UPDATE)
-    full = iterations_for(problem, regularisation, tolerance, longest) * problem.at_most * (problem.features + _ROW)
+    single = readings_for(problem, regularisation, tolerance, longest) * (2 * problem.features + _UPDATE)
+    full = iterations_for(problem, regularisation, tolerance, longest) * (problem.features + _ROW)
     return single < full / cores()

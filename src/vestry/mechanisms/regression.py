@@ -72,7 +72,7 @@ def try_out(mechanism: Regression) -> None:
     problem, theta = mechanism.problem, np.zeros(mechanism.problem.dimension)
     made_up = [(np.zeros((1, problem.features), np.float32), np.ones(1))]
     if not isinstance(mechanism, LangevinSample) and mechanism.one_by_one:
-        Rows(problem.loss, made_up).update(np.zeros(1, int), np.zeros(1), theta, share=0.5, lam=1.0)
+        Rows(problem.loss, made_up).update(np.zeros(1, int), np.zeros(1), theta, theta.copy(), share=0.5, lam=1.0)
     else:
         gradient(problem.loss, made_up, device=mechanism.device)(theta)
 
