@@ -53,6 +53,12 @@ def test_a_misspelt_column_is_told_the_nearest(table, ledger):
         vestry.release(vestry.BetaBernoulli("anser", success="yes"), table, guarantee="epsilon=1", ledger=ledger)
 
 
+@pytest.mark.parametrize("ledger", [None, 5])
+def test_no_ledger_is_told(table, ledger):
+    with pytest.raises(InvalidParameter, match=r"ledger must be the dataset's ledger, or where it is, not"):
+        vestry.release(MODEL, table, guarantee="epsilon=1", ledger=ledger)
+
+
 def test_an_absent_generator_is_told(table, ledger):
     posterior = vestry.release(MODEL, table, guarantee="epsilon=1", ledger=ledger)
     with pytest.raises(InvalidParameter, match=r"rng must be a numpy generator, not None"):

@@ -59,6 +59,18 @@ def ledger(folder, neighbours: str = "add-remove") -> Ledger:
     )
 
 
+@pytest.mark.parametrize("method", ["posterior", "objective", "output"])
+def test_a_bound_on_the_number_of_records_must_be_declared_where_the_number_is_private(tmp_path, method):
+    """By default it would be 1e12, and the penalty that follows from it would leave nothing of the coefficients."""
+    path = study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n')
+    path.write_text(path.read_text().replace("largest = 4000\n", ""))
+    with pytest.raises(StudyFault, match=r"line 2, study.largest: largest must be declared .* write largest = 10000"):
+        Study.open(path).check()
+    study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n', "replace")
+    path.write_text(path.read_text().replace("largest = 4000\n", ""))
+    Study.open(path).check()
+
+
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 @pytest.mark.parametrize("method", ["posterior", "objective", "output"])
 def test_coefficients_come_back_under_their_names(tmp_path, method, neighbours):
@@ -140,7 +152,7 @@ def test_a_bad_key_is_told_with_its_line(tmp_path, case):
 
 def test_a_private_number_of_records_needs_a_bound_near_the_truth(tmp_path):
     path = study(tmp_path, LOGISTIC + "spend = { epsilon = 1, delta = 1e-6 }\nprior_precision = 1e-3\n")
-    path.write_text(path.read_text().replace("largest = 4000\n", ""))
+    path.write_text(path.read_text().replace("largest = 4000\n", "largest = 99999999999\n"))
     with pytest.raises(StudyFault, match="declare a smaller bound on the number of records"):
         Study.open(path).check()
 

@@ -10,6 +10,8 @@ from vestry.statistics.domain import Domain, Interval, Levels
 from vestry.statistics.tally import One, Product, Sum, Tally
 
 LIMIT = 2**62
+# How many records there may be, where nobody says.
+LARGEST = 10**12
 
 # Between these no step of a sum or product over- or underflows in a double. PostgreSQL would raise where others give
 # infinity or zero.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vestry.data.bound import LIMIT, check_bound
+from vestry.data.bound import LARGEST, LIMIT, check_bound
 from vestry.data.engine import Source
 from vestry.data.query import Query
 from vestry.data.quiet import quietly
@@ -58,7 +58,7 @@ class Table:
         *,
         unit: str | Unit = "row",
         neighbours: str | Neighbours,
-        largest: int = 10**12,
+        largest: int = LARGEST,
     ) -> None:
         kind_of(data)
         if not isinstance(columns, Mapping) or not columns:
@@ -91,6 +91,11 @@ class Table:
         with connect(self.data, columns=query.columns) as source:
             query.check_schema(source.schema)
             source.explain(query.expression(source.table, row_key=""))
+
+    def schema(self, *columns: str) -> Mapping[str, Any]:
+        """Return the types of those of these columns that the table has. No value is read."""
+        with connect(self.data, columns=columns) as source:
+            return source.schema
 
     def count(self) -> int:
         """Return the number of records, where it is public: under replace with unit row."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.bound import check_bound
+from vestry.data.bound import LARGEST, check_bound
 from vestry.errors import InvalidParameter
 from vestry.losses import Logistic, Loss, array
 from vestry.mechanisms.langevin import LangevinSample
@@ -144,9 +144,8 @@ class RowModel(ABC):
         self.check(frame.domains)
         design, loss = self.design(frame.domains), self.loss(frame.domains)
         population = frame.population(self, count)
-        problem = LinearProblem(
-            loss, len(design.features), design.norm, population, frame.largest if count is None else count
-        )
+        at_most = _declared_largest(frame) if count is None else count
+        problem = LinearProblem(loss, len(design.features), design.norm, population, at_most)
         mechanism = regression(
             problem,
             request.guarantee,
@@ -234,6 +233,14 @@ def expected_widths(mechanism: Regression, design: Design, n: int, rng: np.rando
         private = inverse @ information @ inverse + noise
     widths = [WIDE * float(np.mean(np.sqrt(np.diag(each)))) for each in (private, exact)]
     return widths[0], widths[1]
+
+
+def _declared_largest(frame: Frame) -> int:
+    """Return how many records there may be; steps and penalties follow from it, so it must be said."""
+    if frame.largest >= LARGEST:
+        allowed = "declared for a regression under add-remove, where the number of records is private"
+        raise InvalidParameter("largest", None, allowed, "largest = 10000, a number that the records will not exceed")
+    return frame.largest
 
 
 # Made-up records of a plan; and what keeps their information invertible.

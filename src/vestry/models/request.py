@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vestry.data import Table
+from vestry.data.bound import LARGEST
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.calibrated import ADDITIVE, PARAMETERS
 from vestry.mechanisms.publish import Mechanism
@@ -115,7 +116,7 @@ class Frame:
     domains: Mapping[str, Domain]
     unit: Unit
     neighbours: Neighbours
-    largest: int = 10**12
+    largest: int = LARGEST
 
     def counts_publicly(self, model: Model) -> bool:
         """Tell whether the number of records that count is public: replace, unit row, no groups, nothing dropped."""

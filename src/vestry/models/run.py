@@ -54,7 +54,7 @@ def release(
     again
         Whether to release what was released before; it costs again.
     """
-    ledger = Ledger.open(ledger) if isinstance(ledger, str) else ledger
+    ledger = _opened(ledger)
     request = Request(model, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
     frame = frame_of(table)
     ready = ready_for(request, table, ledger)
@@ -64,6 +64,14 @@ def release(
     with _kept(path) as keep:
         charge = waiting(definition, ledger) or charge_for(request, ready, frame, ledger, purpose=purpose)
         return Posterior.from_release(run(ready, table, charge, keep=keep))
+
+
+def _opened(ledger: object) -> Ledger:
+    if isinstance(ledger, Ledger):
+        return ledger
+    if isinstance(ledger, (str, Path)):
+        return Ledger.open(str(ledger))
+    raise InvalidParameter("ledger", ledger, "the dataset's ledger, or where it is", 'ledger="patients.ledger"')
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from vestry.data.bound import LIMIT, check_bound
+from vestry.data.bound import LARGEST, LIMIT, check_bound
 from vestry.data.source import kind_of
 from vestry.errors import InvalidParameter, StudyFault
 from vestry.models.request import Frame
@@ -31,7 +31,6 @@ REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
 OPTIONAL = ("dataset", "n", "largest")
 COLUMN = ("levels", "interval", "count", "missing")
 PERSON = ("person", "rows")
-LARGEST = 10**12
 # What a ledger can write.
 _ROWS = 10**9 - 1
 # What tomllib says, in words that tell what to do.
@@ -41,6 +40,12 @@ _SYNTAX = {
     "Unterminated string": "a text is not closed; write the closing quotation mark",
     "Unclosed array": "an array is not closed; write ]",
     "Unclosed inline table": "an inline table is not closed on its line; write }",
+    "Invalid value": 'this value cannot be read; write text in quotation marks, for example name = "readmissions"',
+    "Unescaped '\\' in a string": "a text has a backslash; write / in a path, or two backslashes for one",
+    "Expected newline or end of document after a statement": "there is more than one value on this line; write a number"
+    " without commas, for example n = 2000, and what belongs together in quotation marks or in [ ]",
+    "Expected '=' after a key in a key/value pair": "a key is not followed by =; write for example n = 2000, and a key"
+    " with spaces in quotation marks",
 }
 
 

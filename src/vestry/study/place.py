@@ -83,6 +83,8 @@ class Places:
 
     def _nearer(self, key: str, refused: VestryError) -> str:
         if isinstance(refused, InvalidParameter):
+            if refused.name == "largest":  # a model names it, and only the study can declare it
+                return "study.largest"
             for holder in (key, key.rpartition(".")[0]):
                 if f"{holder}.{refused.name}" in self.lines:
                     return f"{holder}.{refused.name}"
