@@ -1,4 +1,4 @@
-"""Every exception of Vestry, with its facts as attributes.
+"""Every exception and warning of Vestry, with its facts as attributes.
 
 A message is one or two sentences: what was asked, what is allowed, what to write instead. Messages may depend on
 declarations and parameters, never on a private value.
@@ -124,8 +124,13 @@ class MissingExtra(VestryError, ImportError):  # noqa: N818
     """An optional dependency is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an extra; install it with: pip install 'vestry[{extra}]'")
+        line = f"pip install 'vestry[{extra}]', or in a clone: pip install '.[{extra}]'"
+        super().__init__(f"{what} needs an extra; install it with: {line}")
         self.what, self.extra = what, extra
+
+
+class UnpaidRelease(UserWarning):
+    """What was returned is a release that no ledger is charged for, if the rows are private."""
 
 
 def _shown(value: Any, limit: int = 80) -> str:

@@ -133,6 +133,7 @@ BAD = [
     (CLASSES, {"bounds": (0, 0)}, "low end below the high end"),
     (CLASSES, {"bounds": (0, np.inf)}, "high end of bounds must be finite"),
     (CLASSES, {"bounds": 3}, "a pair"),
+    (CLASSES, {"bounds": [(18, 90), (0, 40)]}, "low ends of all features first"),
     (CLASSES, {"bounds": ("0", "1")}, "a number, or one for each feature"),
     (CLASSES, {"bounds": ([0, 0, 0], [1, 1, 1])}, "one for each of the 2 features"),
     (CLASSES, {"bounds": ([[0, 0]], 1)}, "a number, or one for each feature"),
@@ -140,6 +141,7 @@ BAD = [
     (CLASSES, {"radius": 0}, "radius must be a number above 0"),
     (CLASSES, {"classes": None}, "classes must be two or more, declared"),
     (CLASSES, {"classes": ("yes",)}, "classes must be two or more"),
+    (CLASSES, {"classes": {"no": 0, "yes": 1}}, "declared in a tuple and never learnt from y, not 'a dict'"),
     (CLASSES, {"classes": ("yes", "yes")}, "different from each other"),
     (CLASSES, {"classes": ("yes", 1)}, "all text or all numbers"),
     (CLASSES, {"classes": (0, 1)}, "y must be of numbers, as the declared classes are"),
@@ -212,6 +214,41 @@ def test_a_bad_schema_is_refused_before_the_charge_and_shows_no_count(rows, y, m
         PrivateLogisticRegression(GUARANTEE, ledger=untouched, **CLASSIFIER).fit(rows, y)
     assert not any(count in str(refused.value) for count in ("60", "59"))
     assert actions(untouched) == before
+
+
+@pytest.mark.parametrize("kind", [str, bytes])
+def test_a_type_of_text_does_not_tell_the_longest(kind):
+    """numpy names a type of text by its longest value, which is private."""
+    said = set()
+    for longest in ("B", "Bartholomew"):
+        names = np.array(["A", longest]).astype(kind)
+        for data, common in (((np.column_stack([names, names]), Y[:2]), CLASSIFIER), ((X[:2], names), REGRESSOR)):
+            model = PrivateLogisticRegression if common is CLASSIFIER else PrivateLinearRegression
+            with pytest.raises(InvalidParameter, match=f"of numbers, not 'of type {kind.__name__}'") as refused:
+                model(GUARANTEE, ledger=None, neighbours="add-remove", **common).fit(*data)
+            said.add(str(refused.value))
+        model = PrivateLogisticRegression(GUARANTEE, ledger=None, neighbours="add-remove", **CLASSIFIER)
+        with pytest.raises(InvalidParameter, match=f"of numbers, .* not 'of type {kind.__name__}'") as refused:
+            model.set_params(classes=(0, 1)).fit(X[:2], names)
+        said.add(str(refused.value))
+    assert len(said) == 3, "neighbours must be told the same"
+
+
+def test_outcomes_passed_as_classes_are_not_shown():
+    pandas = pytest.importorskip("pandas")
+    mixed = np.array([*Y[:59], 0.125], dtype=object)
+    for given in (Y, Y.tolist(), pandas.Series(Y), mixed, mixed.tolist(), pandas.Series(mixed)):
+        model = PrivateLogisticRegression(GUARANTEE, ledger=None, neighbours="add-remove", **CLASSIFIER)
+        with pytest.raises(InvalidParameter, match="classes must be") as refused:
+            model.set_params(classes=given).fit(X, Y)
+        told = str(refused.value).split("; write")[0]
+        assert not any(value in told for value in ("60", "yes", "0.125"))
+
+
+def test_bounds_of_the_outcome_may_be_an_array():
+    model = PrivateLinearRegression(GUARANTEE, ledger=None, neighbours="add-remove", **REGRESSOR)
+    model.set_params(outcome_bounds=np.array([0, 2])).fit(*NUMBERS)
+    assert model.release_.family["outcome"] == [1.0, 1.0]
 
 
 def test_a_column_of_text_is_named():
@@ -338,6 +375,11 @@ def test_rows_beyond_the_declared_number_are_left_out(monkeypatch):
     few = model.fit(X[:40], Y[:40]).coef_
     assert np.array_equal(model.fit(X, Y).coef_, few)
     assert not np.array_equal(model.fit(X[:39], Y[:39]).coef_, few)
+
+
+def test_a_missing_extra_gives_the_line_for_an_environment_and_for_a_clone():
+    with pytest.raises(MissingExtra, match=r"pip install 'vestry\[glm\]', or in a clone: pip install '\.\[glm\]'$"):
+        raise MissingExtra("a regression", "glm")
 
 
 def test_missing_scikit_learn_names_the_extra(monkeypatch):

@@ -1,6 +1,7 @@
-"""The estimators among scikit-learn's tools: pipelines, clones, pickles, processes."""
+"""The estimators among scikit-learn's tools: pipelines, clones, pickles, processes, cross-validation."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ pytest.importorskip("numba", reason="the extra `glm` is not installed")
 from joblib import Parallel, delayed
 from seeded_noise import SeededNoise
 from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from vestry import Ledger
-from vestry.estimators import Ball, PrivateLogisticRegression
-from vestry.estimators.learner import Undeclared
+from vestry.errors import UnpaidRelease
+from vestry.estimators import Ball, PrivateLinearRegression, PrivateLogisticRegression
+from vestry.estimators.learner import Undeclared, unpaid
 
 X = np.random.default_rng(0).uniform(0, 10, (200, 2))
 Y = (X[:, 0] > 5).astype(int)
@@ -67,6 +70,7 @@ def test_a_pickle_keeps_the_release_and_the_address(ledger):
     assert charges(ledger) == 2
 
 
+@pytest.mark.filterwarnings("ignore::vestry.errors.UnpaidRelease")
 def test_a_pipeline_of_declared_steps(ledger, monkeypatch):
     monkeypatch.setattr("vestry.mechanisms.publish.SystemNoise", lambda: SeededNoise(0))
     rows = np.column_stack([X[:, 0], np.where(X[:, 1] > 5, 1.0, 2.0)])
@@ -87,6 +91,52 @@ def test_the_text_of_an_estimator_shows_parameters_alone(ledger):
     model.fit(X, Y)
     assert repr(model) == before[0]
     assert "epsilon=1,delta=1e-6" in before[0]
+
+
+@pytest.fixture
+def unsaid():
+    """As if nothing had been said in this process."""
+    unpaid.cache_clear()
+    yield
+    unpaid.cache_clear()
+
+
+@pytest.mark.usefixtures("unsaid")
+@pytest.mark.parametrize(
+    ("kind", "own"), [(PrivateLogisticRegression, {}), (PrivateLinearRegression, {"outcome_bounds": (0, 1)})]
+)
+def test_the_first_score_beside_a_ledger_says_that_it_is_not_paid_for(kind, own, ledger):
+    options = {name: value for name, value in OPTIONS.items() if name != "classes" or not own} | own
+    model = kind("epsilon=1,delta=1e-6", ledger=ledger, **options).fit(X, Y)
+    with pytest.warns(UnpaidRelease, match="no ledger is charged for; score on public rows") as said:
+        assert model.score(X, Y) == model.score(X, Y)
+    assert [each.filename for each in said] == [__file__]
+    assert charges(ledger) == 1
+
+
+@pytest.mark.usefixtures("unsaid")
+def test_a_score_beside_no_ledger_says_nothing():
+    model = PrivateLogisticRegression("epsilon=1,delta=1e-6", ledger=None, neighbours="add-remove", **OPTIONS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, Y).score(X, Y)
+
+
+@pytest.mark.usefixtures("unsaid")
+def test_as_an_error_it_is_one_every_time(ledger):
+    model = PrivateLogisticRegression("epsilon=1,delta=1e-6", ledger=ledger, **OPTIONS).fit(X, Y)
+    for _ in range(2):
+        with pytest.raises(UnpaidRelease, match="no ledger is charged for"):
+            model.score(X, Y)
+
+
+@pytest.mark.usefixtures("unsaid")
+def test_cross_validation_charges_every_fold_and_says_once_that_scores_are_not_paid_for(ledger):
+    model = PrivateLogisticRegression("epsilon=1,delta=1e-6", ledger=ledger, **OPTIONS)
+    with pytest.warns(UnpaidRelease, match="no ledger is charged for") as said:
+        cross_val_score(model, X, Y, cv=3)
+    assert len(said) == 1
+    assert charges(ledger) == 3
 
 
 def _fitted(model):

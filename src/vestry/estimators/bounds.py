@@ -12,7 +12,7 @@ from vestry.errors import InvalidParameter
 from vestry.losses.loss import positive
 from vestry.numerics import outward
 
-_WAYS = "bounds=(low, high), with numbers or one for each feature, or bounds=Ball(radius)"
+_WAYS = "bounds=(0, 10), or bounds=([18, 0], [90, 40]) with the low ends of all features first, or bounds=Ball(2.0)"
 # Rows are scaled down a little further than the radius, so that rounding to single precision stays within it.
 _WITHIN = 1 - 1e-6
 # Numbers that are encoded at once.
@@ -66,7 +66,7 @@ class Scaling:
     def declared(cls, bounds: Any, radius: Any, *, features: int, intercept: bool) -> Scaling:
         """Read the declaration; what does not fit the number of features is refused."""
         if bounds is None:
-            raise InvalidParameter("bounds", None, "declared: they are never learnt from the rows", _WAYS)
+            raise InvalidParameter("bounds", None, "declared, since they are never learnt from the rows", _WAYS)
         if isinstance(bounds, Ball):
             if radius is not None:
                 raise InvalidParameter("radius", radius, "left out with a Ball", f"bounds=Ball({bounds.radius:g})")
@@ -135,7 +135,7 @@ class Scaling:
 
 def interval(name: str, given: Any, instead: str) -> tuple[float, float]:
     """Read a declared pair of numbers, low below high."""
-    pair = tuple(given) if isinstance(given, (tuple, list)) else ()
+    pair = tuple(given) if isinstance(given, (tuple, list, np.ndarray)) else ()
     if len(pair) != 2 or not all(_finite(_plain(end)) for end in pair) or not pair[0] < pair[1]:
         raise InvalidParameter(name, given, "a declared pair (low, high) of numbers, low below high", instead)
     return float(pair[0]), float(pair[1])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any, Self, cast
 
 import numpy as np
@@ -15,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.rows as rows
 from vestry.certificate import Draws, Release
-from vestry.errors import InvalidParameter
+from vestry.errors import InvalidParameter, UnpaidRelease
 from vestry.estimators.bounds import Scaling
 from vestry.ledger import Ledger, Opened
 from vestry.losses import Loss
@@ -32,6 +34,10 @@ from vestry.statistics.population import Population
 from vestry.statistics.private import PrivateRows
 
 _LEDGER = 'ledger=vestry.Ledger.open("study.ledger"), or ledger=None if the release is accounted for elsewhere'
+_UNPAID = (
+    "a score on private rows is a release that no ledger is charged for; score on public rows, and if these are public"
+    ' write warnings.simplefilter("ignore", vestry.errors.UnpaidRelease).'
+)
 
 
 class Undeclared:
@@ -196,7 +202,7 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter(
                 "at_most",
                 None,
-                "declared under add-remove, where the number of rows is private: steps and penalties follow from it",
+                "declared under add-remove, where the number of rows is private",
                 "at_most=100_000, a number that the rows will not exceed",
             )
         return Population(neighbours), given
@@ -264,6 +270,15 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.target_tags.required = True
         return tags
+
+
+@cache
+def unpaid() -> None:
+    """Warn the caller of `score`, once a process: scikit-learn's tools make Python forget what it has shown.
+
+    Where the warning is an error, nothing is cached: it is one every time.
+    """
+    warnings.warn(_UNPAID, UnpaidRelease, stacklevel=3)
 
 
 def _released(checked: Checked, found: np.ndarray, ledger: Ledger | None, *, purpose: str) -> Release:

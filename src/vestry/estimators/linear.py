@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 import vestry.estimators.rows as rows
 from vestry.errors import InvalidParameter
 from vestry.estimators.bounds import interval
-from vestry.estimators.learner import PrivateLearner, Undeclared
+from vestry.estimators.learner import PrivateLearner, Undeclared, unpaid
 from vestry.losses import Huber, Loss, PseudoHuber
 from vestry.losses.loss import positive
 from vestry.mechanisms.regression import POSTERIOR
@@ -131,6 +131,10 @@ class PrivateLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[m
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """Return R^2. On private rows this is a release that no ledger is charged for, as cross-validation is.
 
-        Use public rows, or rows whose score you pay for in another way.
+        Use public rows, or rows whose score you pay for in another way. With a ledger, the first score of a process
+        warns (`vestry.errors.UnpaidRelease`).
         """
-        return float(super().score(X, y, sample_weight))
+        found = float(super().score(X, y, sample_weight))
+        if self.ledger is not None:
+            unpaid()
+        return found

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 
 import vestry.estimators.rows as rows
 from vestry.errors import InvalidParameter
-from vestry.estimators.learner import PrivateLearner, Undeclared
+from vestry.estimators.learner import PrivateLearner, Undeclared, unpaid
 from vestry.losses import Logistic, Loss, Multinomial
 from vestry.mechanisms.regression import POSTERIOR
 
@@ -156,9 +156,13 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignor
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """Return the accuracy. On private rows this is a release that no ledger is charged for, as cross-validation is.
 
-        Use public rows, or rows whose accuracy you pay for in another way.
+        Use public rows, or rows whose accuracy you pay for in another way. With a ledger, the first score of a process
+        warns (`vestry.errors.UnpaidRelease`).
         """
-        return float(super().score(X, y, sample_weight))
+        found = float(super().score(X, y, sample_weight))
+        if self.ledger is not None:
+            unpaid()
+        return found
 
     def __sklearn_tags__(self) -> Any:
         """Say that two declared classes are all there are."""
@@ -176,16 +180,16 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignor
 
 
 def _declared(given: Any) -> list[Any]:
-    """Return the declared classes as Python's own numbers or text."""
+    """Return the declared classes as Python's own numbers or text. No message shows many: y may have been passed."""
     classes = given.tolist() if isinstance(given, np.ndarray) else given
     instead = 'for example classes=("no", "yes")'
     if not isinstance(classes, (list, tuple)) or len(classes) < 2:
-        raise InvalidParameter("classes", given, "two or more, declared: they are never learnt from y", instead)
+        shown = given if given is None or isinstance(classes, (str, list, tuple)) else f"a {type(given).__name__}"
+        raise InvalidParameter("classes", shown, "two or more, declared in a tuple and never learnt from y", instead)
     plain = [label.item() if isinstance(label, np.generic) else label for label in classes]
     text = all(isinstance(label, str) for label in plain)
     if not text and not all(isinstance(label, (int, float)) and label == label for label in plain):
-        raise InvalidParameter("classes", given, "all text or all numbers", instead)
+        raise InvalidParameter("classes", "a mixture", "all text or all numbers", instead)
     if len(set(plain)) < len(plain):
-        # Somebody may have passed y itself.
-        raise InvalidParameter("classes", f"{len(plain)} labels", "different from each other", instead)
+        raise InvalidParameter("classes", "repeated", "different from each other", instead)
     return plain

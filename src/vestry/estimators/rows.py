@@ -63,7 +63,7 @@ def same_length(rows: np.ndarray, y: np.ndarray) -> None:
 def check_numbers(y: np.ndarray) -> None:
     """Refuse outcomes whose type is no number; objects may be anything."""
     if y.dtype.kind not in _NUMBERS + "O":
-        raise InvalidParameter("y", f"of type {y.dtype.name}", "of numbers", "y as numbers")
+        raise InvalidParameter("y", f"of type {_type(y)}", "of numbers", "y as numbers")
 
 
 def numbers(y: np.ndarray) -> np.ndarray:
@@ -79,7 +79,7 @@ def check_labels(y: np.ndarray, classes: Sequence[Any]) -> None:
     if y.dtype.kind not in ("UTO" if text else _NUMBERS + "O"):
         kind = "text" if text else "numbers"
         raise InvalidParameter(
-            "y", f"of type {y.dtype.name}", f"of {kind}, as the declared classes are", "classes of the type of y"
+            "y", f"of type {_type(y)}", f"of {kind}, as the declared classes are", "classes of the type of y"
         )
 
 
@@ -131,8 +131,13 @@ def _typed(name: str, found: np.ndarray) -> np.ndarray:
     if found.dtype.kind == "c":
         raise InvalidParameter(name, "complex", "of real numbers (Complex data not supported)", f"{name}.real")
     if found.dtype.kind not in _NUMBERS:
-        raise InvalidParameter(name, f"of type {found.dtype.name}", "of numbers", f"{name}.astype(float)")
+        raise InvalidParameter(name, f"of type {_type(found)}", "of numbers", f"{name}.astype(float)")
     return found
+
+
+def _type(found: np.ndarray) -> str:
+    """Name the type, without the length of the longest text that numpy adds."""
+    return found.dtype.name.rstrip("0123456789") if found.dtype.kind in "SU" else found.dtype.name
 
 
 def _listed(given: Sequence[Any]) -> np.ndarray:
