@@ -30,6 +30,7 @@ BUDGETS = [
     ApproxDP(10, 1e-3),
     ApproxDP(0.3, 1e-12),
     ApproxDP(30, 0.5),
+    ApproxDP(2000, 0.1),
 ]
 
 

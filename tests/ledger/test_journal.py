@@ -105,7 +105,9 @@ def test_create_never_overwrites(make, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     for taken in (ledger.address, tmp_path / "notes.txt", tmp_path / "folder", tmp_path / "dangling"):
-        with pytest.raises(LedgerExists, match=r"^there is something at .* already; nothing was changed\.$"):
+        with pytest.raises(
+            LedgerExists, match=r"^there is something at .* already; nothing was changed: name another place\.$"
+        ):
             make(address=taken)
     assert ledger.verify().entries == 2
     assert (tmp_path / "notes.txt").read_text() == "mine"

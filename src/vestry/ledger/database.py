@@ -129,7 +129,9 @@ class Database:
                 return
             with self._connected().begin() as connection:
                 if sql.inspect(connection).has_table(HEAD.name):
-                    raise LedgerExists(f"there is a ledger at {self.address} already; nothing was changed.")
+                    raise LedgerExists(
+                        f"there is a ledger at {self.address} already; nothing was changed: open it, or name another."
+                    )
                 _fill(connection, rows)
 
     def _checked(self, row: tuple[Any, ...] | None) -> Head:
@@ -192,7 +194,7 @@ def _close(engine: sql.Engine, process: int) -> None:
 def _translated(error: BaseException, address: Address) -> VestryError:
     text = " ".join(str(error).split())
     if isinstance(error, FileExistsError) or "already exists" in text:  # the second from a server
-        return LedgerExists(f"there is something at {address} already; nothing was changed.")
+        return LedgerExists(f"there is something at {address} already; nothing was changed: name another place.")
     if any(sign in text for sign in _DAMAGE):
         return LedgerCorrupt(f"{address} is damaged or is no ledger")
     if 'relation "vestry_head" does not exist' in text:
@@ -210,7 +212,7 @@ def _create_file(path: Path, rows: dict[sql.Table, dict[str, Any]]) -> None:
     for taken in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
         # A log that an old ledger left behind would be played into the new one.
         if taken.exists():
-            raise LedgerExists(f"there is something at {taken} already; nothing was changed.")
+            raise LedgerExists(f"there is something at {taken} already; nothing was changed: name another place.")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
     os.close(handle)
     temporary = Path(name)

@@ -220,8 +220,8 @@ def _approximate(budget: ApproxDP, orders: Sequence[float] | None) -> Filter:
 
 def _chosen(share: ApproxDP) -> tuple[float, ...]:
     """Choose orders at which between a fifth and four fifths of epsilon are left for the Renyi total."""
-    unit = math.log(1 / share.delta) / share.epsilon
-    return tuple(float(f"{1 + unit * factor:.3g}") for factor in _SPREAD)
+    above_one = [math.log(1 / share.delta) / share.epsilon * factor for factor in _SPREAD]
+    return tuple(float(f"{1 + x:.3g}") if x > 1 else 1 + float(f"{x:.3g}") for x in above_one)
 
 
 def _renyi_limit(order: float, share: ApproxDP) -> Fraction:
