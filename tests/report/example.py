@@ -279,3 +279,26 @@ AWKWARD = {
 AWKWARD["plug-in"] = result(
     "plug", "As in the papers", readmitted, posterior=Posterior.from_release(readmitted, posterior="plug-in")
 )
+
+
+def coefficients(method="posterior", draws=3):
+    """Return a release of a regression with one predictor."""
+    family = {"name": "logistic", "method": method, "features": ("age", "intercept"), "classes": (),
+              "scales": ((50.0, 50.0), None), "outcome": None, "intercept": True}  # fmt: skip
+    values = tuple((1.2 + place / 10, -0.4) for place in range(draws))
+    return Release(family, (1.0,), {"all": Draws(values)}, diffused(draws), None, ("age", "intercept"))
+
+
+def hidden(columns=18, regions=("north", "south", "coast")):
+    """Return a release of two hidden states, planted so clearly that no cell is unsure; they change every six times."""
+    times = tuple(f"2024-{place + 1:02d}" for place in range(columns))
+    family = {"name": "hmm", "states": 2, "cell": "private", "sequence": {"region": "region", "time": "month"},
+              "regions": regions, "times": times, "features": ("type", "hurt"), "totals": False,
+              "levels": (("find", "patrol", "attack"), ("none", "some"))}  # fmt: skip
+    kinds = (60, 30, 10, 90, 10), (10, 40, 50, 55, 45)
+    contents = {
+        region: counts(*(value for column in range(columns) for value in kinds[(column // 6 + row) % 2]))
+        for row, region in enumerate(regions)
+    }
+    names = ("type: find", "type: patrol", "type: attack", "hurt: none", "hurt: some")
+    return Release(family, (1.0, 1.0), contents, laplace(), None, names)

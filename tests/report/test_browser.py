@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from report.example import AWKWARD, FOUR, story
+from report.example import AWKWARD, FOUR, coefficients, hidden, result, story
 from report.reader import read
 
 from vestry.report.page import page
@@ -57,6 +57,8 @@ window.onload = () => {
     cut: texts.map(each => each.textContent).slice(0, 5),
     headings: [...inside.document.querySelectorAll("h1, h2, h3")].map(each => each.tagName + " " + each.textContent),
     pictures: [...inside.document.querySelectorAll("svg[role=img]")].map(each => each.getAttribute("aria-label")),
+    shrunk: [...inside.document.querySelectorAll("figure svg")].filter(each => {
+      return each.clientWidth < 0.7 * each.width.baseVal.value; }).length,
     small: [...inside.document.querySelectorAll("figure svg")].filter(each => each.clientWidth < 200).length,
     fetched: inside.performance.getEntriesByType("resource").map(each => each.name),
   });
@@ -64,8 +66,16 @@ window.onload = () => {
 </script>"""
 
 
+STORIES = {
+    "four": lambda: FOUR,
+    "few months": lambda: story(result("states", "Which state?", hidden(18))),
+    "many months": lambda: story(result("states", "Which state?", hidden(60))),
+    "coefficients": lambda: story(result("odds", "Which odds?", coefficients(), labels=("age", "intercept"))),
+}
+
+
 def seen(case, width, folder):
-    text = page(FOUR if case == "four" else story(AWKWARD[case]))
+    text = page(STORIES[case]() if case in STORIES else story(AWKWARD[case]))
     (folder / "page.html").write_text(text, encoding="utf-8")
     (folder / "frame.html").write_text(FRAME % width, encoding="utf-8")
     command = [BROWSER, *FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={max(width, 500)},900"]
@@ -81,7 +91,7 @@ def seen(case, width, folder):
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("case", ["four", "markup in names", "twelve long groups", "thirty categories"])
+@pytest.mark.parametrize("case", [*STORIES, "markup in names", "twelve long groups", "thirty categories"])
 def test_the_page_in_a_browser(case, width, tmp_path):
     text, found, console = seen(case, width, tmp_path)
     assert console == []
@@ -91,6 +101,7 @@ def test_the_page_in_a_browser(case, width, tmp_path):
     assert found["wide"] == []
     assert found["cut"] == [], "names that leave their picture"
     assert found["small"] == 0
+    assert found["shrunk"] == 0, "pictures whose words are too small to read"
     root = read(text)
     assert found["headings"] == [f"{each.name.upper()} {each.text()}" for each in root.all("h1", "h2", "h3")]
     assert found["pictures"] == [each.attributes["aria-label"] for each in root.all("svg")]

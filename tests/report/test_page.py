@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from report.example import AWKWARD, CANARY, FOUR, LONG, story
+from report.example import AWKWARD, CANARY, FOUR, LONG, coefficients, hidden, result, story
 from report.reader import faults, read
 
 from vestry.errors import InvalidParameter
@@ -19,6 +20,7 @@ from vestry.report.account import left_in
 from vestry.report.estimate import estimates, prior
 from vestry.report.noise_share import deviation, shares
 from vestry.report.page import page
+from vestry.report.picture import points
 from vestry.report.plot import privacy_curve
 from vestry.report.weight import weight
 
@@ -50,6 +52,13 @@ def rows(case, caption):
 @each_case
 def test_structure(case):
     assert faults(parsed(case)) == []
+
+
+@each_case
+def test_every_caption_says_what_lies_across(case):
+    captions = [" ".join(each.text().split()) for each in parsed(case).all("figcaption")]
+    assert [each for each in captions if not re.search(r"[Aa]cross\b", each)] == []
+    assert not any(" %" in each.text() for each in parsed(case).all("figcaption")), "% stays with its number"
 
 
 @each_case
@@ -140,8 +149,10 @@ def test_draws_are_shown_and_have_no_interval():
     text = " ".join(parsed("four").all("body")[0].text().split())
     assert "5 draws from a posterior were released, and they are all there is" in text
     assert [figures(row[1])[0] for row in rows("four", "The released draws")] == [0.172, 0.203, 0.147, 0.189, 0.166]
-    assert "They were drawn from a posterior in which each record counts " in text
+    assert "What was released was drawn from a posterior in which each record counts " in text
     assert not any("interval" in row[0] for row in rows("one draw", "The released draws"))
+    assert "One draw, probability 0.250; no interval" in written("one draw")
+    assert "5 draws, probability 0.147 to 0.203; no interval" in written("four")
     assert len(rows("draws of categories by group", "The released draws")) == 100
 
 
@@ -159,12 +170,53 @@ def test_a_posterior_that_was_weakened_is_called_so(parameter, value, words):
     assert " ".join(weight(claim).split()) == words
 
 
+@pytest.mark.parametrize(
+    ("method", "draws", "words"),
+    [
+        ("posterior", 1, "What was released: one draw from the posterior of the coefficients, and no interval."),
+        ("posterior", 3, "What was released: 3 draws from the posterior of the coefficients, and no interval."),
+        ("output", 1, "What was released: one estimate: the minimum of the losses, with noise added to it, and no int"),
+    ],
+)
+def test_coefficients_are_called_what_they_are(method, draws, words):
+    root = read(page(story(result("odds", "Which odds?", coefficients(method, draws), labels=("age", "intercept")))))
+    assert faults(root) == []
+    assert words in " ".join(root.all("body")[0].text().split())
+
+
+@pytest.mark.parametrize(("columns", "boxes"), [(12, 0), (60, 1)])
+def test_a_wide_map_has_a_box_that_scrolls(columns, boxes):
+    pytest.importorskip("numba")
+    root = read(page(story(result("states", "Which state?", hidden(columns)))))
+    assert faults(root) == []
+    found = [each for figure in root.all("figure") for each in figure.all("div")]
+    assert [each.attributes["class"] for each in found] == ["scroll"] * boxes
+    assert [each.attributes["tabindex"] for each in found] == ["0"] * boxes
+    captions = [" ".join(each.text().split()) for each in root.all("figcaption")]
+    assert captions[0].startswith("Figure 1. The most probable state of each region (down) at each month (across).")
+    assert "short lines are 90 % intervals, which leave the noise out of account" in captions[1]
+
+
+def test_the_numbers_of_an_axis_stand_apart():
+    """Small coefficients have long numbers, which would run into each other if there were many."""
+    drawn = points(Posterior.from_release(coefficients()), ("age", "intercept"))
+    drawn.axes[0].set_xlim(-2.2e-4, 4.2e-4)
+    drawn.draw_without_rendering()
+    boxes = [each.get_window_extent() for each in drawn.axes[0].get_xticklabels() if each.get_text()]
+    assert all(left.x1 + 4 < right.x0 for left, right in pairwise(boxes))
+
+
 def test_a_log_axis_of_several_decades_names_the_powers_alone():
     assert between(event("gdp", mu=0.3)) == set()
 
 
 def test_a_log_axis_within_a_decade_names_what_lies_between():
-    assert between(event("pure", epsilon=0.3)) >= {"0.05", "0.2", "0.3"}
+    """2, 3 and 5, since 0.09 would stand on 0.1."""
+    assert between(event("pure", epsilon=0.3)) == {"0.05", "0.2", "0.3"}
+
+
+def test_a_log_axis_of_less_names_every_step():
+    assert len(between(event("pure", epsilon=5.0))) >= 4
 
 
 def between(ran):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
 from vestry.errors import InvalidParameter, VestryError
-from vestry.posterior import Posterior, beta, dirichlet, normal
+from vestry.posterior import Posterior, beta, dirichlet, normal, open_release
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, NormalMixture
 from vestry.posterior.noise_law import Gaussian, Laplace
 
@@ -447,7 +447,7 @@ def test_released_draws_are_given_as_they_are():
 )
 def test_released_draws_have_no_interval(ask):
     with pytest.raises(
-        VestryError, match=r"no interval from 3 released draws: they are all that was released.*noisy stat"
+        VestryError, match=r"no interval from 3 released draws, which are all that was released.*noisy stat"
     ):
         ask(Posterior.from_release(DRAWN))
 
@@ -461,8 +461,65 @@ def test_released_draws_have_no_interval(ask):
     ],
 )
 def test_no_more_draws_than_were_released(ask):
-    with pytest.raises(VestryError, match="draws cannot be had: 3 are all that was released"):
+    with pytest.raises(VestryError, match="draws cannot be had: 3 released draws are all there is"):
         ask(Posterior.from_release(DRAWN))
+
+
+def coefficients(method, *draws):
+    family = {"name": "linear", "method": method, "features": ["age", "intercept"], "classes": [],
+              "scales": [None, None], "outcome": None, "intercept": True}  # fmt: skip
+    return released(Draws(draws), family=family)
+
+
+ONE_DRAW = released(Draws(((0.2,),)))
+
+
+@pytest.mark.parametrize(
+    ("release", "no_interval", "no_more"),
+    [
+        (
+            ONE_DRAW,
+            "no interval from one released draw, which is all that was released, and more would cost more; release no",
+            "9 draws cannot be had: one released draw is all there is; ask for no more, or release noisy statistics",
+        ),
+        (
+            coefficients("posterior", (1.0, 2.0), (1.5, 2.5)),
+            r"from 2 released draws, which are all .* cost more; read the coefficients themselves, by draw\(\)\.$",
+            r"9 draws cannot be had: 2 released draws are all there is; ask for no more\.$",
+        ),
+        (
+            coefficients("output", (1.0, 2.0)),
+            r"from one noisy estimate, which is all .* cost more; read the coefficients themselves, by draw\(\)\.$",
+            r"9 draws cannot be had: one noisy estimate is all there is; ask for no more\.$",
+        ),
+    ],
+    ids=["one draw", "draws of a regression", "an estimate"],
+)
+def test_what_was_released_is_called_by_its_name(release, no_interval, no_more):
+    posterior = Posterior.from_release(release)
+    with pytest.raises(VestryError, match=no_interval):
+        posterior.summary()
+    with pytest.raises(VestryError, match=no_more):
+        posterior.draw(size=9)
+
+
+def test_a_regression_is_not_told_to_release_statistics():
+    with pytest.raises(InvalidParameter, match=r"write no prior and no plug-in\.$"):
+        Posterior.from_release(coefficients("output", (1.0, 2.0)), prior=(1, 1))
+
+
+def test_what_was_opened_is_a_release_too(tmp_path):
+    (tmp_path / "release.json").write_text(DRAWN.text())
+    opened = open_release(tmp_path / "release.json")
+    assert Posterior.from_release(opened).draw()["A"].tolist() == [[0.2], [0.3], [0.25]]
+
+
+@pytest.mark.parametrize(
+    "given", ["release.json", Posterior.from_release(ONE_DRAW), None], ids=["path", "posterior", "nothing"]
+)
+def test_what_is_no_release_is_refused(given):
+    with pytest.raises(InvalidParameter, match=r"release must be a release, not '\w+'; write .*vestry\.open_release\("):
+        Posterior.from_release(given)
 
 
 @pytest.mark.parametrize("options", [{"prior": (2, 2)}, {"posterior": "plug-in"}], ids=str)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,11 @@ from vestry.cli.option import Plot, numbers
 from vestry.cli.output import Json, emit, examples
 from vestry.cli.progress import working
 from vestry.cli.study import coefficient_lines
+
+if TYPE_CHECKING:
+    from vestry.posterior import Posterior
+    from vestry.posterior.hidden_states import States
+    from vestry.posterior.posterior import Rows
 
 EXAMPLES = examples(
     "vestry posterior release.json",
@@ -39,26 +44,89 @@ def posterior(
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
         found = open_release(release).posterior(prior=told, posterior=kind, **options)
-        regression = found.reading.parameter == "coefficient"
-        rows = _coefficients(found) if regression else found.summary(level=level)
+        record, lines = _told(found, level)
     if plot is not None:
         from vestry.report.plot import plot as draw
 
         draw(found, path=plot)
-    if regression:
+    emit({"posterior": found.label, **record}, "\n".join(lines), as_json=json)
+
+
+def _told(found: Posterior, level: float) -> tuple[dict[str, Any], list[str]]:
+    """Return what is told of a posterior, as a record and as lines."""
+    if found.reading.parameter == "coefficient":
         said = "a regression's coefficients are released as they are and have no interval:"
-        text = "\n".join([said, *coefficient_lines(found)])
-        emit({"posterior": found.label, "rows": rows}, text, as_json=json)
-        return
-    lines = [f"{'group':<16} {'parameter':<16} {'mean':>10} {'sd':>10} {'low':>10} {'high':>10}"]
-    lines += [
-        f"{row['group']:<16} {row['parameter']:<16} {row['mean']:>10.5g} {row['sd']:>10.3g}"
-        f" {row['low']:>10.5g} {row['high']:>10.5g}"
+        return {"rows": _coefficients(found)}, [said, *coefficient_lines(found)]
+    if found.label == "released draws":
+        return _draws(found)
+    from vestry.posterior.hidden_states import StateLaws
+
+    rows = found.summary(level=level)
+    record: dict[str, Any] = {"level": level, "rows": rows}
+    lines = _table(rows)
+    if found.label == "plug-in":
+        lines = ["plug-in: the noise is left out of account, so these intervals are too short.", "", *lines]
+    if isinstance(found.laws, StateLaws):
+        states = found.states()
+        record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
+        lines += ["", *_map(states)]
+    return record, lines
+
+
+def _table(rows: Rows) -> list[str]:
+    """Lay out a summary."""
+    cells = [
+        (row["group"], row["parameter"], f"{row['mean']:.5g}", f"{row['sd']:.3g}", f"{row['low']:.5g}",
+         f"{row['high']:.5g}")
         for row in rows
+    ]  # fmt: skip
+    return _columns([("group", "parameter", "mean", "sd", "low", "high"), *cells])
+
+
+def _draws(found: Posterior) -> tuple[dict[str, Any], list[str]]:
+    """Tell released draws as they are, the first of them in the text."""
+    drawn = found.draw()
+    rows = [
+        {"group": group, "parameter": parameter, "values": values}
+        for group, draws in drawn.items()
+        for parameter, values in zip(found.parameters, draws.T.tolist(), strict=True)
     ]
-    emit({"posterior": found.label, "level": level, "rows": rows}, "\n".join(lines), as_json=json)
+    count = len(rows[0]["values"])
+    heads = tuple(f"draw {place + 1}" for place in range(min(count, _MOST_DRAWS)))
+    cells = [(row["group"], row["parameter"], *(f"{x:.5g}" for x in row["values"][: len(heads)])) for row in rows]
+    said = "one draw is all that was released" if count == 1 else f"{count} draws are all that was released"
+    more = f"; the first {_MOST_DRAWS}" if count > _MOST_DRAWS else ""
+    return {"rows": rows}, [f"no interval: {said}{more}:", *_columns([("group", "parameter", *heads), *cells])]
 
 
-def _coefficients(found: Any) -> list[dict[str, Any]]:
+def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """Line up cells: two names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    layout = "  ".join(f"{{:{'<' if place < 2 else '>'}{width}}}" for place, width in enumerate(widths))
+    return [layout.format(*row) for row in rows]
+
+
+def _map(states: States) -> list[str]:
+    """Draw the states in text, one sign a cell: regions down, times across, folded to the width of a terminal."""
+    from vestry.report.states import unsure
+
+    width = max(map(len, states.regions))
+    room = max(_LEAST, _COLUMNS - width - 2)
+    most = ["".join(_SIGNS[min(n, len(_SIGNS)) - 1] for n in row) for row in states.most_probable.tolist()]
+    lines = [f"The most probable state of each cell; {unsure(states)}."]
+    for start in range(0, len(states.times), room):
+        times = states.times[start : start + room]
+        lines += ["", f"{'':<{width}}  {times[0]} to {times[-1]}"]
+        lines += [
+            f"{name:<{width}}  {row[start : start + room]}" for name, row in zip(states.regions, most, strict=True)
+        ]
+    return lines
+
+
+def _coefficients(found: Posterior) -> Rows:
     columns = zip(found.labels, found.draw()["all"].T.tolist(), strict=True)
     return [{"coefficient": name, "values": values} for name, values in columns]
+
+
+# A sign for each state; the width of a terminal, and the least room for a map beside long names; draws in the text.
+_SIGNS, _COLUMNS, _LEAST, _MOST_DRAWS = "123456789abcdefghijklmnopqrstuvwxyz+", 80, 20, 5

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -27,11 +27,28 @@ NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
 Rows = list[dict[str, Any]]
 
 
+class Holder(Protocol):
+    """What `vestry.open_release` returns: it holds a release."""
+
+    @property
+    def release(self) -> Release:
+        """What was published."""
+
+
 @dataclass(frozen=True, eq=False)
 class ReleasedDraws:
-    """The k draws that a mechanism released. They are all there is: no law, and no interval."""
+    """The k draws that a mechanism released. They are all there is: no law, and no interval.
+
+    Attributes
+    ----------
+    values
+        The draws, one a row.
+    regression
+        How a regression's coefficients were released (see `Coefficients`); None for other models.
+    """
 
     values: Array
+    regression: str | None = None
 
     @property
     def dimension(self) -> int:
@@ -40,19 +57,33 @@ class ReleasedDraws:
 
     def marginal(self, index: int) -> NoReturn:
         """Refuse: draws are no law."""
+        instead = (
+            "release noisy statistics (laplace or gaussian) for a posterior that has intervals"
+            if self.regression is None
+            else "read the coefficients themselves, by draw()"
+        )
         raise VestryError(
-            f"there is no interval from {len(self.values)} released draws: they are all that was released, and more"
-            " would cost more; release noisy statistics (laplace or gaussian) for a posterior that has intervals."
+            f"there is no interval from {self._told}, which {self._all} that was released, and more would cost more;"
+            f" {instead}."
         )
 
     def draw(self, rng: np.random.Generator | None, size: int) -> Array:
         """Return the first released draws; the generator is not used."""
         if size > len(self.values):
+            instead = ", or release noisy statistics (laplace or gaussian)" if self.regression is None else ""
             raise VestryError(
-                f"{size} draws cannot be had: {len(self.values)} are all that was released; ask for no more, or release"
-                " noisy statistics (laplace or gaussian)."
+                f"{size} draws cannot be had: {self._told} {self._all} there is; ask for no more{instead}."
             )
         return self.values[:size]
+
+    @property
+    def _told(self) -> str:
+        thing = "released draw" if self.regression in (None, "posterior") else "noisy estimate"
+        return f"one {thing}" if len(self.values) == 1 else f"{len(self.values)} {thing}s"
+
+    @property
+    def _all(self) -> str:
+        return "is all" if len(self.values) == 1 else "are all"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,13 +117,13 @@ class Posterior:
     @classmethod
     def from_release(
         cls,
-        release: Release,
+        release: Release | Holder,
         *,
         prior: tuple[float, ...] | None = None,
         posterior: str = NOISE_AWARE,
         **options: Any,
     ) -> Posterior:
-        """Compute the posterior from a release, by its own prior or another one.
+        """Compute the posterior from a release, or what `vestry.open_release` returns, by any prior.
 
         From noisy statistics, p(theta | z) = sum over s of p(theta | s) p(s | z), with p(s) the prior predictive and
         the law of the noise as released; or the plug-in posterior. From draws, the draws. Hidden states are sampled, by
@@ -100,6 +131,7 @@ class Posterior:
         """
         if posterior not in (NOISE_AWARE, PLUG_IN):
             raise InvalidParameter("posterior", posterior, f"{NOISE_AWARE} or {PLUG_IN}", f'posterior="{NOISE_AWARE}"')
+        release = _held(release)
         read = reading(release.family, release.prior if prior is None else prior)
         if isinstance(read, HiddenStates):
             sampled: Any = read.laws(release, Options.of(options))
@@ -108,24 +140,17 @@ class Posterior:
             raise InvalidParameter("options", sorted(options), "left out but for hidden states", "no such option")
         drawn = any(isinstance(content, Draws) for content in release.contents.values())
         if drawn and (prior is not None or posterior == PLUG_IN):
+            instead = "" if isinstance(read, Coefficients) else ", or release noisy statistics"
             raise InvalidParameter(
                 "a posterior of released draws",
                 "another one",
                 "the one that was drawn from",
-                "no prior and no plug-in, or release noisy statistics",
+                f"no prior and no plug-in{instead}",
             )
-        method = read.noise_aware if posterior == NOISE_AWARE else read.plug_in
-
-        def law(content: NoisyStatistics | Draws) -> Law:
-            if isinstance(content, Draws):
-                values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
-                return ReleasedDraws(read.unscaled(values) if isinstance(read, Coefficients) else values)
-            return method(content)
-
         if isinstance(read, NaiveBayes) and not drawn:
             bound, tables = read.laws(release, noise_aware=posterior == NOISE_AWARE)
             return cls(tables, posterior, bound, release.certificate, release.by, release.labels)
-        laws = {group: law(content) for group, content in release.contents.items()}
+        laws = {group: _law(read, content, posterior) for group, content in release.contents.items()}
         return cls(laws, DRAWS if drawn else posterior, read, release.certificate, release.by, release.labels)
 
     def __repr__(self) -> str:
@@ -266,6 +291,24 @@ class Posterior:
 
 # Draws where the caller names no number.
 _DRAWS = 1000
+
+
+def _held(release: Release | Holder) -> Release:
+    found = getattr(release, "release", release)
+    if not isinstance(found, Release):
+        raise InvalidParameter(
+            "release", type(release).__name__, "a release", 'for example vestry.open_release("release.json")'
+        )
+    return found
+
+
+def _law(read: Reading, content: NoisyStatistics | Draws, posterior: str) -> Law:
+    if not isinstance(content, Draws):
+        return read.noise_aware(content) if posterior == NOISE_AWARE else read.plug_in(content)
+    values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
+    if isinstance(read, Coefficients):
+        return ReleasedDraws(read.unscaled(values), read.method)
+    return ReleasedDraws(values)
 
 
 def _checked(rng: np.random.Generator | None) -> np.random.Generator:

@@ -71,7 +71,8 @@ def _bar(story: Story, album: Album) -> Markup | None:
     return album.figure(
         picture.budget(steps, budget.value, budget.amount),
         alternative=f"Bars of the {budget.amount} left, of {number(budget.value)}. {told}.",
-        caption=f"What was left of {budget.amount} = {number(budget.value)} before and after each release.",
+        caption=f"Across: what was left (filled) of {budget.amount} = {number(budget.value)} (outline), before and"
+        " after each release.",
     )
 
 

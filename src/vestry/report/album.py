@@ -11,7 +11,8 @@ import re
 import warnings
 from typing import Any
 
-from vestry.report.markup import Content, Markup, safe, tag
+from vestry.report.markup import Markup, safe, tag
+from vestry.report.picture import WIDTH
 from vestry.report.style import COLOURS, GRID, PAPER
 
 # Which variable of the page's stylesheet stands for which colour of the house style.
@@ -34,12 +35,15 @@ class Album:
     def __init__(self) -> None:
         self._count = 0
 
-    def figure(self, drawn: Any, *, alternative: str, caption: Content) -> Markup:
+    def figure(self, drawn: Any, *, alternative: str, caption: str) -> Markup:
         """Return a picture with its alternative text and its caption."""
         self._count += 1
         picture = _inline(drawn, prefix=f"figure-{self._count}", alternative=alternative)
+        if drawn.get_figwidth() > WIDTH:  # too wide to be read on a telephone, so it scrolls by itself
+            label = f"Figure {self._count}, which may be scrolled"
+            picture = tag("div", picture, class_="scroll", tabindex="0", role="region", aria_label=label)
         number = tag("b", f"Figure {self._count}.")
-        return tag("figure", picture, tag("figcaption", number, " ", caption))
+        return tag("figure", picture, tag("figcaption", number, " ", caption.replace(" %", "\u00a0%")))
 
 
 def _inline(drawn: Any, *, prefix: str, alternative: str) -> Markup:

@@ -77,11 +77,13 @@ def _curves(promise: Promise, album: Album) -> list[Markup]:
         album.figure(
             profile,
             alternative="Falling curve of delta against epsilon, for what ran." + where,
-            caption=f"Every pair (epsilon, delta) on this curve holds for what ran.{where}",
+            caption=f"Epsilon (across) and the delta that it holds with (up, powers of ten): every pair on this curve"
+            f" holds for what ran.{where}",
         ),
         album.figure(
             curve,
             alternative="Rising curve of the Renyi divergence against its order, for what ran.",
-            caption="The same as Renyi divergence, from which many releases are added up.",
+            caption="The same promise as Renyi divergence (up) at each order (across): how far apart the results of two"
+            " neighbouring datasets can be. Of many releases these numbers are added up.",
         ),
     ]

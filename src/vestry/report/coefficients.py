@@ -14,7 +14,6 @@ from vestry.report.weight import weight_parts
 _MOST_DRAWS, _MOST_TOLD = 5, 12
 
 _WORDS = {
-    "posterior": "draws from the posterior of the coefficients",
     "objective": "one estimate: the minimum of the losses with a random term added to them",
     "output": "one estimate: the minimum of the losses, with noise added to it",
 }
@@ -45,8 +44,7 @@ def coefficients_parts(result: Result, album: Album) -> list[Content]:
         (name, *(number(value) for value in values[: len(heads), place])) for place, name in enumerate(result.labels)
     ]
     told = "; ".join(f"{row[0]}: {', '.join(row[1:])}" for row in rows[:_MOST_TOLD])
-    what = _WORDS.get(reading.method, "coefficients")
-    count = f"{len(values)} " if drawn else ""
+    point = "one released draw" if drawn else "the released estimate"
     left = f" The first {_MOST_DRAWS} of {len(values)} draws; the file has all." if len(values) > _MOST_DRAWS else ""
     odds = (
         "A coefficient is what the outcome gains when its column grows by one."
@@ -56,14 +54,21 @@ def coefficients_parts(result: Result, album: Album) -> list[Content]:
     )
     return [
         tag("h3", "What the data say"),
-        paragraph(f"What was released: {count}{what}. They are all there is, and give no interval. {odds}"),
+        paragraph(f"What was released: {_what(reading.method, len(values))}, and no interval. {odds}"),
         *weight_parts(result.release.certificate),
         beside(
             album.figure(
                 picture.points(result.posterior, result.labels),
                 alternative=f"Released coefficients as points. {told}",
-                caption="The released coefficients, as the points that they are.",
+                caption=f"Across: the coefficient, for its column as it is. Each point is {point}; there is no band,"
+                " since what was released gives no interval.",
             ),
             table(f"The released coefficients, for the columns as they are.{left}", ("coefficient", *heads), rows),
         ),
     ]
+
+
+def _what(method: str, count: int) -> str:
+    if method != "posterior":
+        return _WORDS.get(method, "coefficients")
+    return f"{'one draw' if count == 1 else f'{count} draws'} from the posterior of the coefficients"

@@ -11,8 +11,8 @@ from vestry.posterior.mixture import Marginal
 from vestry.posterior.noise_law import Array
 from vestry.report.style import INK, PAPER
 
-# Letters on a line of a row's name.
-_LETTERS = 22
+# Letters on a line of a row's name; steps of the axis, whose numbers may have seven letters.
+_LETTERS, _MOST_STEPS = 22, 5
 
 
 def name_rows(axes: Any, names: list[str], what: str, *, below: float = 0.6, above: float = 0.6) -> None:
@@ -20,6 +20,7 @@ def name_rows(axes: Any, names: list[str], what: str, *, below: float = 0.6, abo
     axes.set_yticks(range(len(names)), [_folded(name) for name in reversed(names)], fontsize=9, parse_math=False)
     axes.set_ylim(-below, len(names) - 1 + above)
     axes.set_xlabel(what)
+    axes.locator_params(axis="x", nbins=_MOST_STEPS)
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)

@@ -51,8 +51,8 @@ def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
     if not found:
         values = [value for each in result.posterior.draw().values() for value in each.ravel()]
         count = len(next(iter(result.posterior.draw().values())))
-        what = result.posterior.reading.parameter
-        return f"{_draws(count)}, {what} from {number(min(values))} to {number(max(values))}; no interval"
+        what, ends = result.posterior.reading.parameter, (number(min(values)), number(max(values)))
+        return f"{_draws(count)}, {what} {ends[0] if len(values) == 1 else ' to '.join(ends)}; no interval"
     if len(found) <= _MOST_NAMED:
         lines = [_line(each, result, named=len(found) > 1) for each in found]
         return joined(lines, "<br>")
@@ -71,12 +71,12 @@ def _estimated(result: Result, found: tuple[Estimate, ...], album: Album) -> lis
     posterior, before = result.posterior, prior(result.posterior)
     dense = len(found) <= picture.MOST_DENSITIES
     drawn = (picture.densities if dense else picture.intervals)(found, posterior, before)
-    caption = (
-        "What was believed before (dashed) and what is believed after the release (filled)."
-        " Thick bars hold 50 %, thin bars 90 %; circles are means."
+    caption = f"Across: the {posterior.reading.parameter}. " + (
+        "Heights are densities: what was believed before (dashed) and what is believed after the release (filled)."
+        " Thick bars are 50 % intervals, thin bars 90 %; circles are means."
         if dense
-        else "Thick bars hold 50 %, thin bars 90 %, circles are means; dashed is the prior's 90 % interval, cut at the"
-        " edge of the picture."
+        else "Thick bars are 50 % intervals, thin bars 90 %, circles are means; dashed is the prior's 90 % interval,"
+        " cut at the edge of the picture."
     )
     if len(found) > picture.MOST_ROWS:
         caption += f" The first {picture.MOST_ROWS} of {len(found)} rows; the table has all."
@@ -137,8 +137,9 @@ def _grouped(result: Result, found: tuple[Estimate, ...], album: Album) -> list[
             album.figure(
                 drawn,
                 alternative=alternative,
-                caption="Groups side by side (above) and their differences with 90 % intervals (below). An interval"
-                " that crosses the dashed line leaves the sign of the difference open.",
+                caption=f"Across: the {result.posterior.reading.parameter} of each group (above, with intervals of"
+                " 50 %, thick, and of 90 %), and the differences of groups (below, with intervals of 90 %). One that"
+                " crosses the dashed line leaves the sign of the difference open. Circles are means.",
             ),
             table(
                 f"Differences for {compared(result)}, from {whole(DRAWN)} draws seeded by the release's hash{left_out}",
@@ -255,7 +256,8 @@ def _drawn(result: Result, album: Album) -> list[Content]:
             album.figure(
                 picture.points(result.posterior, names),
                 alternative=f"Released draws as points. {told}",
-                caption="The released draws, as the points that they are.",
+                caption=f"Across: the {result.posterior.reading.parameter}. Each point is one released draw; there is"
+                " no band, since draws give no interval.",
             ),
             table(f"The released draws.{shown}", (*grouped, "draw", *names), rows, names=1 + len(grouped)),
         ),

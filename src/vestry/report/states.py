@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import groupby
 from typing import Any
 
@@ -14,6 +15,7 @@ from vestry.report.album import Album
 from vestry.report.markup import Content, beside, paragraph, register, table, tag
 from vestry.report.noise_share import deviation
 from vestry.report.number import Digits, number, whole
+from vestry.report.picture import WIDTH
 from vestry.report.story import Result
 from vestry.report.style import COLOURS, INK, PAPER, figure
 
@@ -22,9 +24,10 @@ _HATCHES = ("////", "....", "xxxx", "||||", "----", "oo", "++")
 FILLS: tuple[tuple[str, str | None], ...] = ((INK, None), (PAPER, None), *((PAPER, each) for each in _HATCHES))
 # A cell is marked as unsure below this probability of its state.
 SURE = 0.9
-# Letters of runs that an alternative text tells; times that are named below a map; states that are drawn apart.
-_MOST_TOLD, _MOST_TIMES = 900, 12
-_WIDTH = 9.6
+# Letters of runs that an alternative text tells.
+_MOST_TOLD = 900
+# Inches: the widest map, a cell of it while there is room, a letter of a name, and what stands around names.
+_WIDEST, _CELL, _LETTER, _AROUND = 9.6, 0.2, 0.08, 0.4
 
 
 def has_states(result: Result) -> bool:
@@ -54,7 +57,6 @@ def states_parts(result: Result, album: Album) -> list[Content]:
     reading = result.posterior.reading
     assert isinstance(reading, HiddenStates), "asked for hidden states"  # noqa: S101
     region, time = reading.sequence["region"], reading.sequence["time"]
-    sure = found.probabilities.max(axis=-1) >= SURE
     runs = {name: _runs(found, row) for row, name in enumerate(found.regions)}
     parts += [
         paragraph(
@@ -65,42 +67,49 @@ def states_parts(result: Result, album: Album) -> list[Content]:
         album.figure(
             state_map(found, region=region, time=time),
             alternative=_told(found, runs),
-            caption=f"The most probable state of each {region} at each {time}. A dot marks a cell whose state has a"
-            f" probability below {_share(SURE)}.",
+            caption=f"The most probable state of each {region} (down) at each {time} (across). A dot marks a cell whose"
+            f" state has a probability below {_share(SURE)}.",
         ),
-        register(f"The most probable state of each {region}, and how long it lasts; {_unsure(sure)}",
+        register(f"The most probable state of each {region}, and how long it lasts; {unsure(found)}",
               (region, "states"), [(name, "; ".join(each)) for name, each in runs.items()]),
-        album.figure(
-            emission_bars(found, reading, np.stack(list(result.posterior.interval(0.9).values()))),
-            alternative=_bars_told(found, reading),
-            caption="How probable each level is in each state. Lines hold 90 %.",
+        beside(
+            album.figure(
+                emission_bars(found, reading, np.stack(list(result.posterior.interval(0.9).values()))),
+                alternative=_bars_told(found, reading),
+                caption="Across: the probability of each level in each state, a panel for each feature. Bars end at the"
+                " mean; short lines are 90 % intervals, which leave the noise out of account.",
+            ),
+            _emissions(result, reading),
         ),
-        beside(_emissions(result, reading), _moves(found, time)),
+        _moves(found, time),
         *_noise(result),
     ]  # fmt: skip
     return parts
 
 
 def state_map(found: States, *, region: str, time: str) -> Any:
-    """Draw the most probable state of each cell: regions down, times across."""
+    """Draw the most probable state of each cell: regions down, times across; as wide as the times need."""
     states, most = found.probabilities.shape[-1], found.most_probable
     rows, columns = most.shape
-    with figure(1, path=None, width=_WIDTH, height=0.95 + 0.3 * rows) as (drawn, (axes,)):
+    names = _AROUND + _LETTER * max(map(len, found.regions))
+    width = min(max(WIDTH, names + _CELL * columns), _WIDEST)
+    with figure(1, path=None, width=width, height=0.95 + 0.3 * rows) as (drawn, (axes,)):
         _legend(axes, states)
         for row, column in np.ndindex(rows, columns):
             axes.bar(column, 0.86, width=0.9, bottom=rows - 1 - row - 0.43, **_fill(int(most[row, column]) - 1))
         unsure = np.argwhere(found.probabilities.max(axis=-1) < SURE)
         axes.plot(unsure[:, 1], rows - 1 - unsure[:, 0], "o", markersize=4, markerfacecolor=PAPER,
                   markeredgecolor=COLOURS[1], linestyle="none")  # fmt: skip
-        step = max(1, -(-columns // _MOST_TIMES))
-        places = list(range(0, columns, step))
+        label = _LETTER * (max(map(len, found.times)) + 2)
+        step = math.ceil(columns * label / max(width - names, 1.0))
+        places = list(range(0, columns, max(1, step)))
         axes.set_xticks(places, [found.times[place] for place in places], fontsize=9, parse_math=False)
         axes.set_yticks(range(rows), list(reversed(found.regions)), fontsize=9, parse_math=False)
         axes.set(xlim=(-0.6, columns - 0.4), ylim=(-0.6, rows - 0.4), xlabel=time, ylabel=region)
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
-        drawn.legend(loc="outside upper right", ncols=min(states, 5))
+        drawn.legend(loc="outside upper left", ncols=min(states, 4))
     return drawn
 
 
@@ -108,7 +117,7 @@ def emission_bars(found: States, reading: HiddenStates, ends: np.ndarray) -> Any
     """Draw the probability of each level in each state, a panel a feature; `ends` are those of 90 % intervals."""
     states = found.probabilities.shape[-1]
     heights = tuple(0.42 + 0.17 * (states + 0.8) * len(names) for names in reading.levels)
-    with figure(1, path=None, width=0.62 * _WIDTH, height=sum(heights) + 0.6, heights=heights) as (drawn, panels):
+    with figure(1, path=None, width=WIDTH, height=sum(heights) + 0.6, heights=heights) as (drawn, panels):
         _legend(panels[0], states)
         start = 0
         for axes, feature, names in zip(panels, reading.features, reading.levels, strict=True):
@@ -127,7 +136,7 @@ def emission_bars(found: States, reading: HiddenStates, ends: np.ndarray) -> Any
             axes.tick_params(axis="y", length=0)
             start += len(names)
         panels[-1].set_xlabel("probability")
-        drawn.legend(loc="outside upper right", ncols=min(states, 5))
+        drawn.legend(loc="outside upper right", ncols=min(states, 4))
     return drawn
 
 
@@ -209,8 +218,10 @@ def _noise(result: Result) -> list[Content]:
     ]
 
 
-def _unsure(sure: np.ndarray) -> str:
-    return f"{int((~sure).sum())} of {sure.size} cells are unsure (below {_share(SURE)})"
+def unsure(found: States) -> str:
+    """Say how many cells have no state that is sure."""
+    largest = found.probabilities.max(axis=-1)
+    return f"{int((largest < SURE).sum())} of {largest.size} cells are unsure (below {_share(SURE)})"
 
 
 def _share(part: float) -> str:

@@ -82,15 +82,16 @@ def figure(
 
 
 def powers(axis: Any) -> None:
-    """Name the powers of ten in letters that any font has; within one decade, what lies between them too."""
+    """Name the powers of ten in letters that any font has; within one decade, some of what lies between them too."""
     axis.set_major_formatter(lambda value, _: _power(value))
     axis.set_tick_params(which="minor", labelsize=8)
-    axis.set_minor_formatter(lambda value, _: f"{value:.3g}" if _within_a_decade(axis) else "")
+    axis.set_minor_formatter(lambda value, _: f"{value:.3g}" if _is_named(value, axis) else "")
 
 
-def _within_a_decade(axis: Any) -> bool:
+def _is_named(value: float, axis: Any) -> bool:
+    """Tell whether what lies between powers has room for its name: 2, 3 and 5 within a decade, all within less."""
     low, high = sorted(axis.get_view_interval())
-    return bool(high < 10 * low)
+    return bool(high < 3 * low or (high < 10 * low and f"{value:e}"[0] in "235"))
 
 
 def _power(value: float) -> str:

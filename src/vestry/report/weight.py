@@ -20,4 +20,4 @@ def weight(certificate: Certificate) -> str:
 def weight_parts(certificate: Certificate) -> list[Content]:
     """Write the same as a paragraph of a page, if there is something to say."""
     said = weight(certificate)
-    return [paragraph(f"They were {said}.")] if said else []
+    return [paragraph(f"What was released was {said}.")] if said else []
