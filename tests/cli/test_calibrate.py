@@ -231,8 +231,8 @@ BAD = {
     "prior of words": (f"calibrate diffused --family beta-bernoulli --prior a,b --n 9 {ASK}", "numbers with commas"),
     "prior left out": (f"calibrate diffused --family beta-bernoulli --n 100 {ASK}", "must be alpha and beta"),
     "three alphas": (f"calibrate diffused --family beta-bernoulli --prior 1,1,1 --n 9 {ASK}", "must be alpha and beta"),
-    "one category": (f"calibrate diffused --family dirichlet-categorical --prior 1 --n 9 {ASK}", "categories must be"),
-    "no category": (f"calibrate laplace --family dirichlet-categorical --n 9 {ASK}", "categories must be"),
+    "one category": (f"calibrate diffused --family dirichlet-categorical --prior 1 --n 9 {ASK}", "of at least two"),
+    "no category": (f"calibrate laplace --family dirichlet-categorical --n 9 {ASK}", "of at least two"),
     "a category 0": (f"calibrate diffused --family dirichlet-categorical --prior 1,0,1 --n 9 {ASK}", "above 0"),
     "prior variance 0": (
         f"calibrate diffused --family normal-mean --prior 0,0 --variance 1 --low 0 --high 1 --n 9 {ASK}",
@@ -303,22 +303,22 @@ BAD = {
         "--family must be one of beta-bernoulli, dirichlet-categorical",
     ),
     "unknown analysis": (f"calibrate diffused {BETA} {ASK} --analysis guess", "--analysis must be exact or renyi"),
-    "unknown analysis of noise": (f"calibrate laplace {BETA} {ASK} --analysis guess", "--analysis must be"),
+    "unknown analysis of noise": (f"calibrate laplace {BETA} {ASK} --analysis guess", "No such option: --analysis"),
     "no guarantee": (f"calibrate laplace {BETA}", "'--guarantee'"),
     "a bad guarantee": (f"calibrate laplace {BETA} --guarantee 1", "write epsilon=1"),
     "epsilon 0": (f"calibrate laplace {BETA} --guarantee epsilon=0", "epsilon must be above 0"),
     # draws
-    "draws from noise": (f"calibrate laplace {BETA} --draws 2 {ASK}", "draws from them are free"),
+    "draws from noise": (f"calibrate laplace {BETA} --draws 2 {ASK}", "No such option: --draws"),
     "draws 0": (f"calibrate diffused {BETA} --draws 0 {ASK}", "draws must be a whole number of at least 1"),
     # curve
     "at left out": (f"curve diffused {BETA}", "--at must be given: the likelihood_power"),
-    "at 0": (f"curve diffused {BETA} --at 0", "likelihood_power must be above 0 and at most 1"),
-    "at above 1": (f"curve concentrated {BETA} --at 1.5", "prior_scale must be above 0 and at most 1"),
-    "at nan": (f"curve diffused {BETA} --at nan", "likelihood_power must be above 0 and at most 1"),
+    "at 0": (f"curve diffused {BETA} --at 0", "--likelihood-power must be above 0 and at most 1"),
+    "at above 1": (f"curve concentrated {BETA} --at 1.5", "--prior-scale must be above 0 and at most 1"),
+    "at nan": (f"curve diffused {BETA} --at nan", "--likelihood-power must be above 0 and at most 1"),
     "at a negative scale": (f"curve laplace {BETA} --at -1", "above 0 and finite, not -1"),
     "at a cold temperature": (f"curve ops {BETA} --truncation 0.2 --at 0.5", "temperature must be at least 1"),
     "curve of ops without truncation": (f"curve ops {BETA} --at 2", "truncation must be given for ops"),
-    "curve of draws from noise": (f"curve gaussian {BETA} --at 2 --draws 3", "draws from them are free"),
+    "curve of draws from noise": (f"curve gaussian {BETA} --at 2 --draws 3", "No such option: --draws"),
     "order 1": (f"curve diffused {BETA} --at 0.5 --orders 1", "order must be above 1"),
     "orders of words": (f"curve diffused {BETA} --at 0.5 --orders two", "--orders must be numbers with commas"),
     "epsilon negative": (f"curve diffused {BETA} --at 0.5 --epsilons -1", "epsilon must be at least 0"),
@@ -328,7 +328,7 @@ BAD = {
     ),
     "a plot of no kind": (
         f"curve diffused {BETA} --at 0.5 --plot a.xyz",
-        "the plot's file must be one that can be written",
+        "--plot must be a file that ends in .png, .svg or .pdf",
     ),
     "curve of a mechanism unknown": (f"curve magic {BETA} --at 1", "MECHANISM must be one of"),
     "curve of a normal with a private count": (f"curve diffused {NORMAL} --count private --at 1", "noisy statistics"),
@@ -347,16 +347,16 @@ def test_bad_input(vestry, tmp_path, monkeypatch, name):
     assert list(tmp_path.iterdir()) == []
 
 
-# Every mechanism calls what is out of range by its parameter's name.
+# Every mechanism calls what is out of range by its parameter's option.
 CHAIN = "--lipschitz 1 --strong-convexity 1 --smoothness 10 --steps 10 --step-size 0.1"
 OUT_OF_RANGE = {
-    f"laplace {BETA}": "scale must be a number above 0",
-    f"ops {BETA} --truncation 0.2": "temperature must be at least 1",
-    f"direct {BETA}": "likelihood_power must be 1 for a direct draw",
-    "gibbs --lipschitz 1 --strong-convexity 100": "likelihood_power must be a number above 0",
-    f"langevin {CHAIN}": "likelihood_power must be a number above 0",
-    "objective --lipschitz 1 --smoothness 0.25 --regularisation 10": "scale must be a number above 0",
-    "output --lipschitz 1 --regularisation 10": "scale must be a number above 0",
+    f"laplace {BETA}": "--scale must be a number above 0",
+    f"ops {BETA} --truncation 0.2": "--temperature must be at least 1",
+    f"direct {BETA}": "--likelihood-power must be 1 for a direct draw",
+    "gibbs --lipschitz 1 --strong-convexity 100": "--likelihood-power must be a number above 0",
+    f"langevin {CHAIN}": "--likelihood-power must be a number above 0",
+    "objective --lipschitz 1 --smoothness 0.25 --regularisation 10": "--scale must be a number above 0",
+    "output --lipschitz 1 --regularisation 10": "--scale must be a number above 0",
 }
 
 
@@ -393,12 +393,12 @@ LINEAR_BAD = {
     f"curve {GIBBS}": "--at must be given: the likelihood_power",
     "curve gibbs --lipschitz 0 --strong-convexity 1 --at 1": "--lipschitz must be a number above 0, not 0.0",
     f"curve langevin {CHAIN} {ASK}": "--guarantee must be left out for langevin",
-    f"calibrate langevin {CHAIN} --draws 0": "count must be a whole number of at least 1",
+    f"calibrate langevin {CHAIN} --draws 0": "--draws must be a whole number of at least 1",
     f"calibrate langevin {CHAIN.replace('10 --step-', '10,5 --step-')}": "--steps must be one number for each step",
     f"calibrate langevin {CHAIN.replace('--steps 10', '--steps ten')}": "write for example --steps 1000.",
     f"calibrate langevin {CHAIN.replace('0.1', '0.3')}": "--step-size must be above 0 and below 2/smoothness = 0.2",
     f"calibrate glm-diffused --n 0 --norm 1 --prior-precision 1 {ASK}": "--n must be a whole number of at least 1",
-    "curve output --lipschitz 1 --regularisation 1 --tolerance -1 --at 1": "--tolerance must be at least 0, not -1.0",
+    "curve output --lipschitz 1 --regularisation 1 --tolerance -1 --at 1": "--tolerance must be a finite number",
     f"calibrate {GIBBS} {ASK} --analysis guess": "--analysis must be one of gdp, renyi",
     f"calibrate {GIBBS} {ASK} --rows 0": "at least 1, not 0; write for example --rows 100.",
     f"curve {GIBBS} --guarantee epsilon=1,delta=2": "vestry: delta must be",

@@ -317,7 +317,7 @@ FILES: dict[str, tuple[str, Callable[[list[str]], bytes], str, list[str]]] = {
     "another format": ("parquet", csv, "a file that can be read as parquet", []),
     "broken pages": ("parquet", scrambled, "the data could not be read, and nothing was summed", ["charge"]),
     "names twice": ("csv", lambda lines: csv(lines, HEADER.replace("note", "ward")), "a different name for each", []),
-    "no text": ("csv", lambda lines: b"\xff\xfe" + csv(lines), "a file that can be read as csv", []),
+    "no text": ("csv", lambda lines: b"\xff\xfe" + csv(lines), "is whole, text in UTF-8 below a line of names.", []),
 }
 
 

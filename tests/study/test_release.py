@@ -7,8 +7,10 @@ import json
 import os
 import re
 import shlex
+import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from closed_engines import closed_engines
@@ -458,7 +460,7 @@ def test_a_missing_data_file_is_refused_before_the_charge(fresh, tmp_path):
     (tmp_path / "people.csv").unlink()
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.out) == (2, "")
-    assert "data must be a file that exists" in done.err
+    assert done.err.startswith("vestry: study.toml, line 3, study.data: data must be a file that exists, not ")
     assert_untouched(tmp_path, head)
 
 
@@ -467,8 +469,38 @@ def test_a_missing_column_is_refused_before_the_charge(fresh, tmp_path):
     (tmp_path / "people.csv").write_text("patient_id,readmitted\np1,yes\n")
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.out) == (2, "")
-    assert "a column must be one of the table's, not 'ward'" in done.err
+    assert done.err.startswith("vestry: study.toml, line 12, columns.ward: a column must be one of the table's, not")
+    assert done.err.endswith("'ward'; write its name as the table spells it, a CSV file in its first line.\n")
     assert_untouched(tmp_path, head)
+
+
+def test_a_missing_person_is_told_where_it_is_named(tmp_path):
+    study = study_in(tmp_path, unit=PERSON.replace("patient_id", "patient"))
+    head = ledger_of(tmp_path).head()
+    done = vestry("release", study, "--yes", "--json")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("vestry: study.toml, line 4, study.unit.person: a column must be one of the table's, no")
+    assert_untouched(tmp_path, head)
+
+
+@pytest.mark.parametrize(("mark", "named"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+def test_another_separator_than_the_comma_is_told_and_the_first_line_is_not_shown(fresh, tmp_path, mark, named):
+    study, head = fresh
+    (tmp_path / "people.csv").write_text((tmp_path / "people.csv").read_text().replace(",", mark))
+    done = vestry("release", study, "--yes", "--json")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("vestry: study.toml, line 3, study.data: data must be a file whose fields are separated")
+    assert f"(its first line has {named} and no comma)" in done.err
+    assert done.err.endswith("; write the file again with commas, or as Parquet.\n")
+    assert "patient_id" not in done.err
+    assert_untouched(tmp_path, head)
+
+
+def test_a_name_may_hold_a_semicolon(tmp_path):
+    study = study_in(tmp_path, "wards")
+    (tmp_path / "people.csv").write_text("ward;1\nA\nB\n")
+    study.write_text(study.read_text().replace("ward =", '"ward;1" =').replace('"ward"', '"ward;1"'))
+    assert vestry("release", study, "--yes", "--json").code == 0
 
 
 def test_a_column_of_another_type_is_refused_before_the_charge(tmp_path):
@@ -480,7 +512,7 @@ def test_a_column_of_another_type_is_refused_before_the_charge(tmp_path):
     pq.write_table(pa.table({"ward": ["A"], "readmitted": pa.array([0.5])}), tmp_path / "people.parquet")
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.out) == (2, "")
-    assert "the column readmitted must be text, whole numbers" in done.err
+    assert done.err.startswith("vestry: study.toml, line 11, columns.readmitted: the column readmitted must be text, ")
     assert_untouched(tmp_path, head)
 
 
@@ -549,6 +581,48 @@ def test_an_output_that_is_no_folder_is_refused_before_the_charge(fresh, tmp_pat
 
 
 # What check says is what runs
+
+
+@pytest.mark.parametrize("data", ["people.csv", "no/*.parquet", "duckdb://people.db/visits"])
+def test_check_says_that_the_data_file_is_not_here(tmp_path, data):
+    study = study_in(tmp_path, data=data)
+    (tmp_path / "people.csv").unlink(missing_ok=True)
+    done = vestry("check", study)
+    assert done.code == 0
+    assert f"\nThe data file {data} is not here; a release needs it.\n" in done.out
+    assert json.loads(vestry("check", study, "--json").out)["data"] == "missing"
+
+
+@pytest.mark.parametrize(
+    "data", ["people.csv", "peop*.parquet", "duckdb://people.db/v", "postgresql://h/d/t", "pyspark://t"]
+)
+def test_check_looks_for_a_file_and_opens_none_and_asks_no_server(tmp_path, data):
+    study = study_in(tmp_path, data=data)
+    for name in ("people.csv", "people.parquet", "people.db"):
+        (tmp_path / name).write_text("nothing that could be read as a table")
+    done = vestry("check", study)
+    assert (done.code, "is not here" in done.out) == (0, False)
+    assert json.loads(vestry("check", study, "--json").out)["data"] == "not read"
+
+
+@pytest.mark.parametrize("command", ["check", "plan"])
+def test_noise_on_sums_of_numbers_is_told_in_units_of_the_column(tmp_path, command):
+    """One record adds at most 30 from the middle and, beside it, as much for the count: 60/0.2 is the scale."""
+    study = study_in(tmp_path, "stay", "readmission")
+    said = vestry(command, study).out
+    assert re.search(r"laplace +scale 300 in units of stay_days", said)
+    assert re.search(r"laplace +scale 3\.33333(  |$)", said, re.MULTILINE)  # of counts: 1/0.3
+    costs = json.loads(vestry("check", study, "--json").out)["releases"]
+    assert [cost["value"] for cost in costs] == pytest.approx([300 / (60 / 2**20), 1 / 0.3], rel=1e-9)
+
+
+def test_who_declines_spends_nothing(tmp_path, monkeypatch):
+    questions: list[str] = []
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("typer.confirm", lambda text, **_: questions.append(text) or sys.exit(1))
+    assert vestry("release", study_in(tmp_path, "stay")).code == 1
+    assert questions == ["Spend on stay?"]
+    assert actions(tmp_path) == []
 
 
 def test_the_mechanism_that_check_names_is_the_one_that_runs(tmp_path):

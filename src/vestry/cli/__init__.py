@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
-import typer
+try:
+    from typing import Annotated
 
-from vestry import __version__
-from vestry.cli import audit, calibrate, convert, curve, init, ledger, posterior, reproduce, study
-from vestry.cli.output import examples
-from vestry.errors import VestryError
+    import typer
+
+    from vestry import __version__
+    from vestry.cli import audit, calibrate, convert, curve, init, ledger, posterior, reproduce, study
+    from vestry.cli.group import Commands
+    from vestry.cli.output import examples, first_example
+    from vestry.errors import VestryError
+except KeyboardInterrupt:  # `main` catches it from here on
+    sys.stderr.write("vestry: interrupted; nothing was charged.\n")
+    sys.exit(130)
 
 app = typer.Typer(
     help="Differentially private Bayesian data analysis.",
     epilog=examples(
         "vestry init readmissions", "vestry check readmissions/study.toml", "vestry release readmissions/study.toml"
     ),
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -65,8 +72,7 @@ def main() -> None:
         typer.echo(f"vestry: {' '.join(str(error).split())}", err=True)
         sys.exit(error.exit_code)
     except _USAGE as error:
-        message = getattr(error, "format_message", lambda: "")() or "the command is not complete"
-        typer.echo(f"vestry: {message.rstrip('.')}; see --help.", err=True)
+        typer.echo(f"vestry: {_misused(error)}", err=True)
         sys.exit(2)
     except typer.Abort:  # at a question, which comes before any charge
         typer.echo("vestry: nothing was charged.", err=True)
@@ -76,6 +82,15 @@ def main() -> None:
     if code == _INTERRUPTED:
         typer.echo(f"vestry: {_interrupted(sys.argv[1:])}", err=True)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _misused(error: Exception) -> str:
+    """Say what is wrong with a call, and show a right one where the command is known."""
+    message = getattr(error, "format_message", lambda: "")().rstrip(".") or "the command is not complete"
+    said = f"{message} See --help." if message.endswith("?") else f"{message}; see --help."
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    shown = [] if hasattr(command, "commands") else first_example(getattr(command, "epilog", None))
+    return " For example: ".join([said, *shown])
 
 
 def _interrupted(arguments: list[str]) -> str:

@@ -26,27 +26,24 @@ class Conjugate(Mechanism):
         str, typer.Option(help="For example beta-bernoulli, dirichlet-categorical, normal-mean or gamma-poisson.")
     ]
     prior: Annotated[
-        str | None, typer.Option(help="The prior's numbers: alpha,beta; one alpha a category; or mean,variance.")
+        str | None,
+        typer.Option(
+            help="The prior's numbers: alpha,beta; one alpha a category; mean,variance; or shape,rate."
+            " Noise needs them only to count the categories."
+        ),
     ] = None
     n: Annotated[int | None, typer.Option("--n", help="The number of records, where it is public.")] = None
     count: Annotated[str | None, typer.Option(help="public or private; public under replace unless told.")] = None
     draws: DrawCount = 1
     truncation: Annotated[float | None, typer.Option(help="ops: the least that each probability may be.")] = None
     variance: Annotated[float | None, typer.Option(help="normal-mean: the known variance of a record.")] = None
-    low: Annotated[float | None, typer.Option(help="Values are clipped from below.")] = None
-    high: Annotated[float | None, typer.Option(help="Values are clipped from above.")] = None
+    low: Annotated[float | None, typer.Option(help="Numbers are clipped from below.")] = None
+    high: Annotated[float | None, typer.Option(help="Numbers are clipped from above.")] = None
     dimension: Annotated[int, typer.Option(help="normal-mean: the number of coordinates.")] = 1
-    grid: Annotated[float | None, typer.Option(help="normal-mean: what one unit of an integer sum stands for.")] = None
+    grid: Annotated[float | None, typer.Option(help="What one unit of an integer sum of numbers stands for.")] = None
     analysis: Annotated[
         str, typer.Option(help="exact, or renyi: (epsilon, delta) through the Renyi curve only, as in the papers.")
     ] = "exact"
-
-    @property
-    def parameter(self) -> str:
-        """What is calibrated: a noise scale, a power or a temperature."""
-        from vestry.mechanisms.calibrated import parameter_of
-
-        return parameter_of(self.mechanism)
 
     @property
     def usual(self) -> float | None:
@@ -82,6 +79,8 @@ class Conjugate(Mechanism):
         make: Any = FAMILIES[self.family]
         known = {"categories": len(self._prior_numbers()), **vars(self)}
         given = {field.name: known[field.name] for field in fields(make)}
+        if given.get("categories", 2) < 2:
+            raise InvalidParameter("prior", self.prior, "one number for each category, of at least two", "prior=1,1,1")
         for name, value in given.items():
             if value is None:
                 allowed = f"given: {self.family} needs {'it' if name == 'variance' else 'clipping'}"

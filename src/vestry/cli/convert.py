@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vestry.cli.output import Json, emit, examples
-from vestry.errors import InvalidParameter
+from vestry.errors import InvalidParameter, NoConversion
 
 if TYPE_CHECKING:
     from vestry.privacy.guarantee import Guarantee
@@ -19,6 +19,15 @@ EXAMPLES = examples(
     "vestry convert epsilon=1,delta=1e-5 --to mu --meet",
     "vestry convert epsilon=0.5 --neighbours add-remove --to-neighbours replace",
 )
+
+
+# What may stand after --to, and what the guarantees that have no bound of their loss turn into.
+_TARGETS = "delta=1e-5, epsilon=1, order=10, epsilon, rho or mu, for example vestry convert rho=0.5 --to delta=1e-5"
+_LEADS = {
+    "ApproxDP": "a larger delta or epsilon",
+    "RenyiDP": "delta=1e-5, epsilon=1 (gives delta) or a lower order",
+    "ZCDP": "delta=1e-5, epsilon=1 (gives delta) or order=10",
+}
 
 
 def convert(
@@ -40,6 +49,9 @@ def convert(
     """Turn a privacy guarantee into another currency.
 
     The result is what a theorem allows, rounded up; where none leads there, the reason is given.
+
+    What turns into what: epsilon into everything; mu into rho, order and delta; rho into order and delta; order into
+    a lower order and delta; epsilon,delta into a larger delta or epsilon.
     """
     from vestry.privacy.calibrate import greatest
     from vestry.privacy.group import group as for_group
@@ -48,6 +60,8 @@ def convert(
     from vestry.privacy.law import promised
     from vestry.privacy.neighbours import Neighbours
 
+    if meet and to is None:
+        raise InvalidParameter("--to", None, "given beside --meet", "for example --to mu --meet")
     given = Guarantee.parse(guarantee, neighbours=neighbours)
     start = for_group(given, group) if group != 1 else given
     if to_neighbours is not None:
@@ -74,7 +88,14 @@ def _converted(start: Guarantee, to: str) -> dict[str, Any]:
     if key == "epsilon" and equals:
         epsilon = number("epsilon", read_decimal("epsilon", value))
         return {"epsilon": epsilon, "delta": accountant.delta(promised(start), epsilon)}
-    return accountant.convert(start, _like(to, start)).to_dict()
+    try:
+        return accountant.convert(start, _like(to, start)).to_dict()
+    except NoConversion as error:
+        leads = _LEADS.get(type(start).__name__)
+        if leads is None or "ask for" in error.reason:  # which says what to write
+            raise
+        reason = f"{error.reason}; it turns into {leads}; --meet looks for the most {error.target} that implies it"
+        raise NoConversion(error.source, error.target, reason) from None
 
 
 def _like(to: str, start: Guarantee) -> Guarantee:
@@ -89,7 +110,7 @@ def _like(to: str, start: Guarantee) -> Guarantee:
         return ApproxDP(1.0, read_decimal("delta", value))
     if key == "order" and equals:
         return RenyiDP(read_decimal("order", value), 1.0)
-    raise InvalidParameter("--to", to, "a currency", "delta=1e-5, epsilon=1, order=10, epsilon, rho or mu")
+    raise InvalidParameter("--to", to, "a currency", _TARGETS)
 
 
 def _text(numbers: dict[str, Any], meet: bool) -> str:

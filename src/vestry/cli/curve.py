@@ -9,7 +9,7 @@ import typer
 
 from vestry.cli.group import CONJUGATE, LANGEVIN, LINEAR, add, group
 from vestry.cli.mechanism import Mechanism
-from vestry.cli.option import Plot, numbers
+from vestry.cli.option import Plot, numbers, option_name
 from vestry.cli.output import Json, emit, examples
 from vestry.cli.progress import working
 from vestry.errors import InvalidParameter
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "vestry curve diffused --family beta-bernoulli --prior 6,12 --n 100 --at 0.5 --orders 2,5,10"
     " --epsilons 0.5,1 --json",
-    "vestry curve laplace --family beta-bernoulli --n 100 --at 10 --plot curve.png",
+    "vestry curve laplace --family beta-bernoulli --n 100 --scale 10 --plot curve.png",
     "vestry curve objective --lipschitz 1 --smoothness 0.25 --regularisation 1 --at 3 --neighbours add-remove"
     " --delta 1e-5",
 )
@@ -28,7 +28,9 @@ EXAMPLES = examples(
 
 def curve(
     given: Mechanism,
-    at: Annotated[float | None, typer.Option(help="The parameter's value; 1 if left out for direct, langevin.")] = None,
+    at: Annotated[
+        float | None, typer.Option(help="The value that calibrate finds; 1 if left out for direct, langevin.")
+    ] = None,
     guarantee: Annotated[str | None, typer.Option(help="Instead of --at: calibrate to this first.")] = None,
     orders: Annotated[str, typer.Option(help="Renyi orders, with commas.")] = "1.5,2,3,5,10,20,50",
     epsilons: Annotated[str, typer.Option(help="Epsilons of the profile, with commas.")] = "0.1,0.25,0.5,1,2,4",
@@ -63,11 +65,13 @@ def curve(
 def _chosen(given: Mechanism, at: float | None, guarantee: str | None) -> tuple[float, Event]:
     """Return the parameter's value and what runs at it: as given, or calibrated."""
     if guarantee is not None:
+        if at is not None:
+            raise InvalidParameter("--at", at, "left out where --guarantee is given", "one of the two")
         found = given.calibrated(guarantee)
         return found.value, found.event
     value = given.usual if at is None else at
     if value is None:
-        instead = "--at 0.5, or --guarantee epsilon=1,delta=1e-6"
+        instead = f"{option_name(given.parameter)} 0.5, or --guarantee epsilon=1,delta=1e-6"
         raise InvalidParameter("--at", None, f"given: the {given.parameter}", instead)
     return value, given.event(value)
 
@@ -85,4 +89,4 @@ def _table(renyi: list[dict[str, Any]], profile: list[dict[str, Any]]) -> str:
 
 
 app = group("Print a mechanism's Renyi curve and its profile delta(epsilon). Touches no data.", EXAMPLES)
-add(app, "curve", curve, {**CONJUGATE, **LINEAR, **LANGEVIN}, "--at {value}")
+add(app, "curve", curve, {**CONJUGATE, **LINEAR, **LANGEVIN}, "{option} {value}")

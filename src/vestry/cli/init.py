@@ -21,7 +21,11 @@ STUDY = """\
 [study]
 name = "readmissions"
 data = "patients.csv"             # a path (.parquet, .csv, .arrow), or duckdb://, postgresql:// or pyspark://
-unit = "row"                      # or { person = "patient_id", rows = 3 }
+# "row" hides one row: what it keeps to epsilon, five rows of one person keep to five epsilon. If persons may have
+# several rows, protect the person. At most three rows of each count here, and all of them are hidden together:
+#     unit = { person = "patient_id", rows = 3 }
+# The ledger owns the unit: name a new one below before the first release, and check prints the command that makes it.
+unit = "row"
 neighbours = "add-remove"         # or "replace"
 budget = { epsilon = 1.0, delta = 1e-6 }
 ledger = "patients.ledger"
@@ -77,6 +81,7 @@ def init(
     )
     text = (
         f"A study in {folder}: study.toml, patients.csv (fictional) and patients.ledger.\n"
+        "It protects single rows. If a person may have several, see the lines above unit in study.toml.\n"
         f"Next: cd {folder} && vestry check study.toml"
     )
     emit({"folder": str(folder), "study": str(folder / "study.toml")}, text, as_json=json)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vestry.cli.group import Commands
 from vestry.cli.output import Json, emit, examples
 from vestry.cli.progress import working
 from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="The budget of one dataset: what was spent, what is left, and the proof that nobody changed it.",
     epilog=examples("vestry ledger show patients.ledger"),
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
 )

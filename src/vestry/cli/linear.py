@@ -32,8 +32,6 @@ class Gibbs(Mechanism):
         str, typer.Option(help="gdp (exact), renyi, minami-theorem-7 or minami-corollary-8, the last three to compare.")
     ] = "gdp"
 
-    parameter = "likelihood_power"
-
     def _event(self, value: float) -> Event:
         from vestry.mechanisms.gibbs import draw_event
 
@@ -61,11 +59,6 @@ class Glm(Mechanism):
     prior_precision: Annotated[float, typer.Option(help="beta: the prior's precision is n beta.")]
     slope: Slope = 1.0
     draws: DrawCount = 1
-
-    @property
-    def parameter(self) -> str:
-        """The prior precision, or the likelihood power."""
-        return "prior_precision" if self.mechanism == "glm-concentrated" else "likelihood_power"
 
     def _event(self, value: float) -> Event:
         from vestry.mechanisms.gibbs import draw_event
@@ -104,20 +97,14 @@ class Langevin(Mechanism):
     start: Annotated[float, typer.Option(help="How far apart neighbours' chains may start; 0 if at one point.")] = 0.0
     draws: DrawCount = 1
 
-    parameter, usual = "likelihood_power", 1.0
+    usual = 1.0
 
     def _event(self, value: float) -> Event:
         from vestry.privacy.law import event
 
-        sizes, counts = numbers("--step-size", self.step_size, "0.01"), numbers("--steps", self.steps, "1000")
-        if len(sizes) != len(counts):
-            instead = "--steps 1000 --step-size 0.01"
-            raise InvalidParameter("--steps", self.steps, "one number for each step size", instead)
         if not 0 < value < float("inf"):
             raise InvalidParameter(self.parameter, value, "a number above 0", f"for example {self.parameter}=1")
-        if self.smoothness < self.strong_convexity or not all(0 < size * self.smoothness < 2 for size in sizes):
-            allowed = f"above 0 and below 2/smoothness = {2 / self.smoothness:g}"
-            raise InvalidParameter("--step-size", self.step_size, allowed, "a shorter step")
+        sizes, counts = self._phases()
         return event(
             "langevin",
             sensitivity=value * self.population.changes * self.lipschitz,
@@ -128,6 +115,22 @@ class Langevin(Mechanism):
             slacks=(self.slack,) * len(sizes),
             start=self.start,
         ).times(self.draws)
+
+    def _phases(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return each phase's step size and number of steps."""
+        sizes, counts = numbers("--step-size", self.step_size, "0.01"), numbers("--steps", self.steps, "1000")
+        if len(sizes) != len(counts):
+            instead = "--steps 1000 --step-size 0.01"
+            raise InvalidParameter("--steps", self.steps, "one number for each step size", instead)
+        if not all(count >= 1 and count.is_integer() for count in counts):
+            raise InvalidParameter("--steps", self.steps, "whole numbers of at least 1", "for example --steps 1000")
+        if self.smoothness < self.strong_convexity:
+            least = f"smoothness={self.strong_convexity:g}"
+            raise InvalidParameter("smoothness", self.smoothness, "at least the strong convexity", least)
+        if not all(0 < size * self.smoothness < 2 for size in sizes):
+            allowed = f"above 0 and below 2/smoothness = {2 / self.smoothness:g}"
+            raise InvalidParameter("--step-size", self.step_size, allowed, "a shorter step")
+        return sizes, counts
 
     def _met(self, guarantee: Guarantee) -> Met:
         raise InvalidParameter("--guarantee", str(guarantee), "left out for langevin", "the likelihood power by --at")
@@ -160,8 +163,6 @@ class Objective(Mechanism):
         typer.Option("--one-sided/--two-sided", help="Whether each record's derivative keeps its sign, as logistic."),
     ] = True
 
-    parameter = "scale"
-
     def _event(self, value: float) -> Event:
         from vestry.mechanisms.objective import objective_event
 
@@ -192,8 +193,6 @@ class Output(Mechanism):
     smoothness: Annotated[float | None, typer.Option(help="Not needed: how far the minimum moves is the same.")] = None
     tolerance: Annotated[float, typer.Option(help="How far a computed minimum may be from the exact one.")] = 0.0
 
-    parameter = "scale"
-
     def _event(self, value: float) -> Event:
         from vestry.mechanisms.output import output_event
 
@@ -207,6 +206,4 @@ class Output(Mechanism):
 
     def _moves(self) -> float:
         """Return how far neighbours' computed minima may be apart."""
-        if not self.tolerance >= 0:
-            raise InvalidParameter("tolerance", self.tolerance, "at least 0", "tolerance=0")
         return self.population.changes * self.lipschitz / self.regularisation + 2 * self.tolerance

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 # The value that meets a guarantee, the theorem, and what else there is to say.
 Met = tuple[float, str, dict[str, Any]]
 # Options that are above 0, wherever a mechanism has them.
-_POSITIVE = ("lipschitz", "strong_convexity", "smoothness", "regularisation", "n", "norm", "prior_precision", "slope")
+_POSITIVE = ("lipschitz", "strong_convexity", "smoothness", "regularisation", "n", "norm", "prior_precision", "slope",
+             "draws")  # fmt: skip
+# Options that are at least 0.
+_NOT_NEGATIVE = ("slack", "start", "tolerance")
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,10 @@ class Calibration:
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
-    """The options of one mechanism; each field but its name is an option."""
+    """The options of one mechanism; each field is an option, but its name and the parameter that is calibrated."""
 
     mechanism: str
+    parameter: str
     neighbours: NeighboursName = "replace"
     rows: Rows = 1
 
@@ -45,11 +49,10 @@ class Mechanism(ABC):
             if value is not None and not 0 < value < float("inf"):
                 allowed = "a whole number of at least 1" if isinstance(value, int) else "a number above 0"
                 raise InvalidParameter(name, value, allowed, f"for example {name}=1")
-
-    @property
-    @abstractmethod
-    def parameter(self) -> str:
-        """What is calibrated."""
+        for name in _NOT_NEGATIVE:
+            amount = getattr(self, name, 0.0)
+            if not 0 <= amount < float("inf"):
+                raise InvalidParameter(name, amount, "a finite number of at least 0", f"for example {name}=0")
 
     @property
     def usual(self) -> float | None:

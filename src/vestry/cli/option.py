@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -16,23 +17,42 @@ Wanted = Annotated[str, typer.Option("--guarantee", help="What to meet, for exam
 NeighboursName = Annotated[str, typer.Option("--neighbours", help="Which change is hidden: replace or add-remove.")]
 Rows = Annotated[int, typer.Option(help="How many records one unit has at most.")]
 DrawCount = Annotated[int, typer.Option("--draws", help="How many draws are bought together.")]
-Plot = Annotated[Path | None, typer.Option(help="Also draw it into this file (png, svg or pdf).")]
 
 
-def spread(command: Callable[..., None], group: type, **known: str) -> Callable[..., None]:
+def _picture(path: Path | None) -> Path | None:
+    if path is not None and path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InvalidParameter("--plot", str(path), "a file that ends in .png, .svg or .pdf", "--plot curve.png")
+    return path
+
+
+Plot = Annotated[Path | None, typer.Option(callback=_picture, help="Also draw it into this file (png, svg or pdf).")]
+
+
+def spread(
+    command: Callable[..., None],
+    group: type,
+    known: Mapping[str, str],
+    *,
+    idle: Collection[str] = (),
+    also: Mapping[str, str] | None = None,
+) -> Callable[..., None]:
     """Return a command that takes the options of a group, one by one, in place of its first parameter.
 
-    A group's own fields are listed before inherited ones; those that are known here are no options. What is refused is
-    called by its option.
+    A group's own fields are listed before inherited ones; those that are known here or idle are no options. `also`
+    gives options of the command a second name. What is refused is called by its option.
     """
+    second = also or {}
     hints = get_type_hints(group, include_extras=True)
     fields = [each.replace(annotation=hints[name]) for name, each in inspect.signature(group).parameters.items()]
     own = sorted(
-        [each for each in fields if each.name not in known],
+        [each for each in fields if each.name not in known and each.name not in idle],
         key=lambda each: each.name not in inspect.get_annotations(group),
     )
     signature = inspect.signature(command, eval_str=True)
-    others = [each.replace(kind=each.KEYWORD_ONLY) for each in list(signature.parameters.values())[1:]]
+    others = [
+        _also(each, second.get(each.name)).replace(kind=each.KEYWORD_ONLY)
+        for each in list(signature.parameters.values())[1:]
+    ]
     every = sorted([*own, *others], key=lambda each: each.default is not each.empty)
 
     @wraps(command)
@@ -41,7 +61,8 @@ def spread(command: Callable[..., None], group: type, **known: str) -> Callable[
         try:
             command(group(**known, **values), **{each.name: given[each.name] for each in others})
         except InvalidParameter as error:
-            if error.name not in given or given[error.name] != error.given:
+            called = {second.get(name, name): value for name, value in given.items()}
+            if error.name not in called or error.given not in (called[error.name],):  # nan is itself there
                 raise
             option = option_name(error.name)
             instead = error.instead.replace(f"{error.name}=", f"{option} ")
@@ -50,6 +71,16 @@ def spread(command: Callable[..., None], group: type, **known: str) -> Callable[
     run.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in every}
     return run
+
+
+def _also(each: inspect.Parameter, name: str | None) -> inspect.Parameter:
+    """Return a command's option with a second name."""
+    if name is None:
+        return each
+    kind, option = get_args(each.annotation)
+    renamed = copy(option)
+    renamed.param_decls = (option_name(each.name), option_name(name))
+    return each.replace(annotation=Annotated[kind, renamed])
 
 
 def numbers(option: str, text: str, example: str) -> tuple[float, ...]:

@@ -18,3 +18,8 @@ def emit(record: dict[str, Any], text: str, *, as_json: bool) -> None:
 def examples(*lines: str) -> str:
     """Lay out the examples that end a command's help."""
     return "[bold]Examples[/bold]\n\n" + "\n\n".join(line.replace("[", "\\[") for line in lines)
+
+
+def first_example(epilog: str | None) -> list[str]:
+    """Return the first of the examples that were laid out, if there are any."""
+    return [line.replace("\\[", "[") for line in (epilog or "").split("\n\n")[1:2]]

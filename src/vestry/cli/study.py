@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from vestry.models.plan import Expectation
     from vestry.study import Study
+    from vestry.study.asked import Asked
     from vestry.study.course import Outcome
     from vestry.study.study import Cost
 
@@ -48,6 +49,7 @@ def check(study: File, json: Json = False) -> None:
         "neighbours": str(said.frame.neighbours),
         "budget": str(said.budget),
         "ledger": "there" if opened.has_ledger() else "missing",
+        "data": "missing" if opened.lacks_data() else "not read",
         "releases": [vars(cost) for cost in costs],
     }
     count = "1 release" if len(costs) == 1 else f"{len(costs)} releases"
@@ -55,7 +57,9 @@ def check(study: File, json: Json = False) -> None:
              f" unit {said.frame.unit}."]  # fmt: skip
     if record["ledger"] == "missing":
         lines.append(f"There is no ledger yet. Make it once: {opened.create_command()}")
-    emit(record, "\n".join([*lines, "", *_cost_lines(costs)]), as_json=json)
+    if record["data"] == "missing":
+        lines.append(f"The data file {said.data} is not here; a release needs it.")
+    emit(record, "\n".join([*lines, "", *_cost_lines(opened, costs)]), as_json=json)
 
 
 def plan(
@@ -64,7 +68,10 @@ def plan(
     width: Annotated[float | None, typer.Option(help="Also find the spend for 90 % intervals this wide.")] = None,
     json: Json = False,
 ) -> None:
-    """Compare mechanisms before anything is spent, by simulation from the priors. Touches neither data nor ledger."""
+    """Compare mechanisms before anything is spent, by simulation from the priors. Touches neither data nor ledger.
+
+    KL is the Kullback-Leibler divergence from the posterior without privacy to the released one.
+    """
     opened = _opened(study)
     chosen = names or [asked.name for asked in opened.declaration.releases]
     record: dict[str, Any] = {"study": opened.declaration.name, "n": opened.assumed, "releases": {}}
@@ -75,7 +82,7 @@ def plan(
             found = opened.plan(name)
         record["releases"][name] = {"mechanisms": [each.to_dict() for each in found]}
         asked = opened.declaration.release(name).request
-        lines += ["", f"{name}: {asked.model.question()} ({asked.guarantee})", *_plan_lines(found)]
+        lines += ["", f"{name}: {asked.model.question()} ({asked.guarantee})", *_plan_lines(opened, name, found)]
         if width is not None:
             with working(f"searching a budget for {name}"):
                 wanted = opened.budget_for(name, width)
@@ -110,18 +117,21 @@ def release(
     opened = _opened(study)
     said = opened.declaration
     chosen = [said.release(name) for name in names or []] or list(said.releases)
+    chosen_names = [asked.name for asked in chosen]
     if dry_run:
-        rows = [{"name": asked.name, "spend": str(asked.request.guarantee)} for asked in chosen]
-        text = "\n".join(f"{row['name']}: would spend at most {row['spend']}" for row in rows)
-        emit({"dry_run": True, "releases": rows}, text, as_json=json)
+        _tell_spends(chosen, as_json=json)
         return
     with working("calibrating"):
         ledger = opened.ledger
-        costs = [cost for cost in opened.check() if cost.name in {asked.name for asked in chosen}]
+        costs = [cost for cost in opened.check() if cost.name in chosen_names]
     state = ledger.state()
-    _confirm(costs, room(state.filter, state.spent), str(said.budget), yes=yes, again=again, quiet=json)
+    if not json:
+        left = f"left of {said.budget}: {room(state.filter, state.spent)}"
+        typer.echo("\n".join([*_cost_lines(opened, costs), left]), err=True)
+    due = [cost.name for cost in costs if again or cost.state == "new"]
+    if due and not yes:
+        _confirm(due)
     outcomes: list[Outcome] = []
-    chosen_names = [asked.name for asked in chosen]
     try:
         with working("releasing") as progress:
             opened.release(*chosen_names, again=again, output=output, progress=progress, told=outcomes.append)
@@ -164,32 +174,33 @@ def _opened(path: Path) -> Study:
     return Study.open(path)
 
 
-def _confirm(costs: list[Cost], left: str, budget: str, *, yes: bool, again: bool, quiet: bool) -> None:
-    due = [cost for cost in costs if again or cost.state == "new"]
-    if not quiet:
-        typer.echo("\n".join([*_cost_lines(costs), f"left of {budget}: {left}"]), err=True)
-    if not due or yes:
-        return
+def _tell_spends(chosen: list[Asked], *, as_json: bool) -> None:
+    rows = [{"name": asked.name, "spend": str(asked.request.guarantee)} for asked in chosen]
+    text = "\n".join(f"{row['name']}: would spend at most {row['spend']}" for row in rows)
+    emit({"dry_run": True, "releases": rows}, text, as_json=as_json)
+
+
+def _confirm(due: list[str]) -> None:
     if not sys.stdin.isatty():
         raise InvalidParameter(
             "a release without a terminal", "unconfirmed", "confirmed", "--yes to spend without asking"
         )
-    typer.confirm(f"Spend on {', '.join(cost.name for cost in due)}?", abort=True, err=True)
+    typer.confirm(f"Spend on {', '.join(due)}?", abort=True, err=True)
 
 
-def _cost_lines(costs: list[Cost]) -> list[str]:
+def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
     rows = [("release", "spend", "mechanism", "", "")]
     for cost in costs:
         fits = {True: "", False: "does not fit the budget", None: ""}[cost.fits]
         state = "" if cost.state == "new" else cost.state
         faint = cost.value if cost.parameter == "likelihood_power" and cost.value < _FAINT else None
         notes = [fits or state, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
-        value = f"{cost.parameter} {cost.value:.6g}"
+        value = study.calibrated(cost.name, cost.parameter, cost.value)
         rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
     return _columns(rows)
 
 
-def _plan_lines(found: list[Expectation]) -> list[str]:
+def _plan_lines(study: Study, name: str, found: list[Expectation]) -> list[str]:
     rows = [("mechanism", "parameter", "width", "without privacy", "KL", "")]
     for each in found:
         if each.value is None or each.width is None or each.exact_width is None:
@@ -197,7 +208,7 @@ def _plan_lines(found: list[Expectation]) -> list[str]:
             continue
         kl = "-" if each.kl is None else f"{each.kl:.3g}"
         note = "privacy more than doubles the width" if each.swamped else ""
-        value = f"{each.parameter} {each.value:.6g}"
+        value = study.calibrated(name, each.parameter, each.value)
         rows.append((each.mechanism, value, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, note))
     return [f"  {line}" for line in _columns(rows)]
 

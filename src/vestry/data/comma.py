@@ -19,6 +19,7 @@ from vestry.errors import InvalidParameter
 _BATCH = 50_000
 # A field may be as long as it likes: a limit would be an error that tells of it.
 _LONGEST = 2**31 - 1
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def read_csv(file: str, columns: Collection[str] | None) -> Any:
@@ -26,6 +27,8 @@ def read_csv(file: str, columns: Collection[str] | None) -> Any:
     import pyarrow as pa
 
     names = _names(file)
+    if columns and not set(columns) & set(names):
+        _check_commas(file, names)
     wanted = [place for place, name in enumerate(names) if columns is None or name in columns] or [0]
     schema = pa.schema([(names[place], pa.string()) for place in wanted])
 
@@ -55,6 +58,14 @@ def _names(file: str) -> list[str]:
     if len({name.lower() for name in names}) < len(names):
         raise InvalidParameter("the first line", f"of {file}", "a different name for each column", "a line of names")
     return names
+
+
+def _check_commas(file: str, names: list[str]) -> None:
+    """Refuse a file with another separator. Its first line is not shown: without a line of names it is a record."""
+    for mark, named in _SEPARATORS.items():
+        if len(names) == 1 and mark in names[0]:
+            allowed = f"a file whose fields are separated by commas (its first line has {named} and no comma)"
+            raise InvalidParameter("data", file, allowed, "the file again with commas, or as Parquet")
 
 
 def _field(record: list[str], place: int) -> str | None:

@@ -18,8 +18,11 @@ SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".arrow": "arrow", ".feather":
 
 def open_file(kind: str, path: str, columns: Collection[str] | None) -> Source:
     """Open a file, or every Parquet file that a pattern matches; of a CSV file the named columns."""
-    files = _files(kind, path)
-    failure = InvalidParameter("data", path, f"a file that can be read as {kind}", "the path of one that is whole")
+    files = files_at(kind, path)
+    if not files:
+        raise InvalidParameter("data", path, "a file that exists", "the path of the records, or move them there")
+    whole = "the path of one that is whole" + (", text in UTF-8 below a line of names" if kind == "csv" else "")
+    failure = InvalidParameter("data", path, f"a file that can be read as {kind}", whole)
     readers: dict[str, Callable[[], Source]] = {
         "parquet": lambda: of_duckdb(kind, lambda backend: _parquet(backend, files)),
         "csv": lambda: of_arrow(kind, read_csv(files[0], columns)),
@@ -28,14 +31,12 @@ def open_file(kind: str, path: str, columns: Collection[str] | None) -> Source:
     return quietly(readers[kind], failure)
 
 
-def _files(kind: str, path: str) -> list[str]:
+def files_at(kind: str, path: str) -> list[str]:
+    """Return the file at a path, or every Parquet file that a pattern matches; none if there is none."""
     given = Path(path).expanduser()
     if given.is_file():
         return [str(given)]
-    found = sorted(glob.glob(str(given))) if kind == "parquet" and glob.has_magic(path) else []  # noqa: PTH207 - anchored or not
-    if not found:
-        raise InvalidParameter("data", path, "a file that exists", "the path of the records, or move them there")
-    return found
+    return sorted(glob.glob(str(given))) if kind == "parquet" and glob.has_magic(path) else []  # noqa: PTH207 - anchored or not
 
 
 def _parquet(backend: Any, files: list[str]) -> Expression:

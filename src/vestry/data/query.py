@@ -42,21 +42,10 @@ class Query:
 
     def check_schema(self, schema: Mapping[str, Any]) -> None:
         """Refuse columns that are not in the schema, or whose type does not fit their declaration."""
-        for column in self.columns:
-            if column not in schema:
-                raise InvalidParameter("a column", column, "one of the table's", "its name as the table spells it")
         for column in self.tally.columns:
-            if not usable(schema[column], self.domains[column]):
-                raise InvalidParameter(
-                    f"the column {column}", str(schema[column]), _fitting(self.domains[column]), "another declaration"
-                )
-        if self.unit.person is not None and not names_person(schema[self.unit.person]):
-            raise InvalidParameter(
-                f"the column {self.unit.person}",
-                str(schema[self.unit.person]),
-                "text or whole numbers if it identifies persons",
-                "person=COLUMN of such a type, or cast it in a view",
-            )
+            check_column(schema, column, self.domains[column])
+        if self.unit.person is not None:
+            check_person(schema, self.unit.person)
 
     def expression(self, table: Expression, *, row_key: str) -> Expression:
         """Return the sums of every cell that has records, as one expression over the table."""
@@ -146,6 +135,31 @@ class Query:
         domain = self.domains[column]
         assert isinstance(domain, Levels)  # noqa: S101 - tally.check has seen to it
         return domain.names
+
+
+def check_column(schema: Mapping[str, Any], column: str, domain: Domain) -> None:
+    """Refuse a column that is not in the schema, or whose type does not fit its declaration."""
+    _check_there(schema, column)
+    if not usable(schema[column], domain):
+        raise InvalidParameter(f"the column {column}", str(schema[column]), _fitting(domain), "another declaration")
+
+
+def check_person(schema: Mapping[str, Any], column: str) -> None:
+    """Refuse a column that is not in the schema, or whose type cannot tell persons apart."""
+    _check_there(schema, column)
+    if not names_person(schema[column]):
+        raise InvalidParameter(
+            f"the column {column}",
+            str(schema[column]),
+            "text or whole numbers if it identifies persons",
+            "person=COLUMN of such a type, or cast it in a view",
+        )
+
+
+def _check_there(schema: Mapping[str, Any], column: str) -> None:
+    if column not in schema:
+        instead = "its name as the table spells it, a CSV file in its first line"
+        raise InvalidParameter("a column", column, "one of the table's", instead)
 
 
 def _fitting(domain: Domain) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vestry.data.engine import Source, of_arrow, of_ibis
-from vestry.data.file import SUFFIXES, open_file
+from vestry.data.file import SUFFIXES, files_at, open_file
 from vestry.data.frame import FRAMES, to_arrow
 from vestry.data.quiet import quietly
 from vestry.data.server import SCHEMES, open_table
@@ -51,6 +51,14 @@ def connect(data: Any, *, columns: Collection[str] | None = None) -> Source:
     if kind in SCHEMES:
         return open_table(kind, text)
     return open_file(kind, text, columns)
+
+
+def is_missing(address: str) -> bool:
+    """Tell whether a file of records is not where it should be. Nothing is opened, and a server is not asked."""
+    kind = kind_of(address)
+    if kind == "duckdb":
+        return not Path(address.partition("://")[2]).parent.is_file()
+    return kind not in SCHEMES and not files_at(kind, address)
 
 
 def kind_of(data: Any) -> str:

@@ -52,7 +52,7 @@ def asked(name: str, releases: Section, frame: Frame) -> Asked:
     with found.at("truncation"):
         if truncation is not None and draws is None:
             raise InvalidParameter("truncation", truncation, "left out where there are no draws", "draws = 1 beside it")
-    with found.at("mechanism"):
+    with found.at("mechanism") if "mechanism" in found.record else releases.at(name):
         request = Request(model, spend, found.record.get("mechanism", AUTO), draws, truncation)
         if request.mechanism == "ops" and truncation is None:
             raise InvalidParameter("truncation", None, "given for ops", "truncation = 0.05")
@@ -143,8 +143,10 @@ def _check_column(column: object, found: Section, name: str, frame: Frame) -> No
         return
     with found.at(name):
         if not isinstance(column, str):
-            first = next(iter(frame.domains))
-            raise InvalidParameter("a column", column, "the name of one that is declared", f'"{first}"')
+            given = list(column) if isinstance(column, tuple) else column
+            known = [each for each in frame.domains if isinstance(column, tuple) and each in column]
+            instead = f'"{[*known, *frame.domains][0]}"'
+            raise InvalidParameter("a column", given, "the name of one that is declared", instead)
         near = difflib.get_close_matches(column, frame.domains, 1)
         named = ", ".join(frame.domains)
         instead = f'"{near[0]}"' if near else f'{column} = {{ levels = ["no", "yes"] }} under [columns]'

@@ -11,6 +11,7 @@ from functools import partial
 
 from vestry.certificate import Release
 from vestry.data import Table
+from vestry.data.query import check_column, check_person
 from vestry.errors import BudgetExceeded, EntryState, InvalidParameter, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.filter import Filter, Spent
@@ -108,7 +109,24 @@ class Course:
 
     def _ready(self, asked: Asked) -> Prepared:
         with self.declaration.places.at(f"release.{asked.name}"):
-            return ready_for(asked.request, self.table, self.ledger, n=self.declaration.n)
+            try:
+                return ready_for(asked.request, self.table, self.ledger, n=self.declaration.n)
+            except InvalidParameter:
+                self._look(asked)
+                raise
+
+    def _look(self, asked: Asked) -> None:
+        """Point at the data, at a column or at the person, if one of them is why a release cannot be made ready."""
+        said, person = self.declaration, self.declaration.frame.unit.person
+        columns = asked.request.model.columns
+        with said.places.at("study.data"):
+            schema = self.table.schema(*columns, *filter(None, (person,)))
+        for column in columns:
+            with said.places.at(f"columns.{column}"):
+                check_column(schema, column, said.frame.domains[column])
+        if person is not None:
+            with said.places.at("study.unit.person"):
+                check_person(schema, person)
 
     def _price(self, prepared: Prepared, filter: Filter) -> Spent:
         return filter.price(prepared.mechanism.charge.under(self.declaration.frame.neighbours))

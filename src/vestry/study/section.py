@@ -124,7 +124,7 @@ class Section:
 def check_text(name: str, value: object) -> None:
     """Refuse what is not one line of text that a ledger can write."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > _LONGEST:
-        allowed = f"one line of text of at most {_LONGEST} characters, not empty"
+        allowed = f"one line of text of 1 to {_LONGEST} characters"
         raise InvalidParameter(name, value, allowed, EXAMPLES.get(name, "another name"))
 
 

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from vestry.data import Table
+from vestry.data.source import is_missing
 from vestry.errors import IN_LEDGER, LedgerMissing, Mismatch, VestryError
 from vestry.ledger import Ledger
+from vestry.mechanisms.additive import layout
+from vestry.models.conjugate import Conjugate
 from vestry.models.plan import ASSUMED, Expectation, advised, expectations, needed
 from vestry.noise import Noise
 from vestry.privacy.guarantee import Guarantee
@@ -110,6 +113,13 @@ class Study:
             return True  # there is one, and `ledger` will say what is wrong with it
         return True
 
+    def lacks_data(self) -> bool:
+        """Tell whether the file of the records is not there. Nothing is read, and a server is not asked."""
+        try:
+            return is_missing(_beside(self.declaration.folder, self.declaration.data))
+        except OSError:
+            return False  # a folder that may not be entered: `release` will say so
+
     def check(self) -> list[Cost]:
         """Return what each release would be charged, from declarations and the ledger alone; data are not touched."""
         ledger = self.ledger if self.has_ledger() else None
@@ -133,6 +143,15 @@ class Study:
         asked = self.declaration.release(name)
         with self.declaration.places.at(f"release.{name}"):
             return expectations(asked.request, self.declaration.frame, n=self.declaration.n)
+
+    def calibrated(self, name: str, parameter: str, value: float) -> str:
+        """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
+        frame, model = self.declaration.frame, self.declaration.release(name).request.model
+        if parameter == "scale" and isinstance(model, Conjugate):
+            grid = layout(model.family(frame.domains), frame.population(model, None)).grid
+            if grid != 1:
+                return f"scale {value * grid:.6g} in units of {', '.join(model.own)}"
+        return f"{parameter} {value:.6g}"
 
     def budget_for(self, name: str, width: float) -> Guarantee:
         """Return what a release would have to spend for 90 % intervals of this width."""
