@@ -152,7 +152,7 @@ def test_draws_are_shown_and_have_no_interval():
     assert "What was released was drawn from a posterior in which each record counts " in text
     assert not any("interval" in row[0] for row in rows("one draw", "The released draws"))
     assert "One draw, probability 0.250; no interval" in written("one draw")
-    assert "5 draws, probability 0.147 to 0.203; no interval" in written("four")
+    assert "5 draws, probability from 0.147 to 0.203; no interval" in written("four")
     assert len(rows("draws of categories by group", "The released draws")) == 100
 
 

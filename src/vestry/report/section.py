@@ -51,8 +51,9 @@ def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
     if not found:
         values = [value for each in result.posterior.draw().values() for value in each.ravel()]
         count = len(next(iter(result.posterior.draw().values())))
-        what, ends = result.posterior.reading.parameter, (number(min(values)), number(max(values)))
-        return f"{_draws(count)}, {what} {ends[0] if len(values) == 1 else ' to '.join(ends)}; no interval"
+        low, high = number(min(values)), number(max(values))
+        extent = low if len(values) == 1 else f"from {low} to {high}"
+        return f"{_draws(count)}, {result.posterior.reading.parameter} {extent}; no interval"
     if len(found) <= _MOST_NAMED:
         lines = [_line(each, result, named=len(found) > 1) for each in found]
         return joined(lines, "<br>")
