@@ -13,6 +13,8 @@ from vestry.errors import InvalidParameter
 from vestry.losses import Huber, LogCosh, Logistic, Multinomial, PseudoHuber, SmoothHinge, SmoothQuantile, SoftplusHinge
 from vestry.mechanisms import ascent, minimum
 from vestry.mechanisms.linear import LinearProblem
+from vestry.mechanisms.regression import regression, try_out
+from vestry.privacy.guarantee import Guarantee
 from vestry.statistics.population import Population
 
 pytest.importorskip("numba", reason="the extra `glm` is not installed")
@@ -83,15 +85,15 @@ def test_what_is_of_the_wrong_shape_is_refused():
             whole.update(np.zeros(1, int), np.zeros(dual), np.zeros(theta), np.zeros(low), share=0.5, lam=1.0)
 
 
-def test_changes_below_the_last_digit_are_not_lost():
+@pytest.mark.parametrize("calls", [1, 3 * 2**10])
+def test_changes_below_the_last_digit_are_not_lost(calls):
     """Each moves theta = 1 by a third of 2^-53: rounded one by one, none would be seen."""
-    count = 3 * 2**16
+    count = 3 * 2**10
     rows, y = np.ones((count, 1)), np.full(count, 1e9)  # so far off that Huber's slope is -1
-    theta, low = np.ones(1), np.zeros(1)
-    Rows(Huber(1.0), [(rows, y)]).update(
-        np.arange(count), np.zeros(count), theta, low, share=0.5, lam=0.5 * 3 * 2.0**53
-    )
-    assert theta[0] - 1 == pytest.approx(2.0**-37, abs=2.0**-51)
+    theta, low, dual, whole = np.ones(1), np.zeros(1), np.zeros(count), Rows(Huber(1.0), [(rows, y)])
+    for order in np.split(np.arange(count), calls):
+        whole.update(order, dual, theta, low, share=0.5, lam=0.5 * 3 * 2.0**53)
+    assert theta[0] - 1 == pytest.approx(2.0**-43, abs=2.0**-51)
 
 
 # --- what an update gains ---------------------------------------------------------------------------------------------
@@ -203,8 +205,8 @@ def test_the_readings_are_what_the_theorem_needs(records, lam):
             return (1 - share / records) ** t * start / (mpmath.mpf(lam) / 2 * mpmath.mpf(1e-6) ** 2)
 
         assert chance(math.ceil(times * records)) <= mpmath.mpf("1e-9") * (1 + mpmath.mpf("1e-9"))
-        if records > 1:  # e^-s for 1 - s is only right for many
-            assert chance(math.floor(times * records * 0.97)) > mpmath.mpf("1e-9")
+        # With e^(-s/n) for 1 - s/n no reading is too many.
+        assert mpmath.exp(-share * times) * chance(0) == pytest.approx(mpmath.mpf("1e-9"), rel=1e-9)
 
 
 def test_a_point_that_is_near_from_the_start_is_read_once():
@@ -302,6 +304,9 @@ def test_the_quicker_way_follows_from_public_numbers(monkeypatch):
     # Much regularised: a few gradients do. Hardly: updates gain too little.
     assert not minimum.one_by_one(adult, 1e6, 2e-7, 450.0, device="cpu")
     assert not minimum.one_by_one(adult, 1e-3, 1e-3, 0.1, device="cpu")
+    # What an update costs beyond its numbers counts where these are few.
+    narrow = LinearProblem(Logistic(), 2, 3.7, Population("add-remove"), 1000)
+    assert not minimum.one_by_one(narrow, 12.0, 2e-7, 450.0, device="cpu")
     several = LinearProblem(Multinomial(3), 105, 3.7, Population("add-remove"), 32_561)
     assert not minimum.one_by_one(several, 12.0, 2e-7, device="cpu")
     for elsewhere in ("gpu", "nowhere"):  # who computes the gradient says what is wrong with it
@@ -309,3 +314,20 @@ def test_the_quicker_way_follows_from_public_numbers(monkeypatch):
     monkeypatch.setattr(minimum, "has_gpu", lambda: True)
     assert not minimum.one_by_one(adult, 12.0, 2e-7, 450.0)
     assert minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device="cpu")
+
+
+@pytest.mark.parametrize("method", ["objective", "output"])
+def test_the_way_that_will_be_taken_is_tried_before_a_charge(monkeypatch, method):
+    """A compiler that fails, or is not there, must show before anything is paid."""
+    monkeypatch.setattr(minimum, "cores", lambda: 1)
+    adult = LinearProblem(Logistic(), 105, 3.7, Population("add-remove"), 32_561)
+    made = regression(adult, Guarantee.parse("epsilon=1,delta=1e-6"), method=method, regularisation=12.0, device="cpu")
+    assert made.one_by_one
+
+    def fails(*_, **__):
+        raise RuntimeError("no compiler")
+
+    try_out(made)
+    monkeypatch.setattr(Rows, "update", fails)
+    with pytest.raises(RuntimeError, match="no compiler"):
+        try_out(made)
