@@ -51,8 +51,8 @@ def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
     if not found:
         values = [value for each in result.posterior.draw().values() for value in each.ravel()]
         count = len(next(iter(result.posterior.draw().values())))
-        low, high = number(min(values)), number(max(values))
-        extent = low if len(values) == 1 else f"from {low} to {high}"
+        ends = number(min(values)), number(max(values))
+        extent = ends[0] if len(values) == 1 else f"from {ends[0]} to {ends[1]}"
         return f"{_draws(count)}, {result.posterior.reading.parameter} {extent}; no interval"
     if len(found) <= _MOST_NAMED:
         lines = [_line(each, result, named=len(found) > 1) for each in found]
