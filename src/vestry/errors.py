@@ -134,6 +134,21 @@ class UnpaidRelease(UserWarning):
 
 
 def _shown(value: Any, limit: int = 80) -> str:
-    """Show a parameter on one line: text in quotes, numbers as they print."""
+    """Show a parameter on one line: text in quotes, numbers as they print.
+
+    Of what may be records, passed by mistake, only the type: arrays, tables, long lists and lists of lists.
+    """
+    if _may_be_records(value):
+        return f"a {type(value).__name__}"
     text = repr(value).replace("\n", " ")
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _may_be_records(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return len(value) > _FEW or any(isinstance(each, list) or _may_be_records(each) for each in value)
+    return getattr(value, "ndim", 0) > 0 or hasattr(value, "columns")
+
+
+# A declaration that is a list and wrong is shown if it is no longer.
+_FEW = 8

@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 import json
+import re
 import sys
 import warnings
 
@@ -402,3 +403,18 @@ def test_an_unreachable_guarantee_names_a_way_out():
     options = {**CLASSIFIER, "method": "objective", "regularisation": 1e-9}
     with pytest.raises(Unreachable, match="regularise more"):
         PrivateLogisticRegression(GUARANTEE, ledger=None, neighbours="add-remove", **options).fit(X, Y)
+
+
+@pytest.mark.parametrize("parameter", ["bounds", "outcome_bounds", "at_most", "radius", "guarantee", "regularisation"])
+@pytest.mark.parametrize("kind", ["array", "list", "rows", "frame"])
+def test_records_passed_as_a_parameter_by_mistake_are_not_shown(parameter, kind):
+    """The values begin with 7.53; how many there are is not told either."""
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    values = 7.53 + np.arange(17) / 1e5
+    given = {"array": values, "list": values.tolist(), "rows": [[v, v] for v in values.tolist()],
+             "frame": pandas.DataFrame({"x": values})}[kind]  # fmt: skip
+    options = {"guarantee": "epsilon=1,delta=1e-6", "bounds": (0, 10), "outcome_bounds": (0, 10), "ledger": None,
+               "neighbours": "replace", "method": "objective", parameter: given}  # fmt: skip
+    with pytest.raises((ValueError, TypeError), match=r"must be|guarantee") as refused:
+        PrivateLinearRegression(**options).fit(values[:, None], values)
+    assert not re.search(r"7\.53|17", str(refused.value))

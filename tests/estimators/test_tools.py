@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from vestry import Ledger
 from vestry.errors import UnpaidRelease
 from vestry.estimators import Ball, PrivateLinearRegression, PrivateLogisticRegression
-from vestry.estimators.learner import Undeclared, unpaid
+from vestry.estimators.learner import Undeclared, _warn
 
 X = np.random.default_rng(0).uniform(0, 10, (200, 2))
 Y = (X[:, 0] > 5).astype(int)
@@ -96,9 +96,9 @@ def test_the_text_of_an_estimator_shows_parameters_alone(ledger):
 @pytest.fixture
 def unsaid():
     """As if nothing had been said in this process."""
-    unpaid.cache_clear()
+    _warn.cache_clear()
     yield
-    unpaid.cache_clear()
+    _warn.cache_clear()
 
 
 @pytest.mark.usefixtures("unsaid")

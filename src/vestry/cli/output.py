@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 def emit(record: dict[str, Any], text: str, *, as_json: bool) -> None:
     """Print the record as JSON, or the text."""
     typer.echo(json.dumps(record, indent=2) if as_json else text)
+
+
+def columns(rows: Sequence[tuple[str, ...]], *, names: int | None = None) -> list[str]:
+    """Line up cells to the left; after so many names, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    marks = ["<" if names is None or place < names else ">" for place in range(len(widths))]
+    layout = "  ".join(f"{{:{mark}{width}}}" for mark, width in zip(marks, widths, strict=True))
+    return [layout.format(*row).rstrip() for row in rows]
 
 
 def examples(*lines: str) -> str:

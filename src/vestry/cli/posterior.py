@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vestry.cli.option import Plot, numbers
-from vestry.cli.output import Json, emit, examples
+from vestry.cli.output import Json, columns, emit, examples
 from vestry.cli.progress import working
 from vestry.cli.study import coefficient_lines
 
@@ -80,7 +80,7 @@ def _table(rows: Rows) -> list[str]:
          f"{row['high']:.5g}")
         for row in rows
     ]  # fmt: skip
-    return _columns([("group", "parameter", "mean", "sd", "low", "high"), *cells])
+    return columns([("group", "parameter", "mean", "sd", "low", "high"), *cells], names=2)
 
 
 def _draws(found: Posterior) -> tuple[dict[str, Any], list[str]]:
@@ -96,14 +96,7 @@ def _draws(found: Posterior) -> tuple[dict[str, Any], list[str]]:
     cells = [(row["group"], row["parameter"], *(f"{x:.5g}" for x in row["values"][: len(heads)])) for row in rows]
     said = "one draw is all that was released" if count == 1 else f"{count} draws are all that was released"
     more = f"; the first {_MOST_DRAWS}" if count > _MOST_DRAWS else ""
-    return {"rows": rows}, [f"no interval: {said}{more}:", *_columns([("group", "parameter", *heads), *cells])]
-
-
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    """Line up cells: two names to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    layout = "  ".join(f"{{:{'<' if place < 2 else '>'}{width}}}" for place, width in enumerate(widths))
-    return [layout.format(*row) for row in rows]
+    return {"rows": rows}, [f"no interval: {said}{more}:", *columns([("group", "parameter", *heads), *cells], names=2)]
 
 
 def _map(states: States) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vestry.cli.output import Json, emit, examples
+from vestry.cli.output import Json, columns, emit, examples
 from vestry.cli.progress import working
 from vestry.errors import InvalidParameter, MissingExtra, VestryError
 
@@ -197,7 +197,7 @@ def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
         notes = [fits or state, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
         value = study.calibrated(cost.name, cost.parameter, cost.value)
         rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
-    return _columns(rows)
+    return columns(rows)
 
 
 def _plan_lines(study: Study, name: str, found: list[Expectation]) -> list[str]:
@@ -210,7 +210,7 @@ def _plan_lines(study: Study, name: str, found: list[Expectation]) -> list[str]:
         note = "privacy more than doubles the width" if each.swamped else ""
         value = study.calibrated(name, each.parameter, each.value)
         rows.append((each.mechanism, value, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, note))
-    return [f"  {line}" for line in _columns(rows)]
+    return [f"  {line}" for line in columns(rows)]
 
 
 def _outcome_lines(outcome: Outcome) -> list[str]:
@@ -250,7 +250,7 @@ def coefficient_lines(posterior: Any) -> list[str]:
 
 def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], most: int = 24) -> list[str]:
     more = [f"  and {len(rows) - most} more"] if len(rows) > most else []
-    return [f"  {line}" for line in _columns([heads, *rows[:most]])] + more
+    return [f"  {line}" for line in columns([heads, *rows[:most]])] + more
 
 
 def _summary(posterior: Any) -> list[dict[str, Any]]:
@@ -260,11 +260,6 @@ def _summary(posterior: Any) -> list[dict[str, Any]]:
     with suppress(MissingExtra):  # hidden states are sampled by an extra; what is released is released
         rows = posterior.summary()
     return rows
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 # A record that counts less than this is told before anything is spent; draws of a regression beyond these are counted.

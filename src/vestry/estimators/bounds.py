@@ -151,7 +151,7 @@ def _ends(name: str, given: Any, features: int) -> np.ndarray:
         raise InvalidParameter(f"the {name} end of bounds", given, "a number, or one for each feature", _WAYS)
     if values.ndim == 1 and len(values) != features:
         allowed = f"a number, or one for each of the {features} features"
-        raise InvalidParameter(f"the {name} end of bounds", f"{len(values)} numbers", allowed, _WAYS)
+        raise InvalidParameter(f"the {name} end of bounds", "another number of them", allowed, _WAYS)
     ends = np.broadcast_to(values.astype(np.float64), (features,)).copy()
     if not np.all(np.isfinite(ends)):
         raise InvalidParameter(f"the {name} end of bounds", given, "finite", _WAYS)

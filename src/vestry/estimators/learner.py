@@ -272,13 +272,16 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-@cache
-def unpaid() -> None:
-    """Warn the caller of `score`, once a process: scikit-learn's tools make Python forget what it has shown.
+def unpaid(ledger: Ledger | None) -> None:
+    """Warn the caller of `score`, if there is a ledger that a score is not charged to."""
+    if ledger is not None:
+        _warn()
 
-    Where the warning is an error, nothing is cached: it is one every time.
-    """
-    warnings.warn(_UNPAID, UnpaidRelease, stacklevel=3)
+
+@cache
+def _warn() -> None:
+    """Warn once a process: scikit-learn's tools make Python forget what it has shown. As an error, it is one always."""
+    warnings.warn(_UNPAID, UnpaidRelease, stacklevel=4)
 
 
 def _released(checked: Checked, found: np.ndarray, ledger: Ledger | None, *, purpose: str) -> Release:

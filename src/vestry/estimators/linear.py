@@ -134,7 +134,5 @@ class PrivateLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[m
         Use public rows, or rows whose score you pay for in another way. With a ledger, the first score of a process
         warns (`vestry.errors.UnpaidRelease`).
         """
-        found = float(super().score(X, y, sample_weight))
-        if self.ledger is not None:
-            unpaid()
-        return found
+        unpaid(self.ledger)
+        return float(super().score(X, y, sample_weight))

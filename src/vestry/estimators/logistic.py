@@ -159,10 +159,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignor
         Use public rows, or rows whose accuracy you pay for in another way. With a ledger, the first score of a process
         warns (`vestry.errors.UnpaidRelease`).
         """
-        found = float(super().score(X, y, sample_weight))
-        if self.ledger is not None:
-            unpaid()
-        return found
+        unpaid(self.ledger)
+        return float(super().score(X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         """Say that two declared classes are all there are."""
