@@ -15,6 +15,7 @@ from vestry.numerics import outward
 _WAYS = "bounds=(0, 10), or bounds=([18, 0], [90, 40]) with the low ends of all features first, or bounds=Ball(2.0)"
 # Rows are scaled down a little further than the radius, so that rounding to single precision stays within it.
 _WITHIN = 1 - 1e-6
+_RADII = (1e-15, 1e15)
 # Numbers that are encoded at once.
 _CHUNK = 2**18
 
@@ -32,14 +33,15 @@ class Ball:
     radius: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", positive("radius", _plain(self.radius), "Ball(radius=2.0)"))
+        object.__setattr__(self, "radius", _radius(self.radius, "Ball(radius=2.0)"))
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """z = (x - middle)/reach, clipped to [-1, 1], a longer row than `radius` scaled down; or the row of a ball.
 
-    A value that is no finite number becomes the middle of its interval, or 0 in a ball: never an error.
+    An infinite value is clipped; what is no number becomes the middle of its interval. In a ball, where there is no end to
+    clip at, both become 0.
 
     Attributes
     ----------
@@ -77,7 +79,7 @@ class Scaling:
         low, high = (_ends(name, end, features) for name, end in zip(("low", "high"), bounds, strict=True))
         if not np.all(low < high):
             raise InvalidParameter("bounds", bounds, "of a low end below the high end for every feature", _WAYS)
-        inner = None if radius is None else positive("radius", _plain(radius), "radius=2.0")
+        inner = None if radius is None else _radius(radius, "radius=2.0")
         centre = low / 2 + high / 2
         if intercept:
             return cls(centre, high / 2 - low / 2, np.zeros(features), True, inner, True)
@@ -109,7 +111,7 @@ class Scaling:
 
     def _encoded(self, rows: np.ndarray) -> np.ndarray:
         values = np.array(rows, dtype=np.float64)
-        missing = ~np.isfinite(values)
+        missing = np.isnan(values) if self.boxed else ~np.isfinite(values)
         with np.errstate(over="ignore", invalid="ignore"):
             if self.boxed:
                 values -= self.middle
@@ -165,6 +167,14 @@ def _shorten(values: np.ndarray, radius: float) -> None:
     norms = np.sqrt(np.einsum("ij,ij->i", shares, shares))
     over = norms * largest > radius
     values[over] = shares[over] * (radius / norms[over])[:, None]
+
+
+def _radius(given: Any, instead: str) -> float:
+    """Read a radius that single precision holds, squared too."""
+    radius = positive("radius", _plain(given), instead)
+    if not _RADII[0] <= radius <= _RADII[1]:
+        raise InvalidParameter("radius", given, f"from {_RADII[0]:g} to {_RADII[1]:g}", instead)
+    return radius
 
 
 def _finite(value: object) -> bool:

@@ -113,7 +113,7 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
         ----------
         X
             Rows of numbers (n, features): an array, a list, or a data frame. Values beyond the declared bounds are
-            clipped; those that are no finite number become the middle of their interval, or 0 in a ball.
+            clipped; those that are no number become the middle of their interval, or 0 in a ball.
         y
             One outcome for each row.
         """

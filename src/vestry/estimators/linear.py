@@ -97,13 +97,12 @@ class PrivateLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[m
         threshold = _SHARE
         if self.threshold is not None:
             threshold = positive("threshold", self.threshold, "threshold=1.0") / reach
-        rows.check_numbers(y)
 
         def encode() -> np.ndarray:
             values = rows.numbers(y)
             with np.errstate(over="ignore", invalid="ignore"):
                 scaled = np.clip((values - middle) / reach, -1.0, 1.0)
-            scaled[~np.isfinite(values)] = stand_in
+            scaled[np.isnan(values)] = stand_in
             return np.asarray(scaled)
 
         return LOSSES[self.loss](threshold), {"classes": [], "outcome": [middle, reach]}, encode

@@ -14,6 +14,7 @@ from vestry.errors import InvalidParameter
 from vestry.estimators.learner import PrivateLearner, Undeclared, unpaid
 from vestry.losses import Logistic, Loss, Multinomial
 from vestry.mechanisms.regression import POSTERIOR
+from vestry.statistics.meaning import level_text
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
@@ -118,7 +119,6 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignor
         classes = _declared(self.classes)
         ordered = sorted(classes)
         first = ordered.index(classes[0])
-        rows.check_labels(y, ordered)
         names = [str(label) for label in ordered]
         if len(classes) == 2:
             described: dict[str, Any] = {"classes": [], "success": names[1], "outcome": None}
@@ -188,6 +188,6 @@ def _declared(given: Any) -> list[Any]:
     text = all(isinstance(label, str) for label in plain)
     if not text and not all(isinstance(label, (int, float)) and label == label for label in plain):
         raise InvalidParameter("classes", "a mixture", "all text or all numbers", instead)
-    if len(set(plain)) < len(plain):
+    if len(set(map(level_text, plain))) < len(plain):
         raise InvalidParameter("classes", "repeated", "different from each other", instead)
     return plain

@@ -1,17 +1,20 @@
-"""Rows and outcomes as they are given, read without an error that depends on a value.
+"""Rows and outcomes as they are given, each value read by itself, without an error that depends on a value.
 
-What has a type is refused by its type: text, objects, complex numbers, sparse matrices. A list has none, so what in it
-is no number counts as missing. No message shows a value, or how many rows there are.
+What a value means is the same as in a table (`vestry.statistics.meaning`): text that is a number is that number, true
+is 1, and what has no meaning is missing. A type that was inferred from other values plays no part. Only what holds no
+single values is refused by its type: sparse matrices, complex numbers. No message shows a value, or how many rows there
+are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from vestry.errors import InvalidParameter
+from vestry.statistics.meaning import level_text, number
 
 _NUMBERS = "biuf"
 
@@ -60,84 +63,48 @@ def same_length(rows: np.ndarray, y: np.ndarray) -> None:
         raise InvalidParameter("y", "of another length", "of as many outcomes as X has rows", "one outcome for each")
 
 
-def check_numbers(y: np.ndarray) -> None:
-    """Refuse outcomes whose type is no number; objects may be anything."""
-    if y.dtype.kind not in _NUMBERS + "O":
-        raise InvalidParameter("y", f"of type {_type(y)}", "of numbers", "y as numbers")
-
-
 def numbers(y: np.ndarray) -> np.ndarray:
     """Return outcomes as doubles, NaN where one is no number."""
     if y.dtype.kind in _NUMBERS:
         return y.astype(np.float64)
-    return np.array([_number(value) for value in y], dtype=np.float64)
-
-
-def check_labels(y: np.ndarray, classes: Sequence[Any]) -> None:
-    """Refuse labels whose type is not that of the declared classes; objects may be anything."""
-    text = isinstance(classes[0], str)
-    if y.dtype.kind not in ("UTO" if text else _NUMBERS + "O"):
-        kind = "text" if text else "numbers"
-        raise InvalidParameter(
-            "y", f"of type {_type(y)}", f"of {kind}, as the declared classes are", "classes of the type of y"
-        )
+    return np.array([number(value) for value in y.ravel()], dtype=np.float64).reshape(y.shape)
 
 
 def places(y: np.ndarray, classes: Sequence[Any], other: int) -> np.ndarray:
     """Return the place of each label among the classes; `other` for a label that is none of them."""
+    known = {level_text(label): float(place) for place, label in enumerate(classes)}
+    if y.dtype.kind not in _NUMBERS:
+        return np.array([known.get(level_text(label), float(other)) for label in y], dtype=np.float64)
     found = np.full(len(y), float(other))
-    if y.dtype.kind == "O":
-        known: Mapping[Any, int] = {label: place for place, label in enumerate(classes)}
-        for row, label in enumerate(y):
-            if isinstance(label, Hashable):
-                found[row] = _place(known, label, other)
-        return found
-    for place, label in enumerate(classes):
-        found[y == label] = place
+    for label in np.unique(y[~np.isnan(y)] if y.dtype.kind == "f" else y):
+        found[y == label] = known.get(level_text(label), float(other))
     return found
 
 
-def _place(known: Mapping[Any, int], label: Any, other: int) -> int:
-    try:
-        return known.get(label, other)
-    except Exception:  # a tuple that holds a list, or an equality that fails: none of the classes
-        return other
-
-
 def _frame(given: Any) -> np.ndarray:
-    """Read a data frame whose columns are all numbers or truth values, by their types."""
-    kinds = getattr(given, "dtypes", ())
-    for name, kind in zip(given.columns, kinds, strict=True):
-        own = getattr(kind, "kind", None)
-        fits = own in _NUMBERS if isinstance(own, str) else kind.is_numeric() or str(kind) == "Boolean"
-        if not fits:
-            raise InvalidParameter(
-                f"column {name!r} of X", f"of type {kind}", "of numbers", "it as numbers, or as declared indicators"
-            )
-    pandas = hasattr(given, "iloc")
-    plain = pandas and all(isinstance(kind, np.dtype) for kind in kinds)
-    if plain or not pandas:
-        return _typed("X", _quietly("X", given.to_numpy))
-    return _typed("X", _quietly("X", lambda: given.to_numpy(dtype=np.float64, na_value=np.nan)))
+    """Read a data frame column by column; of a type that holds numbers at once, of another value by value."""
+    columns = [_quietly("X", lambda name=name: _column(given[name])) for name in given.columns]
+    return np.column_stack(columns) if columns else np.zeros((len(given), 0))
+
+
+def _column(series: Any) -> np.ndarray:
+    kind = getattr(series.dtype, "kind", None)
+    if isinstance(kind, str) and kind in _NUMBERS:  # pandas
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    if kind is None and (series.dtype.is_numeric() or str(series.dtype) == "Boolean"):  # Polars
+        import polars
+
+        return np.asarray(series.cast(polars.Float64).to_numpy())
+    return np.array([number(value) for value in series], dtype=np.float64)
 
 
 def _array(name: str, given: Any) -> np.ndarray:
     if isinstance(given, (list, tuple)):
         return _listed(given)
-    return _typed(name, _quietly(name, lambda: np.asarray(given)))
-
-
-def _typed(name: str, found: np.ndarray) -> np.ndarray:
+    found = _quietly(name, lambda: np.asarray(given))
     if found.dtype.kind == "c":
         raise InvalidParameter(name, "complex", "of real numbers (Complex data not supported)", f"{name}.real")
-    if found.dtype.kind not in _NUMBERS:
-        raise InvalidParameter(name, f"of type {_type(found)}", "of numbers", f"{name}.astype(float)")
-    return found
-
-
-def _type(found: np.ndarray) -> str:
-    """Name the type, without the length of the longest text that numpy adds."""
-    return found.dtype.name.rstrip("0123456789") if found.dtype.kind in "SU" else found.dtype.name
+    return found if found.dtype.kind in _NUMBERS else numbers(found)
 
 
 def _listed(given: Sequence[Any]) -> np.ndarray:
@@ -147,7 +114,7 @@ def _listed(given: Sequence[Any]) -> np.ndarray:
         if width == {None}:
             return np.zeros(len(given))
         raise InvalidParameter("X", "a list", "rows of one length", "as many numbers in every row")
-    return np.array([[_number(value) for value in row] for row in given], dtype=np.float64)
+    return np.array([[number(value) for value in row] for row in given], dtype=np.float64)
 
 
 def _objects(given: Sequence[Any]) -> np.ndarray:
@@ -160,13 +127,6 @@ def _objects(given: Sequence[Any]) -> np.ndarray:
     for row, value in enumerate(given):
         found[row] = value
     return found
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except Exception:
-        return float("nan")
 
 
 def _quietly(name: str, read: Any) -> np.ndarray:
