@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from vestry.data.comma import read_csv
+from vestry.data.csv_reader import read_csv
 from vestry.data.engine import Source, of_arrow, of_duckdb
 from vestry.data.expression import Expression
 from vestry.data.quiet import quietly
