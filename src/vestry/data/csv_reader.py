@@ -164,7 +164,7 @@ def _has_bare_return(raw: bytes, separator: str) -> bool:
 
 def _check_separator(path: str, names: list[str], dialect: Dialect) -> None:
     """Refuse a file with another separator. Its first line is not shown: without a line of names it is a record."""
-    own = _NAMES.get(str(dialect.separator), f"{dialect.separator!r}")
+    own = _NAMES.get(str(dialect.separator), f"{dialect.separator!r} mark")
     for mark, name in _NAMES.items():
         if len(names) == 1 and mark in names[0]:
             allowed = f"a file whose fields are separated by {own}s (its first line has {name}s and no {own})"
