@@ -101,8 +101,8 @@ def read_bytes(monkeypatch: pytest.MonkeyPatch, text: bytes, *given) -> list[dic
 PIECES = [
     b"a", b"b", b"1", b"2,5", b" ", b",", b",", b";", b"\t", b"|", b'"', b'"', b'""', b',"', b'",', b'"\n', b'\n"',
     b"\r", b"\n", b"\n", b"\r\n", b"\r\r\n", b"\n\n", b"\0", b"\xff", b"\xe4\xbd", b"\xa0", b"\xed\xa0\x80",
-    b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xf0\x9f\x98", "é".encode(), "\u2028".encode(), b"\x85", b"\x1c", b"\x0b", b"\x0c",
-    b"\x1a", b"\xef\xbb\xbf", b"'", b"\\", b"-", b"+,5", b"1,e3", b"NA", b"0123456789" * 3,
+    b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xf0\x9f\x98", "é".encode(), "\u2028".encode(), b"\x85", b"\x1c", b"\x0b",
+    b"\x0c", b"\x1a", b"\xef\xbb\xbf", b"'", b"\\", b"-", b"+,5", b"1,e3", b"NA", b"0123456789" * 3,
 ]  # fmt: skip
 HEADERS = ["x", "x;y", "x;y;z", ";y", '"x";"y"', '"x\r\n";y', '"a""b";y', "\n\nx;y", '"";y']
 

@@ -221,9 +221,8 @@ def _columns(tokens: Tokens, wanted: Places, *, alone: bool) -> list[Any]:
     filled[::2] = tokens.ends > tokens.starts
     valid = pa.py_buffer(np.packbits(filled, bitorder="little"))
     text = pa.StringArray.from_buffers(len(places) - 1, pa.py_buffer(places), pa.py_buffer(tokens.data), valid)
-    absent = count <= wanted[:, None]
-    index = np.where(absent, 0, 2 * (first + wanted[:, None]))
-    fields = text.take(pa.array(index.ravel(), mask=absent.ravel()))
+    index, absent = 2 * (first + wanted[:, None]), count <= wanted[:, None]
+    fields = text.take(pa.array(index.ravel(), mask=absent.ravel() if absent.any() else None))
     return _valid([fields[row * len(first) : (row + 1) * len(first)] for row in range(len(wanted))], fields)
 
 
