@@ -390,15 +390,24 @@ def test_a_packed_file_that_is_broken_is_refused_and_not_quoted(tmp_path, packed
     assert caught.value.__context__ is None
 
 
-def test_a_first_line_without_end_is_refused_without_reading_the_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"x,y\r" + b"1,2\r" * 2_000_000, "lone CR"),
+        (b"x," + b"1,2," * 2_000_000, "below a line of names"),
+        (b'"x,y\n' + b"1,2\n" * 2_000_000, "below a line of names"),
+        (b"\n" * 200_000 + b"x,y\n", "below a line of names"),
+    ],
+    ids=["returns", "no line end", "open quote", "blank"],
+)
+def test_a_first_line_without_end_is_refused_without_reading_the_file(monkeypatch, text, message):
     monkeypatch.setattr(csv_reader, "_LONGEST_HEADER", 1 << 17)
-    path = written(tmp_path / "a.csv", b"x,y\r" + b"1,2\r" * 2_000_000)
-    read = []
+    lengths = []
     whole = csv_reader.tokenise
-    monkeypatch.setattr(csv_reader, "tokenise", lambda run, *a, **k: read.append(len(run)) or whole(run, *a, **k))
-    with pytest.raises(InvalidParameter, match="lone CR"):
-        header(str(path), Dialect())
-    assert max(read) < 1 << 19
+    monkeypatch.setattr(csv_reader, "tokenise", lambda run, *a, **k: lengths.append(len(run)) or whole(run, *a, **k))
+    with pytest.raises(InvalidParameter, match=message):
+        read_bytes(monkeypatch, text)
+    assert max(lengths) < 1 << 19
 
 
 @pytest.mark.parametrize(

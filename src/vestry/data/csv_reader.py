@@ -126,7 +126,7 @@ def _header(path: str, dialect: Dialect) -> tuple[list[str], int]:
         names = [field.decode() or f"column{place}" for place, field in enumerate(fields)]
     except UnicodeDecodeError:
         names = []
-    if not names:
+    if not names or used > _LONGEST_HEADER:
         raise _unreadable(path)
     if len({name.lower() for name in names}) < len(names):
         raise InvalidParameter("the first line", f"of {path}", "a different name for each column", "a line of names")
