@@ -23,9 +23,11 @@ import langevin
 import ledger
 import noise
 import study
+import wide_csv
 
 _MODULES = (
     ledger, accounting, conjugate, noise, exact, audit, data, study, gradient, langevin, estimators, hmm, events,
+    wide_csv,
 )  # fmt: skip
 
 

@@ -491,7 +491,7 @@ def test_another_separator_than_the_comma_is_told_and_the_first_line_is_not_show
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("vestry: study.toml, line 3, study.data: data must be a file whose fields are separated")
     assert f"(its first line has {named} and no comma)" in done.err
-    assert done.err.endswith("; write the file again with commas, or as Parquet.\n")
+    assert done.err.endswith(" if that is how it is written, or the file again with commas.\n")
     assert "patient_id" not in done.err
     assert_untouched(tmp_path, head)
 

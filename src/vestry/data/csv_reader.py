@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,7 @@ class Dialect:
 
     def __post_init__(self) -> None:
         if self.separator is not None and not _may_separate(self.separator):
-            allowed = "one ASCII character that is not a quote, a line end, a space, a letter, a digit or one of - + . _"
+            allowed = "one ASCII character that is not a quote, line end, space, letter, digit or one of - + . _"
             raise InvalidParameter("csv.separator", self.separator, allowed, 'for example separator = ";"')
         if self.decimal not in (".", ","):
             raise InvalidParameter("csv.decimal", self.decimal, '"." or ","', 'decimal = "," or leave it out')
@@ -117,12 +118,7 @@ def read_csv(path: str, columns: Collection[str] | None, dialect: Dialect | None
 
 def _header(path: str, dialect: Dialect) -> tuple[list[str], int]:
     """Return the columns' names and the place where the records begin. A refusal depends on the first record alone."""
-    with _open(path) as stream:
-        opening = stream.read(4)
-        if opening.startswith(_OTHERS):
-            raise _unreadable(path, " (this one begins as UTF-16 does)")
-        skipped = len(_UTF8) if opening.startswith(_UTF8) else 0
-        raw, fields, used = _first_record(opening[skipped:], stream, ord(str(dialect.separator)))
+    raw, fields, used = _first_record(path, ord(str(dialect.separator)))
     if _has_bare_return(raw, str(dialect.separator)):
         allowed = "a file whose lines end in LF or CR LF (its first line ends in a lone CR)"
         raise InvalidParameter("data", path, allowed, "the file again with LF line ends")
@@ -130,41 +126,55 @@ def _header(path: str, dialect: Dialect) -> tuple[list[str], int]:
         names = [field.decode() or f"column{place}" for place, field in enumerate(fields)]
     except UnicodeDecodeError:
         names = []
-    if not names:
+    if not names or used > _LONGEST_HEADER:
         raise _unreadable(path)
     if len({name.lower() for name in names}) < len(names):
         raise InvalidParameter("the first line", f"of {path}", "a different name for each column", "a line of names")
-    return names, skipped + used
+    return names, used
 
 
-def _first_record(text: bytes, stream: BinaryIO, separator: int) -> tuple[bytes, list[bytes], int]:
-    """Return the bytes and the fields of the first record that is not blank, and how many bytes lead to its end."""
-    size, ended = 1 << 16, False
-    while True:
-        more = stream.read(size)
-        text, ended, size = text + more, len(more) < size, 2 * size
-        found = tokenise(np.frombuffer(text, np.uint8), separator, ended=ended or len(text) > _LONGEST_HEADER)
-        records = np.flatnonzero(~found.blank)
-        if len(records) or ended:
-            break
-    if not len(records):
-        return b"", [], len(text)
-    record = int(records[0])
+def _first_record(path: str, separator: int) -> tuple[bytes, list[bytes], int]:
+    """Return the bytes and the fields of the first record that is not blank, and where the next begins."""
+    try:
+        with _open(path) as stream:
+            opening = stream.read(4)
+            skipped = len(_UTF8) if opening.startswith(_UTF8) else 0
+            text, found = _until_a_record(opening[skipped:], stream, separator)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        opening, found = b"", None
+    if opening.startswith(_OTHERS):
+        raise _unreadable(path, " (this one begins as UTF-16 does)")
+    if found is None or found.blank.all():
+        raise _unreadable(path)
+    record = int(np.argmin(found.blank))
     begin, end = (0, *found.after.tolist())[record : record + 2]
     fields = range(found.first[record], found.first[record] + found.count[record])
-    return text[begin:end], [found.data[found.starts[i] : found.ends[i]].tobytes() for i in fields], end
+    parts = [found.data[found.starts[i] : found.ends[i]].tobytes() for i in fields]
+    return text[begin:end], parts, skipped + end
+
+
+def _until_a_record(text: bytes, stream: BinaryIO, separator: int) -> tuple[bytes, Tokens]:
+    """Return bytes with a record that is not blank, and its fields; or all there are, up to the longest first line."""
+    size = 1 << 16
+    while True:
+        more = stream.read(size)
+        text, ended = text + more, len(more) < size or len(text) > _LONGEST_HEADER
+        found = tokenise(np.frombuffer(text, np.uint8), separator, ended=ended)
+        if ended or not found.blank.all():
+            return text, found
+        size *= 2
 
 
 def _has_bare_return(raw: bytes, separator: str) -> bool:
     """Say whether a CR that no LF follows stands in a record outside quotes."""
     mark = re.escape(separator.encode())
-    unquoted = re.sub(rb'(?:\A|(?<=' + mark + rb'))"(?:[^"]|"")*+"?', b"", raw)
+    unquoted = re.sub(rb"(?:\A|(?<=" + mark + rb'))"(?:[^"]|"")*+"?', b"", raw)
     return re.search(rb"\r(?!\n)", unquoted) is not None
 
 
 def _check_separator(path: str, names: list[str], dialect: Dialect) -> None:
     """Refuse a file with another separator. Its first line is not shown: without a line of names it is a record."""
-    own = _NAMES.get(str(dialect.separator), f"{dialect.separator!r}")
+    own = _NAMES.get(str(dialect.separator), f"{dialect.separator!r} mark")
     for mark, name in _NAMES.items():
         if len(names) == 1 and mark in names[0]:
             allowed = f"a file whose fields are separated by {own}s (its first line has {name}s and no {own})"
@@ -198,7 +208,7 @@ def _runs(stream: BinaryIO, separator: int) -> Iterator[Tokens]:
 
 
 def _columns(tokens: Tokens, wanted: Places, *, alone: bool) -> list[Any]:
-    """Return the wanted fields of every record as arrays of text; a blank line is a record of a column that is alone."""
+    """Return the wanted fields of every record as arrays of text; a blank line counts if the column is alone."""
     first, count = (each if alone else each[~tokens.blank] for each in (tokens.first, tokens.count))
     if len(tokens.data) > _LONGEST_RUN:
         return [_one_by_one(tokens, first + place, place < count) for place in wanted]
@@ -211,9 +221,8 @@ def _columns(tokens: Tokens, wanted: Places, *, alone: bool) -> list[Any]:
     filled[::2] = tokens.ends > tokens.starts
     valid = pa.py_buffer(np.packbits(filled, bitorder="little"))
     text = pa.StringArray.from_buffers(len(places) - 1, pa.py_buffer(places), pa.py_buffer(tokens.data), valid)
-    absent = count <= wanted[:, None]
-    index = np.where(absent, 0, 2 * (first + wanted[:, None]))
-    fields = text.take(pa.array(index.ravel(), mask=absent.ravel()))
+    index, absent = 2 * (first + wanted[:, None]), count <= wanted[:, None]
+    fields = text.take(pa.array(index.ravel(), mask=absent.ravel() if absent.any() else None))
     return _valid([fields[row * len(first) : (row + 1) * len(first)] for row in range(len(wanted))], fields)
 
 
@@ -269,7 +278,8 @@ def _open(path: str) -> BinaryIO:
 
 
 def _may_separate(mark: Any) -> bool:
-    return isinstance(mark, str) and len(mark) == 1 and mark.isascii() and not (mark.isalnum() or mark in _NOT_SEPARATORS)
+    one = isinstance(mark, str) and len(mark) == 1 and mark.isascii()
+    return one and not mark.isalnum() and mark not in _NOT_SEPARATORS
 
 
 def _same_mark(mark: str) -> InvalidParameter:

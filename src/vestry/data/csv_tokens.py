@@ -13,7 +13,7 @@ and checked, and only a run where it fails is walked quote by quote.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,70 +54,83 @@ class Tokens:
 
 def tokenise(run: Bytes, separator: int, *, ended: bool) -> Tokens:
     """Return the whole records of a run that begins with a record; if the file ends with it, what is left is one."""
-    quoted = run == QUOTE
-    marks = (run == separator) | (run == LF)
-    if quoted.any():
-        data, at, removed = _unquote(run, np.flatnonzero(marks | quoted), separator)
-    else:
-        data, at, removed = run, np.flatnonzero(marks), None
+    marks, quotes = (run == separator) | (run == LF), run == QUOTE
+    quoted = bool(quotes.any())
+    if quoted:
+        quotes, inside = _structural(quotes, marks)
+        marks &= ~inside
+    at = np.flatnonzero(marks)
     lines = np.flatnonzero(run[at] == LF)
-    if ended and (not len(lines) or at[lines[-1]] + 1 < len(run)) and len(run):
+    used = int(at[lines[-1]]) + 1 if len(lines) else 0
+    if ended and used < len(run):
         # What follows the last line end is a record, and the end of the file is its end.
-        lines = np.append(lines, len(at))
-        at = np.append(at, len(run))
-        removed = None if removed is None else np.append(removed, len(run) - len(data))
-    whole = int(lines[-1]) + 1 if len(lines) else 0
-    return _fields(run, data, at[:whole], lines, 0 if removed is None else removed[:whole])
+        lines, at, used = np.append(lines, len(at)), np.append(at, len(run)), len(run)
+    found = _fields(run[:used], at[: int(lines[-1]) + 1 if len(lines) else 0], lines)
+    return _unquoted(found, quotes[:used]) if quoted else found
 
 
-def _fields(run: Bytes, data: Bytes, at: Places, lines: Places, removed: Places | int) -> Tokens:
+def _fields(run: Bytes, at: Places, lines: Places) -> Tokens:
     """Return the fields that end at the given places of the run, of which those at `lines` end a record."""
     stops = at[lines]
     first, begins = _following(lines), _following(stops)
     # The byte before a line end is outside quotes unless it is a quote: a CR there belongs to the line end.
     carriage = (stops > begins) & (stops < len(run)) & (run[np.maximum(stops - 1, 0)] == CR)
-    ends = at - removed
-    starts = _following(ends)
-    ends[lines] -= carriage
+    starts = _following(at)
+    at[lines] -= carriage
     after = np.minimum(stops + 1, len(run))
-    return Tokens(data, starts, ends, first, lines - first + 1, after, stops - carriage == begins)
+    return Tokens(run, starts, at, first, lines - first + 1, after, stops - carriage == begins)
 
 
 def _following(places: Places) -> Places:
     """Return 0 and the places after all but the last."""
-    return np.concatenate([np.zeros(1, np.int64), places[:-1] + 1])[: len(places)]
+    found = np.zeros_like(places)
+    np.add(places[:-1], 1, out=found[1:])
+    return found
 
 
-def _unquote(run: Bytes, at: Places, separator: int) -> tuple[Bytes, Places, Places]:
-    """Return the run without structural quotes, the marks outside quotes, and how many bytes are gone before each."""
-    quote = run[at] == QUOTE
-    quotes = at[quote]
-    before = run[np.maximum(quotes - 1, 0)]
-    opens = (before == separator) | (before == LF) | (quotes == 0)
-    touches = np.diff(quotes, prepend=-2) == 1
-    structural = _structural(opens, touches)
-    inside = np.zeros(len(at), np.int64)
-    inside[quote] = structural
-    inside = np.cumsum(inside) & 1
+def _unquoted(tokens: Tokens, quotes: Flags) -> Tokens:
+    """Return the fields without their structural quotes."""
+    run, starts, ends = tokens.data, tokens.starts, tokens.ends
+    plain = (ends - starts > 1) & quotes[np.minimum(starts, len(run) - 1)] & quotes[ends - 1]
+    if 2 * np.count_nonzero(plain) == np.count_nonzero(quotes):
+        return replace(tokens, starts=starts + plain, ends=ends - plain)
     # Of two quotes that stand for one the second stays.
-    doubled = touches & structural & (inside[quote] == 1)
-    gone = np.zeros(len(at), np.int64)
-    gone[quote] = structural & ~doubled
-    kept = np.ones(len(run), np.bool_)
-    kept[at[gone == 1]] = False
-    marks = ~quote & (inside == 0)
-    return run[kept], at[marks], np.cumsum(gone)[marks]
+    removed = quotes & ~(_inside(quotes) & _shifted(quotes, first=False))
+    gone = np.flatnonzero(removed)
+    starts, ends = (places - np.searchsorted(gone, places) for places in (starts, ends))
+    return replace(tokens, data=run[~removed], starts=starts, ends=ends)
 
 
-def _structural(opens: Flags, touches: Flags) -> Flags:
-    """Return which quotes are structural, given which would begin a field and which touch a quote on their left."""
-    regular = opens | touches
-    if regular[::2].all():
-        return np.ones(len(opens), np.bool_)
+def _structural(quotes: Flags, marks: Flags) -> tuple[Flags, Flags]:
+    """Return which quotes are structural, and which bytes are inside, given where separators and line ends are."""
+    begins, touches, inside = _shifted(marks, first=True), _shifted(quotes, first=False), _inside(quotes)
+    if not (quotes & inside & ~(begins | touches)).any():
+        return quotes, inside
+    at = np.flatnonzero(quotes)
+    structural = quotes.copy()
+    structural[at] = _walk(begins[at], touches[at])
+    return structural, _inside(structural)
+
+
+def _walk(begins: Flags, touches: Flags) -> list[bool]:
+    """Return which quotes are structural, given which are at the place where a field may begin or touch a quote."""
     inside = last = False
     found = []
-    for begins, touching in zip(opens.tolist(), touches.tolist(), strict=True):
-        last = inside or begins or (touching and last)
+    for begin, touch in zip(begins.tolist(), touches.tolist(), strict=True):
+        last = inside or begin or (touch and last)
         inside ^= last
         found.append(last)
-    return np.array(found, np.bool_)
+    return found
+
+
+def _inside(quotes: Flags) -> Flags:
+    """Return which bytes have an odd number of structural quotes before them, themselves included."""
+    return np.bitwise_xor.accumulate(quotes.view(np.uint8)).view(np.bool_)
+
+
+def _shifted(flags: Flags, *, first: bool) -> Flags:
+    """Return for each byte the flag of the byte before it."""
+    found = np.empty_like(flags)
+    found[:1] = first
+    found[1:] = flags[:-1]
+    return found
