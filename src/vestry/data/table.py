@@ -64,7 +64,7 @@ class Table:
         unit: str | Unit = "row",
         neighbours: str | Neighbours,
         largest: int = LARGEST,
-        csv: Mapping[str, Any] | None = None,
+        csv: Mapping[str, Any] | Dialect | None = None,
     ) -> None:
         kind_of(data)
         if not isinstance(columns, Mapping) or not columns:
@@ -81,7 +81,7 @@ class Table:
         object.__setattr__(self, "unit", Unit.parse(unit))
         object.__setattr__(self, "neighbours", Neighbours.parse(neighbours))
         object.__setattr__(self, "largest", largest)
-        object.__setattr__(self, "csv", dialect_from(csv))
+        object.__setattr__(self, "csv", csv if isinstance(csv, Dialect) else dialect_from(csv))
 
     def __repr__(self) -> str:
         return f"Table({kind_of(self.data)}, columns: {', '.join(self.columns)})"

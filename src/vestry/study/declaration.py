@@ -1,6 +1,6 @@
 """What a study file declares, read and checked without touching data or ledger.
 
-[study]     name, data, unit, neighbours, budget, ledger; optional: dataset, n, largest
+[study]     name, data, unit, neighbours, budget, ledger; optional: csv, dataset, n, largest
 [columns]   one domain for each column that is used
 [release.NAME]   model and its keys, spend; optional: mechanism, draws, truncation, purpose
 """
@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from vestry.data.bound import LARGEST, LIMIT, check_bound
+from vestry.data.csv_reader import Dialect, dialect_from
 from vestry.data.source import kind_of
 from vestry.errors import InvalidParameter, StudyFault
 from vestry.models.request import Frame
@@ -28,7 +29,7 @@ from vestry.study.section import EXAMPLES, Section, check_text
 
 SECTIONS = ("study", "columns", "release")
 REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
-OPTIONAL = ("dataset", "n", "largest")
+OPTIONAL = ("csv", "dataset", "n", "largest")
 COLUMN = ("levels", "interval", "count", "missing", "exact", "format")
 PERSON = ("person", "rows")
 # What a ledger can write.
@@ -73,6 +74,8 @@ class Declaration:
         What is asked, in the order of the file.
     places
         Where each key stands.
+    csv
+        How a CSV file is written.
     """
 
     path: Path
@@ -87,6 +90,7 @@ class Declaration:
     largest: int
     releases: tuple[Asked, ...]
     places: Places
+    csv: Dialect
 
     @property
     def folder(self) -> Path:
@@ -146,6 +150,9 @@ def _declared(file: Path, text: str, whole: Section) -> Declaration:
     _check_addresses(study, data, ledger)
     with study.at("neighbours"):
         neighbours = Neighbours.parse(study.record["neighbours"])
+    with study.at("csv" if "csv" in study.record else "data"):
+        csv = dialect_from(study.record.get("csv"))
+        csv.resolve(data)
     largest = study.whole("largest", 10**9, most=LIMIT - 1) or LARGEST
     n = study.whole("n", 1000, most=largest)
     unit = _unit(study)
@@ -154,7 +161,7 @@ def _declared(file: Path, text: str, whole: Section) -> Declaration:
     if not releases.record:
         raise whole.places.fault("release", f"there is no release; write {EXAMPLES['release']}.")
     wanted = tuple(asked(each, releases, frame) for each in releases.record)
-    return Declaration(file, text, name, data, ledger, dataset, frame, budget, n, largest, wanted, whole.places)
+    return Declaration(file, text, name, data, ledger, dataset, frame, budget, n, largest, wanted, whole.places, csv)
 
 
 def _columns(section: Section) -> dict[str, Domain]:

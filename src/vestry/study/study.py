@@ -75,7 +75,14 @@ class Study:
         said, frame = self.declaration, self.declaration.frame
         where = _beside(said.folder, said.data)
         with said.places.at("study.data"):
-            return Table(where, frame.domains, unit=frame.unit, neighbours=frame.neighbours, largest=said.largest)
+            return Table(
+                where,
+                frame.domains,
+                unit=frame.unit,
+                neighbours=frame.neighbours,
+                largest=said.largest,
+                csv=said.csv,
+            )
 
     @property
     def ledger(self) -> Ledger:
