@@ -1,0 +1,72 @@
+"""What a record adds depends on its own values alone: the law, for every format and its writers.
+
+A table has many columns. In each of them one record is changed, another one in each column, and the records are put
+into another order, into other parts, in other types. Then every other record adds what it added before, bit for bit.
+A pair is a column before and after.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from reading.laws import Score, trial
+from reading.servers import postgres, spark_parquet, written_by_spark
+from reading.writers import NEWER, WRITERS, Writer
+
+EVERY = {**WRITERS, **NEWER}
+ONCE = {"arrow-reader"}
+# At most this share of the pairs may be refused by the writer itself: frames that take one type a column refuse most.
+REFUSED = {"pandas-parquet": 0.9, "pandas-files": 0.9}
+
+
+def held(name: str, writer: Writer, *, examples: int, width: int, changes: int) -> Score:
+    """Look at many tables, and return how many pairs there were."""
+    total = Score()
+
+    @settings(max_examples=examples, phases=[Phase.explicit, Phase.generate])
+    @given(seed=st.integers(0, 2**32 - 1))
+    def law(seed: int) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            score = trial(writer, Path(folder), Random(seed), width=width, changes=changes, counted=name not in ONCE)
+        total.add(score)
+        assert not score.failures, "\n".join(score.failures[:5])
+
+    law()
+    print(f"{name}: {total.pairs} pairs, {total.refused} refused by the writer, {total.rewritten} values rewritten")
+    assert total.refused <= REFUSED.get(name, 0.35) * total.pairs
+    assert total.rewritten <= 0.35 * total.pairs
+    return total
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_one_record_changes_no_other(name):
+    assert held(name, EVERY[name], examples=1, width=12, changes=1).pairs == 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVERY)
+def test_one_record_changes_no_other_in_many_tables(name):
+    """20,000 pairs over all formats: 696 each."""
+    assert held(name, EVERY[name], examples=6, width=29, changes=4).pairs >= 690
+
+
+@pytest.mark.slow
+def test_one_record_changes_no_other_on_postgresql(server):
+    assert held("postgresql", postgres(server), examples=6, width=25, changes=3).pairs >= 300
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Spark, about Pandas
+def test_one_record_changes_no_other_on_spark(spark):
+    assert held("pyspark", spark_parquet, examples=6, width=25, changes=3).pairs >= 300
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_one_record_changes_no_other_where_spark_wrote(spark):
+    assert held("spark-files", written_by_spark(spark), examples=3, width=25, changes=3).pairs >= 200
