@@ -25,7 +25,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?")
 WHOLE = re.compile(r"([+-]?)([0-9]+)([.]0*)?")
 DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 CLOCK = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.]([0-9]+))?)?")
-ZONE = re.compile(r"Z|([+-])([0-9]{2})(?::?([0-9]{2}))?")
+ZONE = re.compile(r"Z|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9]))?")
 HEX = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -133,11 +133,20 @@ def _instant(value: object) -> str | None:
     """Write a date, a timestamp or a time as its class."""
     if isinstance(value, datetime):
         if value.tzinfo is not None:
-            return _moment_text(value.astimezone(UTC).replace(tzinfo=None)) + "Z"
+            moment = _utc(value)
+            return None if moment is None else _moment_text(moment) + "Z"
         return value.date().isoformat() if value.time() == time() else _moment_text(value)
     if isinstance(value, date):
         return value.isoformat()
     return _clock_text(value) if isinstance(value, time) else None
+
+
+def _utc(value: datetime) -> datetime | None:
+    """Return a zoned moment as UTC has it, None outside of the calendar."""
+    try:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        return None
 
 
 def _moment_text(value: datetime) -> str:
@@ -201,7 +210,8 @@ def _seconds(value: time) -> float:
 
 def _date(value: object) -> date | None:
     if isinstance(value, datetime):
-        return (value if value.tzinfo is None else value.astimezone(UTC)).date()
+        moment = value if value.tzinfo is None else _utc(value)
+        return None if moment is None else moment.date()
     return value if isinstance(value, date) else None
 
 
