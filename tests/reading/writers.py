@@ -238,8 +238,10 @@ def pandas_parquet(folder: Path, columns: Columns, rng: Random) -> Written:
     how = series(rng.choice(["infer", "nullable", "category"]))
 
     def check(made: Any) -> None:
-        table = pa.Table.from_pandas(pd.DataFrame({"a": made, "b": 1}))
-        assert not pa.types.is_nested(table.schema.field("a").type)  # a type that is refused as such
+        table = pa.Table.from_pandas(pd.DataFrame({"a": made}))
+        kind = table.schema.field("a").type
+        assert not pa.types.is_nested(kind)  # a type that is refused as such
+        assert "dictionary<values=extension" not in str(kind)  # pyarrow writes a file that it cannot finish
         pq.write_table(table, io.BytesIO())
 
     one = or_text(lambda cells, _: how(cells), check)
