@@ -99,7 +99,7 @@ def person(value: object) -> str | None:
 def _level_of_text(text: str) -> str:
     if text in TRUTH:
         return TRUTH[text]
-    if DECIMAL.fullmatch(text):
+    if DECIMAL.fullmatch(text) or text == "-0":
         return _stripped(text)
     moment = _moment(text) or _clock(text)
     return text if moment is None else _instant(moment) or text
