@@ -114,7 +114,8 @@ def _digits(value: int | Decimal) -> str | None:
     """Return a number's digits without an exponent, None if there are too many."""
     if isinstance(value, Decimal) and not value.is_finite():
         return None
-    if abs(value) >= Decimal(10) ** LONGEST or isinstance(value, Decimal) and value.as_tuple().exponent < -2 * LONGEST:
+    tiny = isinstance(value, Decimal) and value.as_tuple().exponent < -2 * LONGEST
+    if tiny or abs(value) >= Decimal(10) ** LONGEST:
         return None
     digits = _stripped(f"{Decimal(value):f}")
     return digits if len(digits) <= LONGEST else None
@@ -230,6 +231,8 @@ def _formatted(text: str, form: str) -> date | None:
         return None
     found = {name: int(digits) for name, digits in match.groupdict().items()}
     try:
-        return datetime(found["Y"], found["m"], found["d"], found.get("H", 0), found.get("M", 0), found.get("S", 0)).date()
+        return datetime(
+            found["Y"], found["m"], found["d"], found.get("H", 0), found.get("M", 0), found.get("S", 0)
+        ).date()
     except ValueError:
         return None

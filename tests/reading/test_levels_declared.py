@@ -21,9 +21,9 @@ from vestry.statistics.domain import Interval, Levels
 from vestry.statistics.private import reveal, reveal_rows
 from vestry.statistics.tally import One, Sum, Tally
 
-SPELLINGS = ["1", "1.0", "true", "True", "TRUE", "tRuE", "01", "+1", "1e0", " 1 ", "1.", "0", "-0", "-0.0", "false", "1.5",
-             "1.50", "2024-01-31", "2024-01-31T00:00", "2024-01-31 00:00:00.0", "2024-01-31T00:00Z", "13:45", "13:45:00",
-             "a", "A", " a", "é", "e\u0301", "NA", "yes", "t"]  # fmt: skip
+SPELLINGS = ["1", "1.0", "true", "True", "TRUE", "tRuE", "01", "+1", "1e0", " 1 ", "1.", "0", "-0", "-0.0", "false",
+             "1.5", "1.50", "2024-01-31", "2024-01-31T00:00", "2024-01-31 00:00:00.0", "2024-01-31T00:00Z", "13:45",
+             "13:45:00", "a", "A", " a", "é", "e\u0301", "NA", "yes", "t"]  # fmt: skip
 
 
 def test_two_levels_are_refused_exactly_if_the_oracle_says_they_are_one():
@@ -52,14 +52,16 @@ def test_levels_of_one_class_need_exact(values, tmp_path):
 
 @pytest.mark.parametrize("given", [(True, False), (1, 0), ("1", "0"), ("true", "false"), ("1.0", "0.00"), (" 1", "0 ")])
 def test_levels_may_be_declared_in_any_spelling(given):
-    frame = pd.DataFrame({"x": pd.Series([1, True, "1", "1.0", "True", 1.0, Decimal("1.0"), 0, "x", None], dtype=object)})
+    frame = pd.DataFrame(
+        {"x": pd.Series([1, True, "1", "1.0", "True", 1.0, Decimal("1.0"), 0, "x", None], dtype=object)}
+    )
     table = Table(frame, {"x": Levels(*given, missing="level")}, neighbours="replace")
     assert reveal(table.collect(Tally(("x",), (One(),)), row_key="k")) == (7, 1, 2)
 
 
 LOW, HIGH = date(2020, 1, 1), date(2024, 12, 31)
-GERMAN = ["31.12.2023", "1.2.2024", "01.02.2024", " 29.2.2024 ", "30.2.2024", "31.12.1999", "1.1.2030", "", "2024", None,
-          "1.2.24", "1.2.2024 10:00", "x", "00.01.2024", 20240131]  # fmt: skip
+GERMAN = ["31.12.2023", "1.2.2024", "01.02.2024", " 29.2.2024 ", "30.2.2024", "31.12.1999", "1.1.2030", "", "2024",
+          None, "1.2.24", "1.2.2024 10:00", "x", "00.01.2024", 20240131]  # fmt: skip
 
 
 def days_of(data, form: str | None = None) -> int:
@@ -84,8 +86,8 @@ def test_days_in_a_declared_format(tmp_path, form):
 
 
 def test_days_are_those_of_dates_timestamps_and_text(tmp_path):
-    values = [date(2024, 1, 31), datetime(2024, 1, 31, 23, 59), "2024-01-31", "2024-01-31T10:00", date(1990, 1, 1), 45000,
-              45000.5, True, "13:45", "2024-1-31", date(2050, 1, 1), None]  # fmt: skip
+    values = [date(2024, 1, 31), datetime(2024, 1, 31, 23, 59), "2024-01-31", "2024-01-31T10:00", date(1990, 1, 1),
+              45000, 45000.5, True, "13:45", "2024-1-31", date(2050, 1, 1), None]  # fmt: skip
     wanted = sum(oracle.day(value, LOW, HIGH) or 0.0 for value in values)
     assert days_of(pd.DataFrame({"x": pd.Series(values, dtype=object)})) == wanted
 

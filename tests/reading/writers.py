@@ -284,7 +284,7 @@ def typed(kind: str) -> list[tuple[Any, Convert]]:
         "day": [(pa.date32(), exactly(date)), (pa.date64(), exactly(date)), (pa.timestamp("s"), midnight),
                 *((kind, midnight) for kind in stamps)],
         "moment": [(kind, exactly(datetime)) for kind in stamps],
-        "zoned": [(pa.timestamp("us", "UTC"), exactly(datetime)), (pa.timestamp("ns", "Europe/Berlin"), exactly(datetime))],
+        "zoned": [(pa.timestamp(*each), exactly(datetime)) for each in (("us", "UTC"), ("ns", "Europe/Berlin"))],
         "clock": [(pa.time64("us"), exactly(time)), (pa.time64("ns"), exactly(time)), (pa.time32("ms"), exactly(time))],
         "span": [(pa.duration(unit), exactly(timedelta)) for unit in ("us", "ns", "ms")],
     }.get(kind, [])  # fmt: skip
@@ -313,7 +313,7 @@ def array_of(cells: Cells, rng: Random, texts: tuple[str, ...] = ("text", "large
         try:
             given = [None if value is None else convert(value) for value in cells.values]
             array = pa.array(given, kind)
-        except Exception:  # noqa: S112
+        except Exception:
             continue
         return array, list(cells.values)
     return as_text(cells, rng, texts)
