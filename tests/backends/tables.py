@@ -89,8 +89,8 @@ ENDS = [(-1.0, 2.0), (0, 3), (0.1, 0.7), (-5.5, 5.5), (1.0, 2.0), (-1e29, 1e29),
 LEVELS = {
     "real": [(0, 1), (2, 1, 3)],
     "whole": [(0, 1), (-1, 7, 2), ("0", "1"), (True, False)],
-    "truth": [("true", "false"), (False, True), (1, 0)],
-    "ward": [("a", "b"), ("b", "", "a"), ("0", "é"), (0, 1), ("it's", 'q"q')],
+    "truth": [("true", "false"), ("FALSE", "1"), (False, True), (1, 0)],
+    "ward": [("a", "b"), ("b", "é", "a"), ("0", "é"), (0, 1), ("it's", 'q"q')],
     "Spelled Number": [(0, 1), (2, 5), ("1", "1.5")],
     "spelled_truth": [(True, False), (False, True), ("true", "0")],
 }

@@ -1,6 +1,6 @@
 """What a tally of a few records is, in plain Python, from the declared fields of its domains and terms alone.
 
-It shares no code with Vestry: numbers are read letter by letter, and rows are chosen with Python's own md5.
+It shares no code with Vestry: values are read by the oracle of meanings, and rows are chosen with Python's own md5.
 """
 
 from __future__ import annotations
@@ -9,54 +9,15 @@ import math
 from hashlib import md5
 from itertools import product
 
-INFINITIES = {"inf": math.inf, "+inf": math.inf, "infinity": math.inf, "+infinity": math.inf}
-INFINITIES |= {"-inf": -math.inf, "-infinity": -math.inf}
-
-
-def number(value) -> float | None:
-    """Return the double that a value is, None if it is none."""
-    if isinstance(value, str):
-        value = INFINITIES.get(value.lower(), spelled(value))
-    if value is None or value != value:
-        return None
-    return float(value)
-
-
-def spelled(text: str) -> float | None:
-    """Read sign, digits with at most one point, and an exponent of one to four digits, between spaces."""
-    rest = text.strip(" ")
-    if len(text) > 100 or not rest.isascii():
-        return None
-    rest = rest[1:] if rest[:1] in ("+", "-") else rest
-    mantissa, mark, exponent = rest.replace("E", "e").partition("e")
-    digits = exponent[1:] if exponent[:1] in ("+", "-") else exponent
-    if mark and not (digits.isdigit() and len(digits) <= 4):
-        return None
-    if mantissa.count(".") > 1 or not mantissa.replace(".", "").isdigit():
-        return None
-    return float(text)
-
-
-def level(value, values) -> int | None:
-    """Return the place of a value among the declared levels, None if it is not there."""
-    if value is None:
-        return None
-    kind = type(values[0])
-    if kind is str:
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        return values.index(text) if text in values else None
-    if kind is bool and isinstance(value, str):
-        found = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}.get(value.lower())
-    else:
-        found = number(value)
-    return next((place for place, known in enumerate(values) if found == known), None)
+from reading.oracle_meaning import level, number, person
 
 
 def coded(value, domain):
     """Return a level's place or a clipped number; None if the record is dropped."""
     stand_in = domain.missing["value"] if isinstance(domain.missing, dict) else None
     if hasattr(domain, "values"):
-        place = level(value, domain.values)
+        classes, own = [level(each) for each in domain.values], level(value)
+        place = classes.index(own) if own is not None and own in classes else None
         if place is None and domain.missing != "drop":
             if domain.missing == "level":
                 return len(domain.values)
@@ -74,12 +35,6 @@ def names(domain) -> list[str]:
     return own + ["missing"] * (domain.missing == "level")
 
 
-def person_of(value) -> str | None:
-    if isinstance(value, float):
-        return f"{int(value)}" if abs(value) <= 2**53 and value == int(value) else None
-    return None if value is None else str(value)
-
-
 def added(term, codes, domains) -> int:
     """Return what a record adds to a term."""
     if hasattr(term, "units"):
@@ -92,20 +47,20 @@ def added(term, codes, domains) -> int:
     return math.floor((one * other) / term.grid + 0.5)
 
 
-def sums(rows, tally, domains, *, person=None, keep=1, key="") -> tuple[int, ...]:
+def sums(rows, tally, domains, *, unit=None, keep=1, key="") -> tuple[int, ...]:
     """Return the sums in order: for each cell of the keys' levels, each term."""
     used = list(dict.fromkeys([*tally.keys, *(column for term in tally.terms for column in columns_of(term))]))
     records = []
     for row in rows:
         codes = {column: coded(row[column], domains[column]) for column in used}
-        who = None if person is None else person_of(row[person])
-        if None not in codes.values() and (person is None or who is not None):
+        who = None if unit is None else person(row[unit])
+        if None not in codes.values() and (unit is None or who is not None):
             # The integers from which all that a record adds follows: levels first, then scaled terms.
             integers = [codes[column] for column in used if hasattr(domains[column], "values")]
             scaled = [term for term in tally.terms if hasattr(term, "grid")]
             integers += [added(term, codes, domains) for term in scaled]
             records.append((who, tuple(integers), codes))
-    if person is not None:
+    if unit is not None:
         records = chosen(records, keep, key)
     cells = list(product(*(range(len(names(domains[column]))) for column in tally.keys)))
     totals = {(cell, place): 0 for cell in cells for place in range(len(tally.terms))}

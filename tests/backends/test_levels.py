@@ -14,7 +14,7 @@ DIRTY = [None, None, "", "a", "b", "b", "c", "c", "c", "z", "A", "a ", "missing"
 ROWS = [row(ward=value, whole=0) for value in DIRTY]
 ROWS += [row(ward=None, whole=1)] * 2 + [row(ward="nobody", whole=2)] * 3
 
-TEXT, SPELLED, NUMBERS, TRUTHS = ("c", "it's", "", "a", "b"), ("1", "0", "7"), (0, 1, 7), (True, False)
+TEXT, SPELLED, NUMBERS, TRUTHS = ("c", "it's", "é", "a", "b"), ("1", "0", "7"), (0, 1, 7), (True, False)
 DECLARED = [
     Levels(*values, missing=missing)
     for values in (TEXT, SPELLED, NUMBERS, TRUTHS)

@@ -200,7 +200,7 @@ def test_a_query_that_scans_twice_reads_every_record_twice(counted):
 
     def joined():
         with connect(address) as source:
-            sides = [source.table.aggregate(**{name: source.table[name].max().cast("string")})
+            sides = [source.parts[0].aggregate(**{name: source.parts[0][name].max().cast("string")})
                      for name in ("real", "whole")]  # fmt: skip
             source.rows(sides[0].cross_join(sides[1]))
 

@@ -40,7 +40,8 @@ def wanted(rows: list[dict]) -> list[tuple]:
 
     made = []
     for row in rows:
-        ward = row["ward"] if row["ward"] in ("a", "b", "c") else "missing"
+        own = (row["ward"] or "").strip()
+        ward = own if own in ("a", "b", "c") else "missing"
         made.append((share(row["real"], -2.0, 3.0, 1.0), *(float(ward == w) for w in ("b", "c", "missing")), 1.0,
                      1.0 if row["truth"] is True else -1.0))  # fmt: skip
     return sorted(made)

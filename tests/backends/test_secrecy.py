@@ -62,7 +62,7 @@ def test_the_query_that_fails_would_have_shown_it(backend):
     from vestry.data.source import connect
 
     with connect(backend.load(ROWS)) as source, pytest.raises(Exception, match=CANARY):
-        source.rows(breaking(None, source.table, row_key=""))
+        source.rows(breaking(None, source.parts[0], row_key=""))
     gc.collect()
 
 

@@ -27,7 +27,7 @@ def agree(backend, rows, question) -> None:
         backend.seen(rows),
         question.tally,
         question.domains,
-        person=question.person,
+        unit=question.person,
         keep=question.rows,
         key=question.key,
     )
@@ -82,7 +82,7 @@ def test_every_troublesome_number(backend, policy):
 @pytest.mark.parametrize("policy", ["never", "drop", "level"], ids=str)
 def test_every_troublesome_level(backend, policy):
     domains = {
-        "ward": Levels("b", "a", "é", "", missing=policy),
+        "ward": Levels("b", "a", "é", "0", missing=policy),
         "spelled_truth": Levels(True, False, missing=policy),
         "Spelled Number": Levels(1, 2, 0, missing=policy),
     }

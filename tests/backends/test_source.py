@@ -16,8 +16,8 @@ from vestry.statistics.tally import One, Sum, Tally
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("records", "data must be a file called .parquet, .csv"),
-        ("records.xlsx", "data must be a file called .parquet, .csv"),
+        ("records", "data must be a folder, or a file called .parquet, .csv"),
+        ("records.xlsx", "data must be a folder, or a file called .parquet, .csv"),
         ("nowhere.parquet", "data must be a file that exists, not 'nowhere.parquet'"),
         ("nowhere*.parquet", "data must be a file that exists"),
         ("nowhere.csv", "data must be a file that exists"),

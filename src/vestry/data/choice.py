@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vestry.data.expression import Expression
+from vestry.data.text_value import Expression
 
 
 def chosen(records: Expression, person: str, codes: tuple[str, ...], rows: int, key: str) -> Expression:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from vestry.data.expression import Expression
+from vestry.data.arrow_values import clean_stream
 from vestry.data.quiet import quietly
+from vestry.data.text_value import Expression
 from vestry.errors import VestryError
 
 _UNPREPARED = (
@@ -35,21 +37,24 @@ class Source:
     ----------
     kind
         What it is: parquet, pandas, postgresql and so on.
-    table
-        The records, as an expression that nothing has been asked of.
+    parts
+        The records, in one or more parts with types of their own, as expressions that nothing has been asked of.
     backend
         What answers.
     close
         Closes the connection.
     around
         What holds while a query runs: an engine's own log is silent, its planner believes no file.
+    clean
+        Whether text was trimmed before the engine sees it, but for columns of exact levels.
     """
 
     kind: str
-    table: Expression
+    parts: tuple[Expression, ...]
     backend: Any
     close: Callable[[], None]
     around: Callable[[], AbstractContextManager[None]] = nullcontext
+    clean: bool = False
 
     def __enter__(self) -> Source:
         return self
@@ -63,8 +68,12 @@ class Source:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The columns' names and types."""
-        return dict(self.table.schema().items())
+        """The columns' names and types; a column of several types has the first that is no text."""
+        types: dict[str, Any] = {}
+        for part in self.parts:
+            for name, dtype in part.schema().items():
+                types[name] = dtype if types.get(name) is None or types[name].is_string() else types[name]
+        return types
 
     def explain(self, expression: Expression) -> None:
         """Let the engine plan the query and do nothing. A table of Ibis is only compiled: it may need more to run."""
@@ -99,7 +108,9 @@ class Source:
 _BATCH = 2**16
 
 
-def of_duckdb(kind: str, table: Callable[[Any], Expression], path: str = ":memory:") -> Source:
+def of_duckdb(
+    kind: str, parts: Callable[[Any], Sequence[Expression]], path: str = ":memory:", *, clean: bool = False
+) -> Source:
     """Return a table that DuckDB reads in this process.
 
     It works in memory. An aggregation that does not fit is spilled to a folder that only this user may enter, encrypted
@@ -121,9 +132,10 @@ def of_duckdb(kind: str, table: Callable[[Any], Expression], path: str = ":memor
             autoinstall_known_extensions=False,
             preserve_insertion_order=False,
             disabled_optimizers=_UNTRUSTED,
+            TimeZone="UTC",
         )
         opened.callback(backend.disconnect)
-        return Source(kind, table(backend), backend, close=opened.close)
+        return Source(kind, tuple(parts(backend)), backend, close=opened.close, clean=clean)
     except BaseException:
         opened.close()
         raise
@@ -133,17 +145,26 @@ def of_ibis(kind: str, table: Expression) -> Source:
     """Return a table of someone else's connection, which is left open and as it was."""
     backend = table.get_backend()
     around = partial(_untrusting, backend) if backend.name == "duckdb" else nullcontext
-    return Source(kind, table, backend, close=lambda: None, around=around)
+    return Source(kind, (table,), backend, close=lambda: None, around=around)
 
 
-def of_arrow(kind: str, data: Any) -> Source:
-    """Return an Arrow table or dataset, read where it is."""
+def of_arrow(kind: str, streams: Sequence[tuple[Any, Any]], exact: Collection[str]) -> Source:
+    """Return records that come as Arrow, each part a schema and batches, made safe on the way."""
 
-    def table(backend: Any) -> Expression:
-        backend.con.register("records", data)
-        return backend.table("records")
+    def parts(backend: Any) -> list[Expression]:
+        return [register(backend, clean_stream(schema, batches, exact)) for schema, batches in streams]
 
-    return of_duckdb(kind, table)
+    return of_duckdb(kind, parts, clean=True)
+
+
+def register(backend: Any, stream: Any) -> Expression:
+    """Give DuckDB a stream of records under a name of its own."""
+    name = f"records{next(_NUMBERS)}"
+    backend.con.register(name, stream)
+    return backend.table(name)
+
+
+_NUMBERS = itertools.count()
 
 
 @contextmanager

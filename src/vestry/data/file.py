@@ -1,57 +1,121 @@
-"""Files of records: Parquet, CSV and Arrow, read by DuckDB where they are."""
+"""Files of records: Parquet, CSV and Arrow."""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from vestry.data.comma import read_csv
-from vestry.data.engine import Source, of_arrow, of_duckdb
-from vestry.data.expression import Expression
+from vestry.data.arrow_values import clean_stream
+from vestry.data.csv_reader import Dialect, read_csv
+from vestry.data.engine import Source, of_arrow, of_duckdb, register
+from vestry.data.frame import Stream, frame_streams
+from vestry.data.parquet_files import Group, groups, parquet_files
 from vestry.data.quiet import quietly
+from vestry.data.text_value import Expression
 from vestry.errors import InvalidParameter
 
-SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"}
+SUFFIXES = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".csv.gz": "csv",
+    ".tsv.gz": "csv",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
 
 
-def open_file(kind: str, path: str, columns: Collection[str] | None) -> Source:
-    """Open a file, or every Parquet file that a pattern matches; of a CSV file the named columns."""
+def file_kind(path: str) -> str | None:
+    """Name what a path leads to: by its suffix, or Parquet if it is a folder; None if neither says."""
+    lower = path.lower()
+    for suffix in sorted(SUFFIXES, key=len, reverse=True):
+        if lower.endswith(suffix):
+            return SUFFIXES[suffix]
+    return "parquet" if path.endswith(("/", "/**")) or Path(path).expanduser().is_dir() else None
+
+
+def open_file(
+    kind: str,
+    path: str,
+    *,
+    columns: Collection[str] | None,
+    exact: Collection[str],
+    texts: Collection[str],
+    dialect: Dialect,
+) -> Source:
+    """Open a file, a folder of Parquet files or those that a pattern matches; the named columns of it.
+
+    Parameters
+    ----------
+    kind, path
+        What it is, and where.
+    columns
+        Those that will be read; None for all.
+    exact
+        Columns of text whose white space is kept.
+    texts
+        Columns of few different texts.
+    dialect
+        How a CSV file is written.
+    """
     files = files_at(kind, path)
     if not files:
         raise InvalidParameter("data", path, "a file that exists", "the path of the records, or move them there")
     whole = "the path of one that is whole" + (", text in UTF-8 below a line of names" if kind == "csv" else "")
     failure = InvalidParameter("data", path, f"a file that can be read as {kind}", whole)
-    readers: dict[str, Callable[[], Source]] = {
-        "parquet": lambda: of_duckdb(kind, lambda backend: _parquet(backend, files)),
-        "csv": lambda: of_arrow(kind, read_csv(files[0], columns)),
-        "arrow": lambda: of_arrow(kind, _arrow(files[0])),
-    }
-    return quietly(readers[kind], failure)
+
+    def opened() -> Source:
+        if kind == "parquet":
+            return _parquet(groups(files, Path(path).expanduser(), columns, texts), exact)
+        streams = _csv(files[0], columns, dialect) if kind == "csv" else _arrow(files[0], columns, exact)
+        return of_arrow(kind, streams, exact)
+
+    return quietly(opened, failure)
 
 
 def files_at(kind: str, path: str) -> list[str]:
-    """Return the file at a path, or every Parquet file that a pattern matches; none if there is none."""
+    """Return the file at a path, or every Parquet file of a folder or pattern; none if there is none."""
     given = Path(path).expanduser()
-    if given.is_file():
-        return [str(given)]
-    return sorted(glob.glob(str(given))) if kind == "parquet" and glob.has_magic(path) else []  # noqa: PTH207 - anchored or not
+    if kind == "parquet":
+        return parquet_files(given)
+    return [str(given)] if given.is_file() else []
 
 
-def _parquet(backend: Any, files: list[str]) -> Expression:
+def _parquet(parts: list[Group], exact: Collection[str]) -> Source:
+    """Let DuckDB read files of numbers alone, and hand it the records of others."""
+
+    def expressions(backend: Any) -> Iterator[Expression]:
+        for part in parts:
+            if part.plain:
+                yield _numbers(backend, part)
+            else:
+                yield register(backend, clean_stream(part.schema, part.batches(), exact))
+
+    return of_duckdb("parquet", lambda backend: list(expressions(backend)), clean=True)
+
+
+def _numbers(backend: Any, part: Group) -> Expression:
     # DuckDB takes a column for free of NaN unless told otherwise, because a file's statistics do not count them.
-    return backend.read_parquet([glob.escape(file) for file in files], can_have_nan=True)
+    files = [glob.escape(file) for file in part.files]
+    table = backend.read_parquet(files, can_have_nan=True, hive_partitioning=False)
+    return table.select(*part.schema.names)
 
 
-def _arrow(file: str) -> Any:
-    """Return a file of the Arrow format that is read in pieces, or else a stream of it, read at once."""
+def _csv(file: str, columns: Collection[str] | None, dialect: Dialect) -> list[Stream]:
+    reader = read_csv(file, columns, dialect)
+    return [(reader.schema, reader)]
+
+
+def _arrow(file: str, columns: Collection[str] | None, exact: Collection[str]) -> list[Stream]:
+    """Return a file of the Arrow format, or a stream of it, in pieces."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
     with Path(file).open("rb") as opened:
         in_pieces = opened.read(6) == b"ARROW1"
     if in_pieces:
-        return ds.dataset(file, format="ipc")
-    with pa.OSFile(file) as opened:
-        return pa.ipc.open_stream(opened).read_all()
+        return frame_streams(ds.dataset(file, format="ipc"), "pyarrow-dataset", columns, exact)
+    return frame_streams(pa.ipc.open_stream(pa.OSFile(file)), "pyarrow-reader", columns, exact)

@@ -9,7 +9,9 @@ from operator import add
 from typing import Any
 
 from vestry.data.choice import chosen
-from vestry.data.expression import Expression, code, names_person, person_text, plain, scaled, usable
+from vestry.data.encoding import code, person, plain, scaled, usable
+from vestry.data.engine import Source
+from vestry.data.text_value import Expression
 from vestry.errors import InvalidParameter
 from vestry.privacy.neighbours import Unit
 from vestry.statistics.domain import Domain, Interval, Levels, drops
@@ -40,58 +42,75 @@ class Query:
         person = () if self.unit.person is None else (self.unit.person,)
         return tuple(dict.fromkeys((*self.tally.columns, *person)))
 
-    def check_schema(self, schema: Mapping[str, Any]) -> None:
-        """Refuse columns that are not in the schema, or whose type does not fit their declaration."""
-        for column in self.tally.columns:
-            check_column(schema, column, self.domains[column])
-        if self.unit.person is not None:
-            check_person(schema, self.unit.person)
+    @property
+    def wanted(self) -> dict[str, Domain | None]:
+        """The columns with their domains, the person's without one."""
+        return {column: self.domains.get(column) if column in self.tally.columns else None for column in self.columns}
 
-    def expression(self, table: Expression, *, row_key: str) -> Expression:
+    def check_schema(self, source: Source) -> None:
+        """Refuse columns that no part of the table has, or whose type holds no single values."""
+        types = source.schema
+        for column in self.columns:
+            check_column(types, column)
+        for part in source.parts:
+            for column, dtype in part.schema().items():
+                if column in self.columns:
+                    check_type(column, dtype)
+
+    def expression(self, source: Source, *, row_key: str) -> Expression:
         """Return the sums of every cell that has records, as one expression over the table."""
-        records, named = self._records(table, row_key)
+        records, named = self._records(source, row_key)
         sums = {f"s{place}": self._sum(place, records, named) for place in range(len(self.tally.terms))}
         return records.aggregate(by=[named[key] for key in self.tally.keys], **sums)
 
-    def records(self, table: Expression, *, row_key: str) -> Expression:
+    def records(self, source: Source, *, row_key: str) -> Expression:
         """Return the records that count as whole numbers, one column a key, then one a term."""
-        records, named = self._records(table, row_key)
+        records, named = self._records(source, row_key)
         read = [*(named[key] for key in self.tally.keys), *(f"t{place}" for place in range(len(self.tally.terms)))]
         return records.select(**{f"r{place}": records[name].cast("int32") for place, name in enumerate(read)})
 
-    def _records(self, table: Expression, row_key: str) -> tuple[Expression, dict[str, str]]:
+    def _records(self, source: Source, row_key: str) -> tuple[Expression, dict[str, str]]:
         """Return the records that count, each as whole numbers, and what each column is called there."""
-        person = self.unit.person
-        domains = {f"c{place}": self.domains[column] for place, column in enumerate(self.tally.columns)}
-        named = dict(zip(self.tally.columns, domains, strict=True))
+        import ibis
 
-        engine = table.get_backend().name
-        read = {named[column]: plain(table[column], self.domains[column], engine) for column in named}
-        if person is not None:
-            read["person"] = person_text(table[person])
-        records = table.select(**read) if read else table
-
-        coded = {name: code(records[name], domain, engine) for name, domain in domains.items()}
-        if person is not None:
-            coded["person"] = records["person"]
-        records = records.select(**coded) if coded else records
-        needed = [name for name, domain in domains.items() if drops(domain)] + (["person"] if person else [])
-        if needed:
-            records = records.filter([records[name].notnull() for name in needed])
-
+        named = {column: f"c{place}" for place, column in enumerate(self.tally.columns)}
+        parts = [self._codes(part, source, named) for part in source.parts]
+        records = ibis.union(*parts, distinct=False) if len(parts) > 1 else parts[0]
         codes = {column: records[name] for column, name in named.items()}
-        levels = {name: records[name] for name, domain in domains.items() if isinstance(domain, Levels)}
+        levels = {name: records[name] for column, name in named.items() if isinstance(self.domains[column], Levels)}
         units = {
             f"t{place}": scaled(term, codes)
             for place, term in enumerate(self.tally.terms)
             if isinstance(term, (Sum, Product))
         }
-        if person is not None:
+        if self.unit.person is not None:
             records = records.select(person=records["person"], **levels, **units)
             records = chosen(records, "person", (*levels, *units), self.unit.rows, row_key)
         elif units:
             records = records.select(**levels, **units)
         return records, named
+
+    def _codes(self, table: Expression, source: Source, named: Mapping[str, str]) -> Expression:
+        """Return a part's records that count: the codes of their columns, and the person."""
+        import ibis
+
+        engine, who = source.backend.name, self.unit.person
+        present = table.columns
+        domains = {name: self.domains[column] for column, name in named.items()}
+        held = {column: table[column] if column in present else ibis.null("string") for column in self.columns}
+        read = {name: plain(held[each], self.domains[each], engine, clean=source.clean) for each, name in named.items()}
+        if who is not None:
+            exact = isinstance(domain := self.wanted[who], Levels) and domain.exact
+            read["person"] = person(held[who], engine, clean=source.clean and not exact)
+        if not read:
+            return table.select(c0=ibis.literal(0, type="int64"))
+        records = table.select(**read)
+        coded = {name: code(records[name], domain, engine) for name, domain in domains.items()}
+        if who is not None:
+            coded["person"] = records["person"]
+        records = records.select(**coded)
+        needed = [name for name, domain in domains.items() if drops(domain)] + (["person"] if who else [])
+        return records.filter([records[name].notnull() for name in needed]) if needed else records
 
     def read(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
         """Return the sums of all cells in their order, 0 where a cell has no records."""
@@ -137,34 +156,16 @@ class Query:
         return domain.names
 
 
-def check_column(schema: Mapping[str, Any], column: str, domain: Domain) -> None:
-    """Refuse a column that is not in the schema, or whose type does not fit its declaration."""
-    _check_there(schema, column)
-    if not usable(schema[column], domain):
-        raise InvalidParameter(f"the column {column}", str(schema[column]), _fitting(domain), "another declaration")
-
-
-def check_person(schema: Mapping[str, Any], column: str) -> None:
-    """Refuse a column that is not in the schema, or whose type cannot tell persons apart."""
-    _check_there(schema, column)
-    if not names_person(schema[column]):
-        raise InvalidParameter(
-            f"the column {column}",
-            str(schema[column]),
-            "text or whole numbers if it identifies persons",
-            "person=COLUMN of such a type, or cast it in a view",
-        )
-
-
-def _check_there(schema: Mapping[str, Any], column: str) -> None:
+def check_column(schema: Mapping[str, Any], column: str) -> None:
+    """Refuse a column that is not in the schema, or whose type holds no single values."""
     if column not in schema:
         instead = "its name as the table spells it, a CSV file in its first line"
         raise InvalidParameter("a column", column, "one of the table's", instead)
+    check_type(column, schema[column])
 
 
-def _fitting(domain: Domain) -> str:
-    if isinstance(domain, Interval):
-        return "numbers, or text that is numbers, where an interval is declared"
-    if isinstance(domain.values[0], str):
-        return "text, whole numbers, truth values or dates where levels of text are declared"
-    return "numbers, truth values or text where levels of numbers or truth values are declared"
+def check_type(column: str, dtype: Any) -> None:
+    """Refuse a type that holds no single values: lists, structs and the like."""
+    if not usable(dtype):
+        allowed = "text, numbers, truth values, dates or times"
+        raise InvalidParameter(f"the column {column}", str(dtype), allowed, "another column, or a view that has one")

@@ -18,6 +18,8 @@ from vestry.errors import InvalidParameter, MissingExtra
 SCHEMES = ("duckdb", "postgresql", "pyspark")
 
 _POSTGRES = "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE"
+# Nothing is written, and values have one text, whatever the server or the user prefers.
+_SESSION = "-c default_transaction_read_only=on -c datestyle=ISO -c timezone=UTC -c extra_float_digits=1 -c bytea_output=hex"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -33,7 +35,7 @@ def _duckdb(address: str) -> Source:
     if not Path(path).is_file():
         raise InvalidParameter("data", address, "a file that exists", "duckdb://FILE/TABLE")
     failure = InvalidParameter("data", address, "a table that can be read", "duckdb://FILE/TABLE")
-    return quietly(lambda: of_duckdb("duckdb", lambda backend: _table(backend, name), path), failure)
+    return quietly(lambda: of_duckdb("duckdb", lambda backend: [_table(backend, name)], path), failure)
 
 
 def _postgresql(address: str) -> Source:
@@ -48,7 +50,7 @@ def _postgresql(address: str) -> Source:
     except BaseException:
         backend.disconnect()
         raise
-    return Source("postgresql", table, backend, close=backend.disconnect)
+    return Source("postgresql", (table,), backend, close=backend.disconnect)
 
 
 def _connected(place: dict[str, Any]) -> Any:
@@ -73,7 +75,7 @@ def _place(address: str) -> tuple[dict[str, Any], str]:
     place = {"host": url.hostname, "port": port, "user": url.username, "password": url.password, "database": database}
     filled = {key: _filled(value) for key, value in {**place, **more}.items() if value is not None}
     # Nothing is written, whatever the user may do.
-    options = f"{filled.pop('options', '')} -c default_transaction_read_only=on".strip()
+    options = f"{filled.pop('options', '')} {_SESSION}".strip()
     return {"port": 5432, "connect_timeout": 10, **filled, "options": options}, unquote(name)
 
 
@@ -105,7 +107,7 @@ def _pyspark(address: str) -> Source:
         backend = ibis.pyspark.connect(session)
         with _muted_spark(session):
             table = backend.read_parquet(name) if "/" in name or name.endswith(".parquet") else _table(backend, name)
-        return Source("pyspark", table, backend, close=lambda: None, around=lambda: _muted_spark(session))
+        return Source("pyspark", (table,), backend, close=lambda: None, around=lambda: _muted_spark(session))
 
     return quietly(opened, failure)
 

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from vestry.data.bound import LARGEST, LIMIT, check_bound
+from vestry.data.csv_reader import Dialect, dialect_from
 from vestry.data.engine import Source
+from vestry.data.once import check_unread, mark_read
 from vestry.data.query import Query
 from vestry.data.quiet import quietly
 from vestry.data.source import connect, kind_of
@@ -43,6 +45,8 @@ class Table:
         `replace` or `add-remove`.
     largest
         How many records there are at most, declared; it bounds every sum.
+    csv
+        How a CSV file is written: `{"separator": ";", "decimal": ","}`.
     """
 
     data: Any
@@ -50,6 +54,7 @@ class Table:
     unit: Unit
     neighbours: Neighbours
     largest: int
+    csv: Dialect
 
     def __init__(
         self,
@@ -59,6 +64,7 @@ class Table:
         unit: str | Unit = "row",
         neighbours: str | Neighbours,
         largest: int = LARGEST,
+        csv: Mapping[str, Any] | None = None,
     ) -> None:
         kind_of(data)
         if not isinstance(columns, Mapping) or not columns:
@@ -75,6 +81,7 @@ class Table:
         object.__setattr__(self, "unit", Unit.parse(unit))
         object.__setattr__(self, "neighbours", Neighbours.parse(neighbours))
         object.__setattr__(self, "largest", largest)
+        object.__setattr__(self, "csv", dialect_from(csv))
 
     def __repr__(self) -> str:
         return f"Table({kind_of(self.data)}, columns: {', '.join(self.columns)})"
@@ -88,13 +95,14 @@ class Table:
             If the tally cannot be collected from this table.
         """
         query = self._query(tally)
-        with connect(self.data, columns=query.columns) as source:
-            query.check_schema(source.schema)
-            source.explain(query.expression(source.table, row_key=""))
+        check_unread(self.data)
+        with self._connected(query.wanted) as source:
+            query.check_schema(source)
+            source.explain(query.expression(source, row_key=""))
 
     def schema(self, *columns: str) -> Mapping[str, Any]:
         """Return the types of those of these columns that the table has. No value is read."""
-        with connect(self.data, columns=columns) as source:
+        with self._connected({column: self.columns.get(column) for column in columns}) as source:
             return source.schema
 
     def count(self) -> int:
@@ -106,9 +114,12 @@ class Table:
                 "private unless a row is replaced",
                 'neighbours="replace" and unit="row", or a tally of One() through a mechanism',
             )
-        with connect(self.data, columns=()) as source:
-            rows = quietly(lambda: source.rows(source.table.aggregate(n=source.table.count())), VestryError(_FAILED))
-        return int(rows[0]["n"])
+        check_unread(self.data, counted=True)
+        with self._connected({}) as source:
+            found = quietly(
+                lambda: [source.rows(part.aggregate(n=part.count())) for part in source.parts], VestryError(_FAILED)
+            )
+        return sum(int(rows[0]["n"]) for rows in found)
 
     def collect(self, tally: Tally, *, row_key: str) -> Private:
         """Sum over the records in one query.
@@ -128,11 +139,12 @@ class Table:
         if not isinstance(row_key, str):
             raise InvalidParameter("row_key", type(row_key).__name__, "text", 'row_key="patients"')
         query = self._query(tally)
-        with connect(self.data, columns=query.columns) as source:
-            query.check_schema(source.schema)
+        mark_read(self.data)
+        with self._connected(query.wanted) as source:
+            query.check_schema(source)
             # The answer is opened and closed inside, so that no frame of a traceback holds it.
             return quietly(
-                lambda: Private(query.read(source.rows(query.expression(source.table, row_key=row_key)))),
+                lambda: Private(query.read(source.rows(query.expression(source, row_key=row_key)))),
                 VestryError(_FAILED),
             )
 
@@ -151,13 +163,17 @@ class Table:
         names = (*tally.keys, *(term.column for term in tally.terms if isinstance(term, Sum)))
 
         def blocks(source: Source) -> list[Block]:
-            batches = source.columns(query.records(source.table, row_key=row_key))
+            batches = source.columns(query.records(source, row_key=row_key))
             found = [design.block(dict(zip(names, batch.values(), strict=True))) for batch in batches]
             return found or [design.block({name: np.zeros(0, dtype=np.int32) for name in names})]
 
-        with connect(self.data, columns=query.columns) as source:
-            query.check_schema(source.schema)
+        mark_read(self.data)
+        with self._connected(query.wanted) as source:
+            query.check_schema(source)
             return quietly(lambda: PrivateRows(blocks(source)), VestryError(_FAILED))
+
+    def _connected(self, columns: Mapping[str, Domain | None]) -> Source:
+        return connect(self.data, columns=columns, dialect=self.csv)
 
     def _query(self, tally: Tally) -> Query:
         tally.check(self.columns)

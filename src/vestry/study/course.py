@@ -11,7 +11,7 @@ from functools import partial
 
 from vestry.certificate import Release
 from vestry.data import Table
-from vestry.data.query import check_column, check_person
+from vestry.data.query import check_column
 from vestry.errors import BudgetExceeded, EntryState, InvalidParameter, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.filter import Filter, Spent
@@ -123,10 +123,10 @@ class Course:
             schema = self.table.schema(*columns, *filter(None, (person,)))
         for column in columns:
             with said.places.at(f"columns.{column}"):
-                check_column(schema, column, said.frame.domains[column])
+                check_column(schema, column)
         if person is not None:
             with said.places.at("study.unit.person"):
-                check_person(schema, person)
+                check_column(schema, person)
 
     def _price(self, prepared: Prepared, filter: Filter) -> Spent:
         return filter.price(prepared.mechanism.charge.under(self.declaration.frame.neighbours))

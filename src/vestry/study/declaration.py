@@ -29,7 +29,7 @@ from vestry.study.section import EXAMPLES, Section, check_text
 SECTIONS = ("study", "columns", "release")
 REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
 OPTIONAL = ("dataset", "n", "largest")
-COLUMN = ("levels", "interval", "count", "missing")
+COLUMN = ("levels", "interval", "count", "missing", "exact", "format")
 PERSON = ("person", "rows")
 # What a ledger can write.
 _ROWS = 10**9 - 1

@@ -1,0 +1,176 @@
+"""Arrow columns made safe for an engine: every value keeps its meaning, and none can make reading fail.
+
+Text that is not UTF-8 has its wrong bytes replaced, and white space at its ends taken off; times beyond what an engine
+holds come back to its ends; types that an engine does not know become ones that it does. Each value is treated alone.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+# Years that DuckDB holds in every unit, and writes as text.
+_YEARS = 200_000
+_SECONDS = _YEARS * 365 * 86_400
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DAY = 86_400
+
+
+def clean_stream(schema: Any, batches: Iterable[Any], exact: Collection[str]) -> Any:
+    """Return a stream of batches whose columns are safe.
+
+    Parameters
+    ----------
+    schema
+        The columns as they are.
+    batches
+        Record batches of that schema.
+    exact
+        Columns of which white space is kept.
+    """
+    import pyarrow as pa
+
+    safe = pa.schema([(field.name, safe_type(field.type)) for field in schema])
+
+    def cleaned() -> Iterator[Any]:
+        for batch in batches:
+            arrays = [
+                clean_array(column, keep=field.name in exact)
+                for field, column in zip(schema, batch.columns, strict=True)
+            ]
+            yield pa.record_batch(arrays, schema=safe)
+
+    return pa.RecordBatchReader.from_batches(safe, cleaned())
+
+
+def safe_type(dtype: Any) -> Any:
+    """Return the type that a column of this type becomes."""
+    import pyarrow as pa
+
+    return clean_array(pa.array([], dtype), keep=True).type
+
+
+def clean_array(array: Any, *, keep: bool) -> Any:
+    """Return an array of a type that an engine holds; `keep` keeps white space."""
+    import pyarrow as pa
+
+    kinds, dtype = pa.types, array.type
+    if isinstance(dtype, pa.BaseExtensionType):
+        return _extension(array, keep)
+    if kinds.is_dictionary(dtype):
+        return _dictionary(array, keep)
+    if kinds.is_run_end_encoded(dtype):
+        return clean_array(pa.compute.run_end_decode(array), keep=keep)
+    if _is_text(dtype):
+        return _text(array, keep)
+    if kinds.is_null(dtype):
+        return pa.nulls(len(array), pa.string())
+    return _number(array)
+
+
+def _is_text(dtype: Any) -> bool:
+    import pyarrow as pa
+
+    kinds = pa.types
+    checks = (kinds.is_string, kinds.is_large_string, kinds.is_string_view, kinds.is_binary, kinds.is_large_binary)
+    return any(check(dtype) for check in (*checks, kinds.is_binary_view, kinds.is_fixed_size_binary))
+
+
+def _number(array: Any) -> Any:
+    import pyarrow as pa
+
+    kinds, dtype = pa.types, array.type
+    if kinds.is_float16(dtype):
+        return array.cast(pa.float32())
+    if kinds.is_decimal(dtype):
+        small = kinds.is_decimal32(dtype) or kinds.is_decimal64(dtype)
+        return array.cast(pa.decimal128(dtype.precision, dtype.scale)) if small else _decimal(array)
+    if kinds.is_date(dtype):
+        return _within(array, _DAY if kinds.is_date64(dtype) else 0, pa.date32())
+    if kinds.is_timestamp(dtype):
+        return _within(array, _PER_SECOND[dtype.unit], pa.timestamp("us", "UTC" if dtype.tz else None))
+    if kinds.is_time(dtype):
+        return _times(array, _PER_SECOND[dtype.unit])
+    return _seconds(array, _PER_SECOND[dtype.unit]) if kinds.is_duration(dtype) else array
+
+
+def _text(array: Any, keep: bool) -> Any:
+    import pyarrow as pa
+
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    target = pa.large_string() if large else pa.string()
+    try:
+        text = array.cast(target)
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        binary = array.cast(pa.large_binary() if large else pa.binary()).to_pylist()
+        text = pa.array([None if each is None else each.decode("utf-8", "replace") for each in binary], target)
+    return text if keep else pa.compute.ascii_trim_whitespace(text)
+
+
+def _dictionary(array: Any, keep: bool) -> Any:
+    """Treat the few values of a dictionary, where they are text; others are written out."""
+    import pyarrow as pa
+
+    if not _is_text(array.type.value_type):
+        return clean_array(array.dictionary_decode(), keep=keep)
+    values = _text(array.dictionary, keep)
+    return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), values.cast(pa.string()))
+
+
+def _extension(array: Any, keep: bool) -> Any:
+    import pyarrow as pa
+
+    if array.type.extension_name != "arrow.uuid":
+        return clean_array(array.storage, keep=keep)
+    found = [None if each is None else str(uuid.UUID(bytes=each)) for each in array.storage.to_pylist()]
+    return pa.array(found, pa.string())
+
+
+def _decimal(array: Any) -> Any:
+    import pyarrow as pa
+
+    return array.cast(pa.string()) if pa.types.is_decimal256(array.type) else array
+
+
+def _integers(array: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return whole numbers of an array of times, and where there is none."""
+    import pyarrow as pa
+
+    narrow = array.type.bit_width == 32
+    whole = array.view(pa.int32() if narrow else pa.int64()).cast(pa.int64())
+    missing = np.asarray(array.is_null())
+    return np.asarray(whole.fill_null(0)), missing
+
+
+def _within(array: Any, unit: int, target: Any) -> Any:
+    """Return dates as days (unit 0 or a day in milliseconds) or instants as microseconds, rounded down."""
+    import pyarrow as pa
+
+    values, missing = _integers(array)
+    if pa.types.is_date32(target):
+        days = values // (_DAY * 1000) if unit else values
+        limit = _SECONDS // _DAY
+        return pa.array(np.clip(days, -limit, limit).astype(np.int32), pa.int32(), mask=missing).view(target)
+    clipped = np.clip(values, -_SECONDS * unit, _SECONDS * unit) if unit < 10**9 else values
+    micros = clipped * (10**6 // unit) if unit <= 10**6 else clipped // (unit // 10**6)
+    return pa.array(micros, pa.int64(), mask=missing).view(target)
+
+
+def _times(array: Any, unit: int) -> Any:
+    import pyarrow as pa
+
+    values, missing = _integers(array)
+    clipped = np.clip(values, 0, _DAY * unit - 1)
+    micros = clipped * (10**6 // unit) if unit <= 10**6 else clipped // (unit // 10**6)
+    return pa.array(micros, pa.int64(), mask=missing).view(pa.time64("us"))
+
+
+def _seconds(array: Any, unit: int) -> Any:
+    import pyarrow as pa
+
+    values, missing = _integers(array)
+    return pa.array(values / unit, pa.float64(), mask=missing)

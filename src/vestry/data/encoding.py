@@ -1,0 +1,209 @@
+"""Total expressions: every value of every column has one meaning, the same on every backend, and none is an error.
+
+The engines differ in how they round halves, in casts that truncate or raise, in where NaN sorts and in which text they
+read as a number. The order here is one on which they agree: cast to a double, then missing, then clip, then scale, then
+floor(x + 1/2), then cast to an integer. What a value means is written in `vestry.statistics.meaning`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from vestry.data.bound import NEGLIGIBLE, sides
+from vestry.data.calendar import clock, days
+from vestry.data.level_key import level_key, level_keys, numbers_of
+from vestry.data.lookup import looked_up
+from vestry.data.text_value import Expression, double, number_of, person_of, person_of_double, trimmed
+from vestry.statistics.domain import DROP, LEVEL, Domain, Interval, Levels
+from vestry.statistics.meaning import EXACT, is_number
+from vestry.statistics.tally import Product, Sum
+
+_EPOCH = datetime.date(1970, 1, 1)
+
+
+def usable(dtype: Any) -> bool:
+    """Tell whether a column of this type holds single values, each of which has a meaning or is missing."""
+    kinds = ("string", "numeric", "boolean", "temporal", "uuid", "null", "binary")
+    return any(getattr(dtype, f"is_{kind}")() for kind in kinds) and not dtype.is_interval()
+
+
+def plain(column: Expression, domain: Domain, engine: str, *, clean: bool) -> Expression:
+    """Return a column as what its domain is about: the key of a level, a number, or days after the low end.
+
+    Parameters
+    ----------
+    column
+        As the table has it.
+    domain
+        What is declared of it.
+    engine
+        Which backend answers.
+    clean
+        Whether text was trimmed before the engine saw it.
+    """
+    if isinstance(domain, Levels):
+        return _level(column, domain, engine, clean=clean or domain.exact)
+    read = _number if domain.since is None else partial(_day, domain=domain)
+    return read(column, engine=engine, clean=clean)
+
+
+def code(value: Expression, domain: Domain, engine: str) -> Expression:
+    """Return a level's place among `Levels.names`, or the clipped number; null where the record is dropped."""
+    if isinstance(domain, Interval):
+        return _clipped(value, domain, engine)
+    if value.type().is_floating():
+        return _place(value, [(place, double(number)) for place, number in numbers_of(domain.texts)], domain)
+    keys = level_keys(domain)
+    # Text often comes with a dictionary, and then a look-up is quicker by far.
+    if engine == "duckdb":
+        return looked_up(value, keys, _missing(domain))
+    return _place(value, list(enumerate(keys)), domain)
+
+
+def scaled(term: Sum | Product, codes: dict[str, Expression]) -> Expression:
+    """Return floor(product of (x - origin) / grid + 1/2) as an integer."""
+    columns, origins = sides(term)
+    factors = [codes[column] - double(origin) for column, origin in zip(columns, origins, strict=True)]
+    value = factors[0] if len(factors) == 1 else factors[0] * factors[1]
+    return (value / double(term.grid) + double(0.5)).floor().cast("int64")
+
+
+def person(column: Expression, engine: str, *, clean: bool) -> Expression:
+    """Return a person's name as text, null where there is none."""
+    import ibis
+
+    dtype = column.type()
+    if dtype.is_boolean():
+        return ibis.cases((column, "1"), (~column, "0"), else_=ibis.null("string"))
+    if dtype.is_floating():
+        return person_of_double(column.cast("float64"))
+    if dtype.is_integer() or dtype.is_temporal():
+        return column.cast("string")
+    return person_of(_text(column, engine, clean=clean), engine)
+
+
+def _text(column: Expression, engine: str, *, clean: bool) -> Expression:
+    """Return a column of text, decimals or UUIDs as trimmed text."""
+    text = column.cast("string")
+    return text if clean or not column.type().is_string() else trimmed(text, engine)
+
+
+def _number(column: Expression, *, engine: str, clean: bool) -> Expression:
+    """Return a column as doubles, null where it is no number."""
+    import ibis
+
+    dtype = column.type()
+    if dtype.is_boolean():
+        return ibis.cases((column, double(1)), (~column, double(0)), else_=ibis.null("float64"))
+    # A decimal goes through its text: engines divide by powers of ten differently.
+    if dtype.is_string() or dtype.is_decimal():
+        text = _text(column, engine, clean=clean)
+        read = number_of(text, engine)
+        seconds = clock(text).cast("float64") / double(1e6)
+        return ibis.cases((read.notnull(), read), else_=seconds) if dtype.is_string() else read
+    if dtype.is_time():
+        return clock(column.cast("string")).cast("float64") / double(1e6)
+    return column.cast("float64") if dtype.is_numeric() else ibis.null("float64")
+
+
+def _day(column: Expression, *, domain: Interval, engine: str, clean: bool) -> Expression:
+    """Return whole days after the low end as doubles, infinite beyond an end, null where it is no date."""
+    import ibis
+
+    assert domain.since is not None  # noqa: S101 - `code` has seen to it
+    dtype, low = column.type(), domain.since
+    if dtype.is_timestamp() and engine == "duckdb" and dtype.scale != 6:
+        column = column.try_cast(dtype.copy(scale=6))
+    if dtype.is_string():
+        counted = days(_text(column, engine, clean=clean), domain.format)
+        return (counted - (low - _EPOCH).days).cast("float64")
+    if not (dtype.is_date() or dtype.is_timestamp()):
+        return ibis.null("float64")
+    high = low + datetime.timedelta(days=int(domain.high))
+    before, behind = _midnight(dtype, low), _midnight(dtype, high + datetime.timedelta(days=1))
+    # Clipped first: an engine may fail on what lies between the ends of time.
+    within = (column.date() if dtype.is_timestamp() else column).delta(ibis.literal(low), unit="day").cast("float64")
+    return ibis.cases(
+        (column.isnull(), ibis.null("float64")),
+        (column < before, double(-math.inf)),
+        (column >= behind, double(math.inf)),
+        else_=within,
+    )
+
+
+def _midnight(dtype: Any, day: datetime.date) -> Expression:
+    """Return the beginning of a day, of the type of a column."""
+    import ibis
+
+    if dtype.is_date():
+        return ibis.literal(day)
+    zone = datetime.UTC if dtype.timezone else None
+    return ibis.literal(datetime.datetime.combine(day, datetime.time(), zone))
+
+
+def _clipped(value: Expression, domain: Interval, engine: str) -> Expression:
+    import ibis
+
+    missing = ibis.null("float64") if domain.missing == DROP else _settled(domain.stand_in)
+    absent = value.isnull() if engine in _WITHOUT_NAN else value.isnull() | value.isnan()
+    return ibis.cases(
+        (absent, missing),
+        (value < double(domain.low), _settled(domain.low)),
+        (value > double(domain.high), _settled(domain.high)),
+        (value.abs() < double(NEGLIGIBLE), double(0)),
+        else_=value,
+    )
+
+
+# Engines whose numbers are never NaN, and which do not know the word.
+_WITHOUT_NAN = ("mysql", "sqlite", "mssql", "oracle")
+
+
+def _settled(value: float) -> Expression:
+    return double(0 if abs(value) < NEGLIGIBLE else value)
+
+
+def _level(column: Expression, domain: Levels, engine: str, *, clean: bool) -> Expression:
+    """Return the key of a value's class as text; of truth values and numbers as a double, if doubles tell levels."""
+    dtype, texts = column.type(), domain.texts
+    if dtype.is_boolean():
+        return _number(column, engine=engine, clean=clean)
+    whole = dtype.is_integer() and all(abs(float(text)) < EXACT for text in texts if is_number(text))
+    if whole or dtype.is_floating():
+        return column.cast("float64")
+    text = _text(column, engine, clean=clean)
+    if domain.exact and dtype.is_string():
+        return text
+    key = level_key(text, domain)
+    if engine != "duckdb" or not dtype.is_string() or key is text:
+        return key
+    # Most text is a key as it stands.
+    import ibis
+
+    known = [own for own in level_keys(domain) if own[:1] != " "]
+    return ibis.cases((text.isin(known), text), else_=key)
+
+
+def _place(value: Expression, keys: Sequence[tuple[int, Any]], domain: Levels) -> Expression:
+    import ibis
+
+    place = _missing(domain)
+    missing = ibis.null("int64") if place is None else _whole(place)
+    return ibis.cases(*((value == key, _whole(at)) for at, key in keys), else_=missing) if keys else missing
+
+
+def _missing(domain: Levels) -> int | None:
+    """Return the place of a missing value, None where the record is dropped."""
+    if domain.missing == DROP:
+        return None
+    return len(domain.values) if domain.missing == LEVEL else domain.values.index(domain.stand_in)
+
+
+def _whole(value: int) -> Expression:
+    import ibis
+
+    return ibis.literal(value, type="int64")

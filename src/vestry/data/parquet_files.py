@@ -1,0 +1,179 @@
+"""Parquet files, each read by its own types: no file's types rule another's, and folder names are text.
+
+A writer infers types from the values of one file. Files are grouped by the types of the columns that are read, each
+group is one part of the table, and the parts are united after they were encoded. What a file lacks is missing there.
+Text is decoded here and not by DuckDB, which fails on bytes that are not UTF-8 and quotes them.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from vestry.errors import InvalidParameter
+
+_BATCH = 2**17
+# Stands for the columns of a table of which none is read: without a column it would have no records.
+NOTHING = "records"
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files whose columns have the same types.
+
+    Attributes
+    ----------
+    files
+        Their paths.
+    schema
+        The columns that are read, as the files have them, and then the names of folders.
+    folders
+        For each file the values of its folders, by name.
+    """
+
+    files: tuple[str, ...]
+    schema: Any
+    folders: tuple[dict[str, str | None], ...]
+
+    @property
+    def plain(self) -> bool:
+        """Whether every column is a number or a truth value, which DuckDB reads as it is."""
+        import pyarrow as pa
+
+        kinds = (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_boolean)
+        return len(self.schema) > 0 and all(any(kind(field.type) for kind in kinds) for field in self.schema)
+
+    def batches(self) -> Iterator[Any]:
+        """Yield the records of every file."""
+        for file, folders in zip(self.files, self.folders, strict=True):
+            yield from self._batches(file, folders)
+
+    def _batches(self, file: str, folders: dict[str, str | None]) -> Iterator[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        own = [field.name for field in self.schema if field.name not in folders and self.schema.names != [NOTHING]]
+        texts = [field.name for field in self.schema if pa.types.is_dictionary(field.type) and field.name in own]
+        with pq.ParquetFile(file, read_dictionary=texts or None, pre_buffer=True) as opened:
+            if not own:
+                yield from self._counted(opened.metadata.num_rows, folders)
+                return
+            for batch in opened.iter_batches(batch_size=_BATCH, columns=own):
+                yield self._completed(batch, folders)
+
+    def _completed(self, batch: Any, folders: dict[str, str | None]) -> Any:
+        """Add the names of folders to a batch."""
+        import pyarrow as pa
+
+        arrays = [
+            _constant(folders[field.name], batch.num_rows)
+            if field.name in folders
+            else batch.column(field.name).cast(field.type)
+            for field in self.schema
+        ]
+        return pa.record_batch(arrays, schema=self.schema)
+
+    def _counted(self, size: int, folders: dict[str, str | None]) -> Iterator[Any]:
+        """Yield records of which no column of the file is read."""
+        import pyarrow as pa
+
+        for start in range(0, size, _BATCH):
+            rows = min(_BATCH, size - start)
+            arrays = [_constant(folders.get(name), rows) for name in self.schema.names]
+            yield pa.record_batch(arrays, schema=self.schema)
+
+
+def parquet_files(path: Path) -> list[str]:
+    """Return the file at a path, every Parquet file below a folder, or those that a pattern matches."""
+    if path.is_file():
+        return [str(path)]
+    if path.is_dir():
+        return sorted(str(file) for file in path.rglob("*.parquet") if file.is_file())
+    return sorted(glob.glob(str(path), recursive=True)) if glob.has_magic(str(path)) else []  # noqa: PTH207 - anchored or not
+
+
+def groups(files: Sequence[str], root: Path, columns: Collection[str] | None, texts: Collection[str]) -> list[Group]:
+    """Return the files by the types of the columns that are read.
+
+    Parameters
+    ----------
+    files
+        Their paths.
+    root
+        The folder, or the pattern, that was asked for: folders below its fixed part have names.
+    columns
+        Which columns are read; None for all.
+    texts
+        Columns of few different texts, which are read with their dictionaries.
+    """
+    found: dict[Any, list[tuple[str, dict[str, str | None]]]] = {}
+    schemas = {}
+    for file in files:
+        schema, folders = _schema(file, columns, texts), _folders(file, root, columns)
+        folders = {name: value for name, value in folders.items() if name not in schema.names}
+        key = (tuple((field.name, str(field.type)) for field in schema), tuple(folders))
+        schemas[key] = _extended(schema, folders)
+        found.setdefault(key, []).append((file, folders))
+    return [
+        Group(tuple(file for file, _ in members), schemas[key], tuple(folders for _, folders in members))
+        for key, members in found.items()
+    ]
+
+
+def _schema(file: str, columns: Collection[str] | None, texts: Collection[str]) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    whole = pq.read_schema(file).remove_metadata()
+    if len(set(whole.names)) < len(whole.names):
+        raise InvalidParameter("data", file, "a file that names each column once", "the file again, with other names")
+    kept = [field for field in whole if columns is None or field.name in columns]
+    return pa.schema([(field.name, _read_as(field, texts)) for field in kept])
+
+
+def _read_as(field: Any, texts: Collection[str]) -> Any:
+    import pyarrow as pa
+
+    if field.name in texts and (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
+        return pa.dictionary(pa.int32(), pa.string())
+    return field.type
+
+
+def _extended(schema: Any, folders: dict[str, str | None]) -> Any:
+    import pyarrow as pa
+
+    names = [*folders] if len(schema) or folders else [NOTHING]
+    return pa.schema([*schema, *(pa.field(name, pa.dictionary(pa.int32(), pa.string())) for name in names)])
+
+
+def _folders(file: str, root: Path, columns: Collection[str] | None) -> dict[str, str | None]:
+    """Return what the names of folders say, as text: `ward=A/part.parquet` has a column ward."""
+    found: dict[str, str | None] = {}
+    for part in Path(file).parent.parts[len(_fixed(root).parts) :]:
+        name, equals, value = part.partition("=")
+        if equals and name and (columns is None or unquote(name) in columns):
+            found[unquote(name)] = None if value == _NO_VALUE else unquote(value, errors="replace")
+    return found
+
+
+def _fixed(root: Path) -> Path:
+    """Return the part of a path before the first mark of a pattern; a file's own folders have no names."""
+    if root.is_dir():
+        return root
+    if root.is_file():
+        return root.parent
+    fixed = [part for place, part in enumerate(root.parts) if not any(map(glob.has_magic, root.parts[: place + 1]))]
+    return Path(*fixed) if fixed else Path()
+
+
+def _constant(value: str | None, size: int) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    indices = pa.array(np.zeros(size, np.int32), pa.int32(), mask=np.full(size, value is None))
+    return pa.DictionaryArray.from_arrays(indices, pa.array([value or ""], pa.string()))
