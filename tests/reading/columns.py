@@ -51,10 +51,7 @@ class Declared:
             found = oracle.level(value)
             missing = None if self.missing == "drop" else len(known)
             return known.index(found) if found in known else missing
-        if self.reading == "day":
-            found = oracle.day(value, *self.given, self.format)
-        else:
-            found = oracle.number(value)
+        found = oracle.day(value, *self.given, self.format) if self.reading == "day" else oracle.number(value)
         if found is None:
             return None if self.missing == "drop" else self.low
         clipped = min(max(found, self.low), self.low + self.width if self.reading == "day" else self.given[1])
@@ -148,8 +145,9 @@ KINDS: dict[str, tuple[list, list[Declared]]] = {
 # What one record may be changed to: missing, of another type, huge, tiny, control characters, bytes that are no text.
 MISSING = [None, "", " ", "\t\r\n"]
 TROUBLE = [
-    "\r", "a\rb", "x\rr0,1\rr1,1\r", "\n", "a\r\nr0,1,1\r\n", "\r\n\r\n", 'q"', '"', '""', 'a"b,c"', ",", ";\t|", "\x00", "a\x00b",
-    "\x1a", "\x1f\x7f", "\u2028", "\x85", "\ufeff", "\\", "\\N", "\\\"", "#", "'", "a|b", "é" * 99, "NULL", "NA", "nan", "None",
+    "\r", "a\rb", "x\rr0,1\rr1,1\r", "\n", "a\r\nr0,1,1\r\n", "\r\n\r\n", 'q"', '"', '""', 'a"b,c"', ",", ";\t|",
+    "\x00", "a\x00b", "\x1a", "\x1f\x7f", "\u2028", "\x85", "\ufeff", "\\", "\\N", "\\\"", "#", "'", "a|b", "é" * 99,
+    "NULL", "NA", "nan", "None",
 ]  # fmt: skip
 BROKEN = ["\ud800", "a\udfff", b"\xff\xfe", b"a\xc3", b"\xed\xa0\x80", b"\x80" * 101]
 LONG = ["1" * 101, "9" * 5000, "x" * 70000, "0" * 99 + "1", "1e9999", "1e99999", "-" * 3]

@@ -25,7 +25,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?")
 WHOLE = re.compile(r"([+-]?)([0-9]+)([.]0*)?")
 DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 CLOCK = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.]([0-9]+))?)?")
-ZONE = re.compile(r"Z|([+-])([0-9]{2})(?::?([0-9]{2}))?")
+ZONE = re.compile(r"Z|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9]))?")
 HEX = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -99,7 +99,7 @@ def person(value: object) -> str | None:
 def _level_of_text(text: str) -> str:
     if text in TRUTH:
         return TRUTH[text]
-    if DECIMAL.fullmatch(text):
+    if DECIMAL.fullmatch(text) or text == "-0":
         return _stripped(text)
     moment = _moment(text) or _clock(text)
     return text if moment is None else _instant(moment) or text
@@ -114,7 +114,8 @@ def _digits(value: int | Decimal) -> str | None:
     """Return a number's digits without an exponent, None if there are too many."""
     if isinstance(value, Decimal) and not value.is_finite():
         return None
-    if abs(value) >= Decimal(10) ** LONGEST or isinstance(value, Decimal) and value.as_tuple().exponent < -2 * LONGEST:
+    tiny = isinstance(value, Decimal) and value.as_tuple().exponent < -2 * LONGEST
+    if tiny or abs(value) >= Decimal(10) ** LONGEST:
         return None
     digits = _stripped(f"{Decimal(value):f}")
     return digits if len(digits) <= LONGEST else None
@@ -133,11 +134,20 @@ def _instant(value: object) -> str | None:
     """Write a date, a timestamp or a time as its class."""
     if isinstance(value, datetime):
         if value.tzinfo is not None:
-            return _moment_text(value.astimezone(UTC).replace(tzinfo=None)) + "Z"
+            moment = _utc(value)
+            return None if moment is None else _moment_text(moment) + "Z"
         return value.date().isoformat() if value.time() == time() else _moment_text(value)
     if isinstance(value, date):
         return value.isoformat()
     return _clock_text(value) if isinstance(value, time) else None
+
+
+def _utc(value: datetime) -> datetime | None:
+    """Return a zoned moment as UTC has it, None outside of the calendar."""
+    try:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        return None
 
 
 def _moment_text(value: datetime) -> str:
@@ -201,7 +211,8 @@ def _seconds(value: time) -> float:
 
 def _date(value: object) -> date | None:
     if isinstance(value, datetime):
-        return (value if value.tzinfo is None else value.astimezone(UTC)).date()
+        moment = value if value.tzinfo is None else _utc(value)
+        return None if moment is None else moment.date()
     return value if isinstance(value, date) else None
 
 
@@ -220,6 +231,8 @@ def _formatted(text: str, form: str) -> date | None:
         return None
     found = {name: int(digits) for name, digits in match.groupdict().items()}
     try:
-        return datetime(found["Y"], found["m"], found["d"], found.get("H", 0), found.get("M", 0), found.get("S", 0)).date()
+        return datetime(
+            found["Y"], found["m"], found["d"], found.get("H", 0), found.get("M", 0), found.get("S", 0)
+        ).date()
     except ValueError:
         return None

@@ -97,7 +97,7 @@ def held(writer: Writer, examples: int) -> None:
             compared.append(others_keep(writer, Path(folder), Random(seed)))
 
     law()
-    assert sum(compared) >= 0.3 * ROWS * len(compared)
+    assert sum(compared) >= 0.2 * ROWS * len(compared)
 
 
 # One scan of many: what the other formats share is tried by them.
@@ -106,7 +106,7 @@ QUICK = ["pandas-frame", "pandas-csv", "parquet", "parquet-files", "duckdb-file"
 
 @pytest.mark.parametrize("name", QUICK)
 def test_no_person_changes_another(name):
-    held(EVERY[name], 4)
+    held(EVERY[name], 2)
 
 
 @pytest.mark.slow

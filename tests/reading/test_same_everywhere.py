@@ -1,6 +1,6 @@
 """The same table gives the same sums through every format, frame and backend, and they are the oracle's.
 
-A file holds many tables side by side: each has two or three columns of values that every format can carry, in a type
+A file holds many tables side by side: each has one or two columns of values that every format can carry, in a type
 of its own or as text, and what is declared of them.
 """
 
@@ -24,14 +24,14 @@ EVERY = {**WRITERS, **NEWER}
 ONCE = {"arrow-reader"}
 
 # Texts that a table may hold beside those of the kinds; each format writes them as they are.
-TEXTS = ["TRUE", "tRuE", "+1", "1e5", "0001", "-0", "-1.50", "1.", "00.5", "NaN", "Infinity", "-inf", "1_0", "١", "1e400",
-         "\t2 ", "2024-01-31", "2024-01-31 00:00", "2024-01-31T13:45:00.50", "2024-01-31T13:45+02:00", "2024-01-31T11:45:00Z",
-         "2024-02-30", "2024-1-31", "13:45", "24:00", "13:45:60", "x" * 100, "x" * 101, "0" * 100, "1" * 101, "a b", "ı",
-         "2024-01-31T13:45:00.1234567", "2024-01-31 11:45Z", "2023-12-31T23:30:00-0100", "2024-01-31T01:45+02",
-         "2024-01-31T24:00", "0000-01-01", "9999-12-31"]  # fmt: skip
+TEXTS = ["TRUE", "tRuE", "+1", "1e5", "0001", "-0", "-1.50", "1.", "00.5", "NaN", "Infinity", "-inf", "1_0", "١",
+         "1e400", "\t2 ", "x" * 100, "x" * 101, "0" * 100, "1" * 101, "a b", "ı", "13:45", "24:00", "13:45:60",
+         "2024-01-31", "2024-02-30", "2024-1-31", "0000-01-01", "9999-12-31", "2024-01-31 00:00", "2024-01-31T24:00",
+         "2024-01-31T13:45:00.50", "2024-01-31T13:45:00.1234567", "2024-01-31T13:45+02:00", "2024-01-31T11:45:00Z",
+         "2024-01-31 11:45Z", "2023-12-31T23:30:00-0100", "2024-01-31T01:45+02"]  # fmt: skip
 MEANT = [levels("1", "+1", "1e5", "-1.5"), levels("2024-01-31", "2024-01-31T13:45:00.5", "2024-01-31T11:45:00Z"),
-         levels("2024-01-31T13:45:00.123456", "13:45:00", "2023-12-31"), levels("x" * 100, "a b", "0001"), numbers(-2, 2),
-         numbers(0, 86400), numbers(-1e29, 1e29), days(date(2024, 1, 1), date(2024, 12, 31)),
+         levels("2024-01-31T13:45:00.123456", "13:45:00", "2023-12-31"), levels("x" * 100, "a b", "0001"),
+         numbers(-2, 2), numbers(0, 86400), numbers(-1e29, 1e29), days(date(2024, 1, 1), date(2024, 12, 31)),
          days(date(2000, 1, 1), date(2050, 1, 1))]  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def drawn(rng: Random, name: str) -> tuple[Declared, Cells]:
 
 
 def side_by_side(rng: Random, tables: int) -> dict[str, tuple[Declared, Cells]]:
-    found = {f"t{table}c{at}": drawn(rng, "") for table in range(tables) for at in range(rng.choice([2, 3]))}
+    found = {f"t{table}c{at}": drawn(rng, "") for table in range(tables) for at in range(rng.choice([1, 2]))}
     return {"folder": (KINDS["text"][1][0], Cells("text", tuple(rng.choice(["a", "b", "007"]) for _ in range(ROWS)))),
             **found}  # fmt: skip
 
@@ -58,13 +58,13 @@ def agrees(name: str, writer: Writer, columns: dict[str, tuple[Declared, Cells]]
         declared = {key: given for key, (given, _) in columns.items()}
         found = contributions(written, declared, counted=name not in ONCE)
     wrong = []
-    for key, (given, cells) in columns.items():
+    for key, (each, cells) in columns.items():
         for at, value in enumerate(cells.values):
             seen = written.seen[key][at]
-            rewritten += given.code(seen) != given.code(value)
-            if found[f"r{at}", key] != given.added(seen):
-                wrong.append(f"{name}, {cells.kind}, {given}: {shown(seen)} adds {found[f'r{at}', key]}, "
-                             f"and means {given.added(seen)}")  # fmt: skip
+            rewritten += each.code(seen) != each.code(value)
+            if found[f"r{at}", key] != each.added(seen):
+                wrong.append(f"{name}, {cells.kind}, {each}: {shown(seen)} adds {found[f'r{at}', key]}, "
+                             f"and means {each.added(seen)}")  # fmt: skip
     assert not wrong, "\n".join(wrong[:6])
     return rewritten
 
@@ -88,25 +88,25 @@ def held(writers: dict[str, Writer], *, files: int, tables: int) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_same_table_gives_the_same_sums(name):
-    held({name: EVERY[name]}, files=1, tables=12)
+    held({name: EVERY[name]}, files=1, tables=2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_two_thousand_tables_give_the_same_sums(name):
     """The same seeds for every format only if they are fixed; the oracle is the same in any case."""
-    held({name: EVERY[name]}, files=100, tables=20)
+    held({name: EVERY[name]}, files=334, tables=6)
 
 
 @pytest.mark.slow
 def test_postgresql_gives_the_same_sums(server):
-    held({"postgresql": postgres(server)}, files=40, tables=10)
+    held({"postgresql": postgres(server)}, files=50, tables=6)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Spark, about Pandas
 def test_spark_gives_the_same_sums(spark):
-    held({"pyspark": spark_parquet}, files=20, tables=10)
+    held({"pyspark": spark_parquet}, files=30, tables=6)
 
 
 # The table of meanings, by hand: what the oracle itself must say.
