@@ -81,6 +81,8 @@ def day(value: object, low: date, high: date, form: str | None = None) -> float 
 
 def person(value: object) -> str | None:
     """Return the person's name; None if there is none, and then the record is left out."""
+    if isinstance(value, datetime):
+        return _moment_name(value)
     if not isinstance(value, (str, bytes)):
         return level(value)
     text = text_of(value)
@@ -93,7 +95,15 @@ def person(value: object) -> str | None:
         return "-" + digits if match[1] == "-" and digits != "0" else digits
     if NUMBER.fullmatch(text) and abs(float(text)) < EXACT:
         return _level_of_double(float(text))
-    return text.lower() if HEX.fullmatch(text) else _level_of_text(text)
+    if HEX.fullmatch(text):
+        return text.lower()
+    moment = _moment(text) if len(text) > 10 else None
+    return text if moment is None else _moment_name(moment)
+
+
+def _moment_name(value: datetime) -> str:
+    """Return the day of a moment; all moments with a zone are one."""
+    return "@" if value.tzinfo is not None else value.date().isoformat()
 
 
 def _level_of_text(text: str) -> str:

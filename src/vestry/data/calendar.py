@@ -1,63 +1,87 @@
-"""Days, instants and clock times of text, by arithmetic on digits: no engine's own reading of dates is asked.
+"""Days, instants and clock times of text that a strict pattern has found: no engine's own idea of dates is asked.
 
-Engines differ in which text they read as a date, in the years they hold and in whether a wrong one is an error. Digits
-that a pattern has found are whole numbers everywhere, and the calendar is a formula of them.
+Engines differ in which text they read as a date, in the years they hold and in whether a wrong one is an error. Here a
+pattern decides what is a date, digits are whole numbers, and a day that does not exist is null. PostgreSQL would raise
+for it, so there the calendar is a formula.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
+from functools import cache
+from typing import Any
 
-from vestry.data.text_value import Expression, matches
+from vestry.data.text_value import Expression, double, matches
 from vestry.statistics.meaning import DATE, TIME, ZONE
+
+# Microseconds of a day.
+DAY = 86_400_000_000
 
 _DATED = f"^{DATE}([T ]{TIME}{ZONE}?)?[|]$"
 _CLOCK = f"^{TIME}[|]$"
-_ZONED = "[+-]([0-9]{2}):?([0-9]{2})?$"
-_DAY = 86_400_000_000
+_OFFSET = "[+-]([0-9]{2}):?([0-9]{2})?$"
 _MINUTE = 60_000_000
 _EPOCH = datetime.date(1970, 1, 1)
 # The first microsecond of the year 1 and the one after the year 9999.
-_FIRST = (datetime.date.min - _EPOCH).days * _DAY
-_END = ((datetime.date.max - _EPOCH).days + 1) * _DAY
+_FIRST = (datetime.date.min - _EPOCH).days * DAY
+_END = ((datetime.date.max - _EPOCH).days + 1) * DAY
 
 _YEAR, _OTHER = "([0-9]{4})", "([0-9]{1,2})"
 _LIMITS = {"H": 23, "M": 59, "S": 59}
 
 
-def instant(text: Expression) -> tuple[Expression, Expression]:
+def instant(text: Expression, engine: str) -> tuple[Expression, Expression]:
     """Return microseconds since 1970 of trimmed ISO text (null for other text), and whether it has a zone."""
     import ibis
 
-    micros = _day_number(text) * _DAY + _since_midnight(text, 11) - _offset(text) * _MINUTE
-    held = _dated(text, ibis.cases(((micros >= _FIRST) & (micros < _END), micros), else_=ibis.null("int64")))
-    return held, text.substr(10).re_search(f"{ZONE}$")
+    micros = _day_number(text, engine) * DAY + _since_midnight(text) - _offset(text) * _MINUTE
+    held = ibis.cases((matches(text, _DATED), micros), else_=ibis.null("int64"))
+    within = ibis.cases(((held >= _FIRST) & (held < _END), held), else_=ibis.null("int64"))
+    return within, text.re_search(f":[^-]*{ZONE}$")
 
 
-def clock(text: Expression) -> Expression:
-    """Return microseconds since midnight of a trimmed time's text, null for other text."""
+def seconds(text: Expression) -> Expression:
+    """Return seconds since midnight of a trimmed time's text, as a double; null for other text."""
     import ibis
 
-    return ibis.cases((matches(text, _CLOCK), _since_midnight(text, 0)), else_=ibis.null("int64"))
+    clock = (_digits(text, 1) * 3600 + _digits(text, 4) * 60).cast("float64")
+    return ibis.cases((matches(text, _CLOCK), clock + _seconds(text, 6)), else_=ibis.null("float64"))
 
 
-def days(text: Expression, format: str | None) -> Expression:
+def days(text: Expression, format: str | None, engine: str) -> Expression:
     """Return days since 1970 of trimmed ISO text, or of text in a declared format; null for other text."""
+    import ibis
+
     if format is not None:
         return _formatted(text, format)
-    minutes = _digits(text, 11) * 60 + _digits(text, 14) - _offset(text)
-    moved = (minutes.cast("float64") / 1440).floor().cast("int64")
-    return _dated(text, _day_number(text) + moved)
+    minutes = (_digits(text, 12) * 60 + _digits(text, 15) - _offset(text)).cast("float64")
+    moved = ibis.cases((text.re_search(f":[^-]*{ZONE}$"), (minutes / 1440).floor().cast("int64")), else_=_zero())
+    return ibis.cases((matches(text, _DATED), _day_number(text, engine) + moved), else_=ibis.null("int64"))
 
 
-def _dated(text: Expression, value: Expression) -> Expression:
-    """Return the value where the text is a real date; nested, since PostgreSQL may try a value before its condition."""
+def date_part(part: str, column: Expression) -> Expression:
+    """Return a part of a time by the engine's own function; of a duration "epoch" is its seconds."""
     import ibis
 
-    year, month, day = _digits(text, 0, 4), _digits(text, 5), _digits(text, 8)
-    real = ibis.cases((_real(year, month, day), value), else_=ibis.null("int64"))
-    return ibis.cases((matches(text, _DATED), real), else_=ibis.null("int64"))
+    def date_part(name, value) -> float:  # type: ignore[no-untyped-def, empty-body]
+        ...
+
+    return ibis.udf.scalar.builtin(date_part)(part, column)
+
+
+def micros_of(column: Expression) -> Expression:
+    """Return microseconds since 1970 of a column of DuckDB's timestamps, null where one is infinite."""
+    import ibis
+
+    def epoch_us(value) -> int:  # type: ignore[no-untyped-def, empty-body]
+        ...
+
+    def isfinite(value) -> bool:  # type: ignore[no-untyped-def, empty-body]
+        ...
+
+    epoch, finite = ibis.udf.scalar.builtin(epoch_us), ibis.udf.scalar.builtin(isfinite)
+    return ibis.cases((finite(column), epoch(column)), else_=ibis.null("int64"))
 
 
 def _formatted(text: Expression, format: str) -> Expression:
@@ -81,8 +105,15 @@ def _piece(piece: str) -> str:
     return _YEAR if piece == "%Y" else _OTHER
 
 
-def _day_number(text: Expression) -> Expression:
-    return _civil(_digits(text, 0, 4), _digits(text, 5), _digits(text, 8))
+def _day_number(text: Expression, engine: str) -> Expression:
+    """Return days since 1970 of text that begins with a date; null if there is no such day."""
+    import ibis
+
+    if engine != "postgres":
+        written = ibis.cases((text.startswith("0000"), ""), else_=_substr()(text, 1, 10))
+        return written.try_cast("date").delta(ibis.literal(_EPOCH), unit="day").cast("int64")
+    year, month, day = _digits(text, 1, 4), _digits(text, 6), _digits(text, 9)
+    return ibis.cases((_real(year, month, day), _civil(year, month, day)), else_=ibis.null("int64"))
 
 
 def _civil(year: Expression, month: Expression, day: Expression) -> Expression:
@@ -106,31 +137,58 @@ def _real(year: Expression, month: Expression, day: Expression) -> Expression:
     return (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= last)
 
 
-def _since_midnight(text: Expression, start: int) -> Expression:
-    """Return microseconds of a time that begins at a place of the text; 0 where there is none."""
+def _since_midnight(text: Expression) -> Expression:
+    """Return microseconds of the time that stands behind a date, 0 where there is none."""
     import ibis
 
-    has_seconds = text.substr(start + 5, 1) == ":"
-    seconds = ibis.cases((has_seconds, _digits(text, start + 6)), else_=ibis.literal(0, type="int64"))
-    padded = text.re_extract("[.]([0-9]{1,6})", 1).fill_null("") + ibis.literal("000000")
-    fraction = _digits(padded, 0, 6)
-    return (_digits(text, start) * 3600 + _digits(text, start + 3) * 60 + seconds) * 1_000_000 + fraction
+    minutes = _digits(text, 12) * 60 + _digits(text, 15)
+    micros = (_seconds(text, 17) * double(1e6) + double(0.5)).floor().cast("int64")
+    return ibis.cases((text.length() > 10, minutes * _MINUTE + micros), else_=_zero())
+
+
+def _seconds(text: Expression, place: int) -> Expression:
+    """Return the seconds that stand behind a colon at a place, to the microsecond; 0 where there is none."""
+    import ibis
+
+    digits = text.re_extract(":[0-9]{2}:([0-9]{2}([.][0-9]{1,6})?)", 1).try_cast("float64")
+    return ibis.cases((_substr()(text, place, 1) == ":", digits), else_=double(0))
 
 
 def _offset(text: Expression) -> Expression:
     """Return the minutes by which a zone is before UTC; 0 without one."""
     import ibis
 
-    tail = text.substr(10)
-    hours, minutes = (_digits(tail.re_extract(_ZONED, place).fill_null(""), 0) for place in (1, 2))
+    tail = _substr()(text, 17, 100)
+    hours, minutes = (tail.re_extract(_OFFSET, place) for place in (1, 2))
     sign = ibis.cases((tail.contains("-"), -1), else_=1)
-    return (hours * 60 + minutes) * sign
+    whole = (_count(hours) * 60 + _count(minutes)) * sign
+    return ibis.cases((tail.re_search(_OFFSET), whole), else_=_zero())
 
 
-def _digits(text: Expression, start: int, size: int = 2) -> Expression:
-    """Return the whole number that stands at a place of the text; 0 where there is none."""
+def _count(digits: Expression) -> Expression:
+    """Return two digits as a number, 0 where there are none."""
     import ibis
 
-    found = text.substr(start, size)
-    whole = found.concat("|").re_search(f"^[0-9]{{{size}}}[|]$")
-    return ibis.cases((whole, found.try_cast("int64")), else_=ibis.literal(0, type="int64"))
+    return ibis.cases((digits.length() == 2, digits.try_cast("int64")), else_=_zero())
+
+
+def _digits(text: Expression, place: int, size: int = 2) -> Expression:
+    """Return the whole number at a place, counted from 1, of text that has digits there."""
+    return _substr()(text, place, size).try_cast("int64")
+
+
+def _zero() -> Expression:
+    import ibis
+
+    return ibis.literal(0, type="int64")
+
+
+@cache
+def _substr() -> Any:
+    """Return the engine's own function: the one of Ibis writes a condition around every place."""
+    import ibis
+
+    def substr(text: str, place: int, size: int) -> str:  # type: ignore[empty-body]
+        ...
+
+    return ibis.udf.scalar.builtin(substr)

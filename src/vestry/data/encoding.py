@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 from vestry.data.bound import NEGLIGIBLE, sides
-from vestry.data.calendar import clock, days
-from vestry.data.level_key import level_key, level_keys, numbers_of
+from vestry.data.calendar import date_part, days, seconds
+from vestry.data.level_key import instant_key, level_key, level_keys, numbers_of
 from vestry.data.lookup import looked_up
-from vestry.data.text_value import Expression, double, number_of, person_of, person_of_double, trimmed
+from vestry.data.text_value import Expression, double, number_of, trimmed
 from vestry.statistics.domain import DROP, LEVEL, Domain, Interval, Levels
 from vestry.statistics.meaning import EXACT, is_number
 from vestry.statistics.tally import Product, Sum
@@ -27,8 +27,8 @@ _EPOCH = datetime.date(1970, 1, 1)
 
 def usable(dtype: Any) -> bool:
     """Tell whether a column of this type holds single values, each of which has a meaning or is missing."""
-    kinds = ("string", "numeric", "boolean", "temporal", "uuid", "null", "binary")
-    return any(getattr(dtype, f"is_{kind}")() for kind in kinds) and not dtype.is_interval()
+    kinds = ("string", "numeric", "boolean", "temporal", "interval", "uuid", "null")
+    return any(getattr(dtype, f"is_{kind}")() for kind in kinds)
 
 
 def plain(column: Expression, domain: Domain, engine: str, *, clean: bool) -> Expression:
@@ -72,22 +72,23 @@ def scaled(term: Sum | Product, codes: dict[str, Expression]) -> Expression:
     return (value / double(term.grid) + double(0.5)).floor().cast("int64")
 
 
-def person(column: Expression, engine: str, *, clean: bool) -> Expression:
-    """Return a person's name as text, null where there is none."""
+def person(column: Expression, engine: str, *, clean: bool) -> tuple[Expression, Expression]:
+    """Return what a column says of a person: text, or a double, or both where the text is a number."""
     import ibis
 
     dtype = column.type()
+    if dtype.is_floating() or dtype.is_interval():
+        return ibis.null("string"), _number(column, engine=engine, clean=clean)
     if dtype.is_boolean():
-        return ibis.cases((column, "1"), (~column, "0"), else_=ibis.null("string"))
-    if dtype.is_floating():
-        return person_of_double(column.cast("float64"))
-    if dtype.is_integer() or dtype.is_temporal():
-        return column.cast("string")
-    return person_of(_text(column, engine, clean=clean), engine)
+        return ibis.cases((column, "1"), (~column, "0"), else_=ibis.null("string")), ibis.null("float64")
+    if dtype.is_integer():
+        return column.cast("string"), ibis.null("float64")
+    text = _text(column, engine, clean=clean)
+    return text, number_of(text, engine)
 
 
 def _text(column: Expression, engine: str, *, clean: bool) -> Expression:
-    """Return a column of text, decimals or UUIDs as trimmed text."""
+    """Return a column as trimmed text."""
     text = column.cast("string")
     return text if clean or not column.type().is_string() else trimmed(text, engine)
 
@@ -103,10 +104,11 @@ def _number(column: Expression, *, engine: str, clean: bool) -> Expression:
     if dtype.is_string() or dtype.is_decimal():
         text = _text(column, engine, clean=clean)
         read = number_of(text, engine)
-        seconds = clock(text).cast("float64") / double(1e6)
-        return ibis.cases((read.notnull(), read), else_=seconds) if dtype.is_string() else read
+        return ibis.cases((text.contains(":"), seconds(text)), else_=read) if dtype.is_string() else read
     if dtype.is_time():
-        return clock(column.cast("string")).cast("float64") / double(1e6)
+        return seconds(column.cast("string"))
+    if dtype.is_interval():
+        return date_part("epoch", column).cast("float64")
     return column.cast("float64") if dtype.is_numeric() else ibis.null("float64")
 
 
@@ -119,7 +121,7 @@ def _day(column: Expression, *, domain: Interval, engine: str, clean: bool) -> E
     if dtype.is_timestamp() and engine == "duckdb" and dtype.scale != 6:
         column = column.try_cast(dtype.copy(scale=6))
     if dtype.is_string():
-        counted = days(_text(column, engine, clean=clean), domain.format)
+        counted = days(_text(column, engine, clean=clean), domain.format, engine)
         return (counted - (low - _EPOCH).days).cast("float64")
     if not (dtype.is_date() or dtype.is_timestamp()):
         return ibis.null("float64")
@@ -173,12 +175,14 @@ def _level(column: Expression, domain: Levels, engine: str, *, clean: bool) -> E
     if dtype.is_boolean():
         return _number(column, engine=engine, clean=clean)
     whole = dtype.is_integer() and all(abs(float(text)) < EXACT for text in texts if is_number(text))
-    if whole or dtype.is_floating():
-        return column.cast("float64")
+    if whole or dtype.is_floating() or dtype.is_interval():
+        return _number(column, engine=engine, clean=clean)
+    if dtype.is_timestamp() and engine == "duckdb":
+        return instant_key(column, domain)
     text = _text(column, engine, clean=clean)
     if domain.exact and dtype.is_string():
         return text
-    key = level_key(text, domain)
+    key = level_key(text, domain, engine)
     if engine != "duckdb" or not dtype.is_string() or key is text:
         return key
     # Most text is a key as it stands.

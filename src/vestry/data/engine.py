@@ -68,11 +68,11 @@ class Source:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The columns' names and types; a column of several types has the first that is no text."""
+        """The columns' names and types; of several parts the first type that holds single values, if there is one."""
         types: dict[str, Any] = {}
         for part in self.parts:
             for name, dtype in part.schema().items():
-                types[name] = dtype if types.get(name) is None or types[name].is_string() else types[name]
+                types[name] = dtype if name not in types or types[name].is_nested() else types[name]
         return types
 
     def explain(self, expression: Expression) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vestry.data.calendar import clock, instant
-from vestry.data.text_value import Expression, level_of, matches
+from vestry.data.calendar import DAY, instant, micros_of, seconds
+from vestry.data.text_value import Expression, double, level_of, matches
 from vestry.statistics.domain import Levels
 from vestry.statistics.meaning import DATE, instant_of, is_number, level_text, number, time_of
 
@@ -25,23 +25,35 @@ def level_keys(domain: Levels) -> tuple[str, ...]:
     return tuple(_key(text, timed) for text in domain.texts)
 
 
-def level_key(text: Expression, domain: Levels) -> Expression:
+def level_key(text: Expression, domain: Levels, engine: str) -> Expression:
     """Return the keys of a column of trimmed text."""
     import ibis
 
     texts = domain.texts
     cases = []
     if any(time_of(each) for each in texts):
-        micros = clock(text)
-        cases.append((micros.notnull(), ibis.literal(" ") + micros.cast("string")))
+        micros = (seconds(text) * double(1e6) + double(0.5)).floor().cast("int64")
+        cases.append((text.contains(":") & micros.notnull(), ibis.literal(" ") + micros.cast("string")))
     if _timed(texts):
-        micros, zoned = instant(text)
+        micros, zoned = instant(text, engine)
         mark = ibis.cases((zoned, "Z"), else_="")
         cases.append((micros.notnull(), ibis.literal(" @") + micros.cast("string") + mark))
     elif any(instant_of(each) for each in texts):
         cases.append((matches(text, _MIDNIGHT), text.substr(0, _DATE_LENGTH)))
     own = level_of(text) if any(map(is_number, texts)) else text
     return ibis.cases(*cases, else_=own) if cases else own
+
+
+def instant_key(column: Expression, domain: Levels) -> Expression:
+    """Return the keys of a column of DuckDB's timestamps."""
+    import ibis
+
+    micros, zoned = micros_of(column), bool(column.type().timezone)
+    if _timed(domain.texts):
+        return ibis.literal(" @") + micros.cast("string") + ibis.literal("Z" * zoned)
+    if zoned:
+        return ibis.null("string")
+    return ibis.cases((micros % DAY == 0, column.date().cast("string")), else_=ibis.null("string"))
 
 
 def numbers_of(texts: tuple[str, ...]) -> Iterator[tuple[int, float]]:

@@ -11,10 +11,11 @@ from typing import Any
 from vestry.data.choice import chosen
 from vestry.data.encoding import code, person, plain, scaled, usable
 from vestry.data.engine import Source
+from vestry.data.person_name import person_name
 from vestry.data.text_value import Expression
 from vestry.errors import InvalidParameter
 from vestry.privacy.neighbours import Unit
-from vestry.statistics.domain import Domain, Interval, Levels, drops
+from vestry.statistics.domain import Domain, Levels, drops
 from vestry.statistics.tally import Indicator, One, Product, Sum, Tally
 
 
@@ -48,14 +49,10 @@ class Query:
         return {column: self.domains.get(column) if column in self.tally.columns else None for column in self.columns}
 
     def check_schema(self, source: Source) -> None:
-        """Refuse columns that no part of the table has, or whose type holds no single values."""
+        """Refuse columns that no part of the table has as single values; in a part without them they are missing."""
         types = source.schema
         for column in self.columns:
             check_column(types, column)
-        for part in source.parts:
-            for column, dtype in part.schema().items():
-                if column in self.columns:
-                    check_type(column, dtype)
 
     def expression(self, source: Source, *, row_key: str) -> Expression:
         """Return the sums of every cell that has records, as one expression over the table."""
@@ -95,19 +92,19 @@ class Query:
         import ibis
 
         engine, who = source.backend.name, self.unit.person
-        present = table.columns
+        present = {name for name, dtype in table.schema().items() if usable(dtype)}
         domains = {name: self.domains[column] for column, name in named.items()}
         held = {column: table[column] if column in present else ibis.null("string") for column in self.columns}
         read = {name: plain(held[each], self.domains[each], engine, clean=source.clean) for each, name in named.items()}
         if who is not None:
             exact = isinstance(domain := self.wanted[who], Levels) and domain.exact
-            read["person"] = person(held[who], engine, clean=source.clean and not exact)
+            read["person"], read["number"] = person(held[who], engine, clean=source.clean and not exact)
         if not read:
             return table.select(c0=ibis.literal(0, type="int64"))
         records = table.select(**read)
         coded = {name: code(records[name], domain, engine) for name, domain in domains.items()}
         if who is not None:
-            coded["person"] = records["person"]
+            coded["person"] = person_name(records["person"], records["number"])
         records = records.select(**coded)
         needed = [name for name, domain in domains.items() if drops(domain)] + (["person"] if who else [])
         return records.filter([records[name].notnull() for name in needed]) if needed else records
@@ -161,11 +158,6 @@ def check_column(schema: Mapping[str, Any], column: str) -> None:
     if column not in schema:
         instead = "its name as the table spells it, a CSV file in its first line"
         raise InvalidParameter("a column", column, "one of the table's", instead)
-    check_type(column, schema[column])
-
-
-def check_type(column: str, dtype: Any) -> None:
-    """Refuse a type that holds no single values: lists, structs and the like."""
-    if not usable(dtype):
-        allowed = "text, numbers, truth values, dates or times"
-        raise InvalidParameter(f"the column {column}", str(dtype), allowed, "another column, or a view that has one")
+    if not usable(schema[column]):
+        allowed, instead = "text, numbers, truth values, dates or times", "another column, or a view that has one"
+        raise InvalidParameter(f"the column {column}", str(schema[column]), allowed, instead)

@@ -19,7 +19,7 @@ SCHEMES = ("duckdb", "postgresql", "pyspark")
 
 _POSTGRES = "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE"
 # Nothing is written, and values have one text, whatever the server or the user prefers.
-_SESSION = "-c default_transaction_read_only=on -c datestyle=ISO -c timezone=UTC -c extra_float_digits=1 -c bytea_output=hex"
+_SESSION = "-c default_transaction_read_only=on -c datestyle=ISO -c timezone=UTC -c extra_float_digits=1"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 

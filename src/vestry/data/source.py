@@ -17,8 +17,8 @@ from vestry.errors import InvalidParameter
 from vestry.statistics.domain import Domain, Levels
 
 WAYS = (
-    '"records.parquet", a folder of such files, "records.csv", "records.arrow", a pandas or Polars DataFrame, a pyarrow '
-    'Table, "duckdb://FILE/TABLE", "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE" or "pyspark://TABLE"'
+    '"records.parquet", a folder of such files, "records.csv", "records.arrow", a pandas or Polars DataFrame, a table '
+    'of Arrow, "duckdb://FILE/TABLE", "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE" or "pyspark://TABLE"'
 )
 
 

@@ -6,19 +6,15 @@ import math
 from functools import cache
 from typing import Any
 
-from vestry.statistics.meaning import DECIMAL, EXACT, FALSE, LONGEST, TRUE
+from vestry.statistics.meaning import DECIMAL, FALSE, LONGEST, TRUE
 
 # An expression of Ibis, which carries no types of its own.
 Expression = Any
 
 # Text is a number if it reads like this, or is one of the words for infinity. A mark is added at its end because `$`
 # also matches before a last line break in Java. No backslash: Spark unescapes it.
-_NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?[|]$"
-_SHORT_NUMBER = _NUMBER.replace("{1,4}", "{1,2}")
-_WHOLE = "^[+-]?[0-9]+([.]0*)?[|]$"
-_UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}[|]$"
-# What `meaning.carrier_text` writes for a double that is no level, and so names nobody.
-_CARRIED = "^(-?[0-9]+[.]e-?[0-9]+|[+-]iNf)[|]$"
+NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?[|]$"
+_SHORT_NUMBER = NUMBER.replace("{1,4}", "{1,2}")
 _INFINITY = {math.inf: ("inf", "+inf", "infinity", "+infinity"), -math.inf: ("-inf", "-infinity")}
 
 # Beyond these PostgreSQL refuses to make a double of a decimal; others give infinity or 0.
@@ -52,8 +48,8 @@ def number_of(text: Expression, engine: str) -> Expression:
     """Return the double nearest to a trimmed text, 1 and 0 for truth words, null where it is no number."""
     import ibis
 
-    plain = _in_postgres(text) if engine == "postgres" else [(matches(text, _NUMBER), text.try_cast("float64"))]
-    return ibis.cases(*plain, *_infinities(text), *_truths(text, double(1), double(0)), else_=ibis.null("float64"))
+    plain = _in_postgres(text) if engine == "postgres" else [(matches(text, NUMBER), text.try_cast("float64"))]
+    return ibis.cases(*plain, *_infinities(text), *truths(text, double(1), double(0)), else_=ibis.null("float64"))
 
 
 def level_of(text: Expression) -> Expression:
@@ -61,45 +57,8 @@ def level_of(text: Expression) -> Expression:
     import ibis
 
     digits = text.re_replace("0+$", "").re_replace("[.]$", "")
-    plain = ibis.cases((matches(text, f"^{DECIMAL}[|]$"), digits), *_truths(text, "1", "0"), else_=text)
+    plain = ibis.cases((matches(text, f"^{DECIMAL}[|]$"), digits), *truths(text, "1", "0"), else_=text)
     return ibis.cases((plain == "-0", "0"), else_=plain)
-
-
-def person_of(text: Expression, engine: str) -> Expression:
-    """Return the name of a person that a trimmed text is; null where it is none.
-
-    Coarser than levels, because to take one person for two would break a promise, and two for one does not: 007 is 7,
-    1e3 is 1000, and a UUID has no case.
-    """
-    import ibis
-
-    value = number_of(text, engine)
-    return ibis.cases(
-        *_truths(text, "1", "0"),
-        (matches(text, _WHOLE), _whole(text)),
-        (matches(text, _UUID), text.lower()),
-        (matches(text, _NUMBER) & (value.abs() < double(EXACT)), person_of_double(value)),
-        (matches(text, _CARRIED) | (text == "") | (text.length() > LONGEST), ibis.null("string")),
-        else_=text,
-    )
-
-
-def person_of_double(value: Expression) -> Expression:
-    """Return a double as the name of a person; null where it is not finite, or skips whole numbers."""
-    import ibis
-
-    small = value.notnull() & (value.abs() < double(EXACT))  # NaN is above every number, on every engine
-    kept = ibis.cases((small, value), else_=ibis.null("float64"))
-    whole = kept.floor().cast("int64")
-    return ibis.cases((whole.cast("float64") == kept, whole.cast("string")), else_=kept.cast("string"))
-
-
-def _whole(text: Expression) -> Expression:
-    """Return the digits of a whole number's text, without plus, leading zeros and zeros behind a point."""
-    import ibis
-
-    digits = text.re_replace("[.]0*$", "").re_replace("^[+-]?0*", "")
-    return ibis.cases((digits == "", "0"), (text.startswith("-"), ibis.literal("-") + digits), else_=digits)
 
 
 def _in_postgres(text: Expression) -> list[tuple[Expression, Expression]]:
@@ -115,14 +74,15 @@ def _in_postgres(text: Expression) -> list[tuple[Expression, Expression]]:
         (exact < -greatest, double(-math.inf)),
         else_=exact.cast("float64"),
     )
-    return [(matches(text, _SHORT_NUMBER), text.cast("float64")), (matches(text, _NUMBER), held)]
+    return [(matches(text, _SHORT_NUMBER), text.cast("float64")), (matches(text, NUMBER), held)]
 
 
 def _infinities(text: Expression) -> list[tuple[Expression, Expression]]:
     return [(text.lower().isin(words), double(value)) for value, words in _INFINITY.items()]
 
 
-def _truths(text: Expression, true: Expression, false: Expression) -> list[tuple[Expression, Expression]]:
+def truths(text: Expression, true: Expression, false: Expression) -> list[tuple[Expression, Expression]]:
+    """Return the cases of text that is a word for a truth value."""
     return [(text.isin(TRUE), true), (text.isin(FALSE), false)]
 
 

@@ -40,8 +40,8 @@ class Ball:
 class Scaling:
     """z = (x - middle)/reach, clipped to [-1, 1], a longer row than `radius` scaled down; or the row of a ball.
 
-    An infinite value is clipped; what is no number becomes the middle of its interval. In a ball, where there is no end to
-    clip at, both become 0.
+    An infinite value is clipped; what is no number becomes the middle of its interval. In a ball, where there is no end
+    to clip at, both become 0.
 
     Attributes
     ----------

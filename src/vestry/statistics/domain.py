@@ -124,8 +124,9 @@ class Interval:
     since: datetime.date | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        if type(self.low) is datetime.date and type(self.high) is datetime.date:
-            self._count_days(self.low, self.high)
+        ends: tuple[Any, Any] = (self.low, self.high)
+        if all(type(end) is datetime.date for end in ends):
+            self._count_days(*ends)
         for name in ("low", "high"):
             object.__setattr__(self, name, _number(name, getattr(self, name), f"for example {name} = 0"))
         if not self.low < self.high:
