@@ -22,9 +22,12 @@ def exact(value: float) -> Fraction:
     return Fraction(repr(float(value)))
 
 
-def ratio(numerator: float, denominator: float) -> Fraction:
-    """Divide two floats, read as decimals, without rounding."""
-    return exact(numerator) / exact(denominator)
+def ratio_up(numerator: float, denominator: float) -> Fraction:
+    """Divide two floats, each read so that the quotient is the larger: as its decimal, or as the double that it is.
+
+    What was declared is the decimal, and what runs is the double, up to half a unit in the last place away.
+    """
+    return max(exact(numerator), Fraction(numerator)) / min(exact(denominator), Fraction(denominator))
 
 
 def outward(value: float) -> float:

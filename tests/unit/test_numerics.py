@@ -23,7 +23,7 @@ from vestry.numerics import (
     log_sinhc_step,
     minimum,
     outward,
-    ratio,
+    ratio_up,
     root,
     sinh_remainder,
     smallest,
@@ -46,8 +46,15 @@ def test_floats_are_read_as_decimals():
     assert exact(0.1) == Fraction(1, 10)
     assert exact(1e-7) == Fraction(1, 10**7)
     assert exact(3) == 3
-    assert ratio(0.3, 0.1) == 3
-    assert ratio(1, 0.7) == Fraction(10, 7)
+    assert ratio_up(0.3, 0.1) == 3
+
+
+@given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300))
+@example(1.0, 0.7)  # the double is below seven tenths
+@example(0.1, 1.0)  # the double is above one tenth
+def test_a_ratio_is_never_below_that_of_the_doubles_or_of_the_decimals(x, y):
+    assert ratio_up(x, y) >= max(Fraction(x) / Fraction(y), exact(x) / exact(y))
+    assert ratio_up(x, y) <= exact(x) / exact(y) * (1 + Fraction(1, 2**50))
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
