@@ -13,6 +13,7 @@ from vestry.data.bound import LARGEST, LIMIT, check_bound
 from vestry.data.engine import Source
 from vestry.data.query import Query
 from vestry.data.quiet import quietly
+from vestry.data.row_limit import limited
 from vestry.data.source import connect, kind_of
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
@@ -137,7 +138,7 @@ class Table:
             )
 
     def rows(self, design: Design, *, row_key: str) -> PrivateRows:
-        """Read the records of a regression in one query: features and outcomes, in blocks.
+        """Read the records of a regression in one query: features and outcomes, in blocks; at most `largest` of them.
 
         Parameters
         ----------
@@ -153,7 +154,8 @@ class Table:
         def blocks(source: Source) -> list[Block]:
             batches = source.columns(query.records(source.table, row_key=row_key))
             found = [design.block(dict(zip(names, batch.values(), strict=True))) for batch in batches]
-            return found or [design.block({name: np.zeros(0, dtype=np.int32) for name in names})]
+            empty = {name: np.zeros(0, dtype=np.int32) for name in names}
+            return limited(found, self.largest, row_key=row_key) or [design.block(empty)]
 
         with connect(self.data, columns=query.columns) as source:
             query.check_schema(source.schema)
