@@ -48,7 +48,7 @@ def up(value: Number) -> float:
 
 
 def format_up(value: Number, *, digits: int) -> str:
-    """Write a number to so many significant digits (at most 15), never less than it is: 0.3, 1e-06.
+    """Write a number to so many significant digits (at most 15), never less than it is: 0.3, 1e-6.
 
     A float is read as the decimal that it prints as, so that 0.1 is written 0.1.
     Every epsilon and delta that a text rounds is written by this; `vestry.report.number.upward` does it for pages.
@@ -57,7 +57,8 @@ def format_up(value: Number, *, digits: int) -> str:
         return str(float(value))
     top, bottom = (value if isinstance(value, Fraction) else exact(value)).as_integer_ratio()
     rounded = Context(prec=digits, rounding=ROUND_CEILING).divide(Decimal(top), Decimal(bottom))
-    return f"{float(rounded):.{digits}g}"
+    mantissa, _, exponent = f"{float(rounded):.{digits}g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 
 def root(value: Number) -> Number:

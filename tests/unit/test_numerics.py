@@ -71,7 +71,7 @@ def test_what_is_written_up_is_never_less(x, digits):
 
 def test_what_is_written_up_is_short():
     given = (0.30000000000000004, 0.1, 1e-6, 1.0, 12345.0, Fraction(1, 3), math.inf, 0.0)
-    shown = ["0.3001", "0.1", "1e-06", "1", "1.235e+04", "0.3334", "inf", "0"]
+    shown = ["0.3001", "0.1", "1e-6", "1", "1.235e4", "0.3334", "inf", "0"]
     assert [format_up(x, digits=4) for x in given] == shown
 
 
