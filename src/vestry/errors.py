@@ -6,6 +6,7 @@ declarations and parameters, never on a private value.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 
@@ -134,14 +135,26 @@ class UnpaidRelease(UserWarning):
 
 
 def _shown(value: Any, limit: int = 80) -> str:
-    """Show a parameter on one line: text in quotes, numbers as they print.
+    """Show a parameter on one line: text in quotes, numbers as they print; what is long is cut, but never a path.
 
     Of what may be records, passed by mistake, only the type: arrays, tables, long lists and lists of lists.
     """
     if _may_be_records(value):
         return f"a {type(value).__name__}"
     text = repr(value).replace("\n", " ")
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    return text if len(text) <= limit or _may_be_path(value) else text[: limit - 3] + "..."
+
+
+def _may_be_path(value: Any) -> bool:
+    """Tell whether this names a file: cut short it would name another, or none."""
+    if isinstance(value, os.PathLike):
+        return True
+    return (
+        isinstance(value, str)
+        and value.isprintable()
+        and len(value) < _LONGEST_PATH
+        and ("/" in value or "\\" in value)
+    )
 
 
 def _may_be_records(value: Any) -> bool:
@@ -152,3 +165,5 @@ def _may_be_records(value: Any) -> bool:
 
 # A declaration that is a list and wrong is shown if it is no longer.
 _FEW = 8
+# As long as a path of Linux can be.
+_LONGEST_PATH = 4096

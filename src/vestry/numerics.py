@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -22,9 +23,12 @@ def exact(value: float) -> Fraction:
     return Fraction(repr(float(value)))
 
 
-def ratio(numerator: float, denominator: float) -> Fraction:
-    """Divide two floats, read as decimals, without rounding."""
-    return exact(numerator) / exact(denominator)
+def ratio_up(numerator: float, denominator: float) -> Fraction:
+    """Divide two floats, each read so that the quotient is the larger: as its decimal, or as the double that it is.
+
+    What was declared is the decimal, and what runs is the double, up to half a unit in the last place away.
+    """
+    return max(exact(numerator), Fraction(numerator)) / min(exact(denominator), Fraction(denominator))
 
 
 def outward(value: float) -> float:
@@ -41,6 +45,20 @@ def up(value: Number) -> float:
     except OverflowError:
         return math.inf
     return rounded if exact(rounded) >= value else math.nextafter(rounded, math.inf)
+
+
+def format_up(value: Number, *, digits: int) -> str:
+    """Write a number to so many significant digits (at most 15), never less than it is: 0.3, 1e-6.
+
+    A float is read as the decimal that it prints as, so that 0.1 is written 0.1.
+    Every epsilon and delta that a text rounds is written by this; `vestry.report.number.upward` does it for pages.
+    """
+    if not math.isfinite(value):
+        return str(float(value))
+    top, bottom = (value if isinstance(value, Fraction) else exact(value)).as_integer_ratio()
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).divide(Decimal(top), Decimal(bottom))
+    mantissa, _, exponent = f"{float(rounded):.{digits}g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 
 def root(value: Number) -> Number:

@@ -16,7 +16,8 @@ from closed_engines import closed_engines
 
 from vestry.ledger import Ledger
 
-COMMAND = str(Path(sys.executable).with_name("vestry"))
+# What the installed script does, whether or not it is installed beside this interpreter.
+COMMAND = (sys.executable, "-c", "import sys; from vestry.cli import main; sys.argv[0] = 'vestry'; sys.exit(main())")
 TERMS = ("--dataset", "patients", "--unit", "row", "--neighbours", "add-remove")
 
 
@@ -461,7 +462,7 @@ def test_a_changed_ledger_is_refused_by_verify_and_never_a_traceback(vestry, pla
 
 
 def outside(*arguments: str, **more) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False, **more)
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, **more)
 
 
 @pytest.mark.parametrize(

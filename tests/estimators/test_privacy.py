@@ -368,9 +368,11 @@ def test_rows_beyond_the_declared_number_are_left_out(monkeypatch):
     monkeypatch.setattr("vestry.estimators.learner.SystemNoise", lambda: SeededNoise(0))
     options = {**CLASSIFIER, "at_most": 40, "method": "objective"}
     model = PrivateLogisticRegression("epsilon=100,delta=1e-6", ledger=None, neighbours="add-remove", **options)
-    few = model.fit(X[:40], Y[:40]).coef_
-    assert np.array_equal(model.fit(X, Y).coef_, few)
-    assert not np.array_equal(model.fit(X[:39], Y[:39]).coef_, few)
+    by_key, turned = (encoded_by(monkeypatch, model, data)[0] for data in ((X, Y), (X[::-1], Y[::-1])))
+    first = encoded_by(monkeypatch, model, (X[:40], Y[:40]))[0]
+    assert len(by_key) == len(first) == 40
+    assert sorted(map(tuple, by_key)) == sorted(map(tuple, turned))  # whatever the order
+    assert sorted(map(tuple, by_key)) != sorted(map(tuple, first))
 
 
 def test_a_missing_extra_gives_the_line_for_an_environment_and_for_a_clone():

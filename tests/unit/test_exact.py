@@ -11,14 +11,11 @@ from seeded_noise import SeededNoise
 
 from vestry.errors import InvalidParameter, Unreachable
 from vestry.families import (
-    Beta,
     BetaBernoulli,
-    Dirichlet,
     DirichletCategorical,
-    Gamma,
     GammaExponential,
     GammaPoisson,
-    Normal,
+    NormalInverseGamma,
     NormalMean,
 )
 from vestry.mechanisms.exponential import TruncatedSample
@@ -358,26 +355,28 @@ def test_the_way_that_rejects_least_is_taken(alphas, low, way):
 # --- mechanisms -------------------------------------------------------------------------------------------------------
 
 EXACT = {
-    "beta": (BetaBernoulli(), Beta(3.0, 9.0), 2.0**-40, 1),
-    "dirichlet": (DirichletCategorical(3), Dirichlet((3.0, 9.0, 0.5)), 2.0**-40, 3),
-    "poisson": (GammaPoisson(50), Gamma(30.0, 7.0), 2.0**-40, 1),
-    "exponential": (GammaExponential(0.5, 300.0), Gamma(30.0, 700.0), 2.0**-49, 1),
-    "normal": (NormalMean(4.0, -3.0, 7.0, 2), Normal((1.0, 2.0), 9.0), 2.0**-37, 2),
+    "beta": (BetaBernoulli(), (3.0, 9.0), 2.0**-40, 1),
+    "dirichlet": (DirichletCategorical(3), (3.0, 9.0, 0.5), 2.0**-40, 3),
+    "poisson": (GammaPoisson(50), (30.0, 7.0), 2.0**-40, 1),
+    "exponential": (GammaExponential(0.5, 300.0), (30.0, 700.0), 2.0**-49, 1),
+    "normal": (NormalMean(4.0, -3.0, 7.0, 2), (1.0, 2.0, 9.0), 2.0**-37, 2),
+    "normal, milliseconds since 1970": (NormalMean(4.0, 1.7e12, 1.7e12 + 1000), (1.7e12, 9.0), 2.0**-12, 1),
+    "normal, 8 doubles": (NormalMean(0.1, 1e15, 1e15 + 1), (1e15, 9.0), 2.0**-3, 1),
 }
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_a_released_draw_states_its_grid(name):
-    family, member, grid, dimension = EXACT[name]
-    draws = exact_draws(Bits(SeededNoise(1)), family, member, 5)
+    family, parameters, grid, dimension = EXACT[name]
+    draws = exact_draws(Bits(SeededNoise(1)), family, [Fraction(x) for x in parameters], 5)
     assert draws.grid == grid
     assert [len(row) for row in draws.values] == [dimension] * 5
     assert all((Fraction(x) / Fraction(grid)).denominator == 1 for row in draws.values for x in row)
 
 
 def test_a_posterior_without_an_exact_sampler_is_refused():
-    with pytest.raises(Unreachable, match="an exact draw of beta-bernoulli cannot be reached"):
-        exact_draws(Bits(SeededNoise(1)), BetaBernoulli(), Gamma(1.0, 1.0), 1)
+    with pytest.raises(Unreachable, match="an exact draw of normal-inverse-gamma cannot be reached"):
+        exact_draws(Bits(SeededNoise(1)), NormalInverseGamma(0.0, 1.0), [Fraction(1)] * 4, 1)
 
 
 class Leave:

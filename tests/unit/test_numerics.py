@@ -17,13 +17,14 @@ from vestry.numerics import (
     exact,
     exp_remainder,
     floor_units,
+    format_up,
     largest,
     log_cosh,
     log_sinhc,
     log_sinhc_step,
     minimum,
     outward,
-    ratio,
+    ratio_up,
     root,
     sinh_remainder,
     smallest,
@@ -46,8 +47,32 @@ def test_floats_are_read_as_decimals():
     assert exact(0.1) == Fraction(1, 10)
     assert exact(1e-7) == Fraction(1, 10**7)
     assert exact(3) == 3
-    assert ratio(0.3, 0.1) == 3
-    assert ratio(1, 0.7) == Fraction(10, 7)
+    assert ratio_up(0.3, 0.1) == 3
+
+
+@given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300))
+@example(1.0, 0.7)  # the double is below seven tenths
+@example(0.1, 1.0)  # the double is above one tenth
+def test_a_ratio_is_never_below_that_of_the_doubles_or_of_the_decimals(x, y):
+    assert ratio_up(x, y) >= max(Fraction(x) / Fraction(y), exact(x) / exact(y))
+    assert ratio_up(x, y) <= exact(x) / exact(y) * (1 + Fraction(1, 2**50))
+
+
+@given(st.floats(1e-300, 1e300), st.integers(1, 15))
+@example(0.30000000000000004, 3)
+@example(0.99999, 4)
+@example(1.2341, 4)
+def test_what_is_written_up_is_never_less(x, digits):
+    """And not more than one unit of its last digit: nearest fails the first, one digit fewer the second."""
+    shown = Fraction(format_up(x, digits=digits))
+    assert exact(x) <= shown
+    assert shown - exact(x) <= exact(x) * Fraction(10) ** (1 - digits)
+
+
+def test_what_is_written_up_is_short():
+    given = (0.30000000000000004, 0.1, 1e-6, 1.0, 12345.0, Fraction(1, 3), math.inf, 0.0)
+    shown = ["0.3001", "0.1", "1e-6", "1", "1.235e4", "0.3334", "inf", "0"]
+    assert [format_up(x, digits=4) for x in given] == shown
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

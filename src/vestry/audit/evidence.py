@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from vestry.numerics import format_up
+
 REFUTED, NOT_REFUTED = "refuted", "not refuted"
 
 
@@ -93,9 +95,10 @@ class Verdict:
 
     def __str__(self) -> str:
         best = self.strongest
+        claimed = format_up(best.claimed, digits=4)
         return (
             f"{self.word} in {self.trials} trials, false alarms at most {self.alarm:g}: at epsilon {best.epsilon:.4g}"
-            f" delta is at least {best.lower:.4g}, claimed {best.claimed:.4g} ({best.direction}, {best.event})"
+            f" delta is at least {best.lower:.4g}, claimed {claimed} ({best.direction}, {best.event})"
         )
 
 

@@ -68,6 +68,8 @@ def _draw(name: str, made: Any, found: Verdict, path: Path) -> None:
 
 def _text(name: str, made: Any, found: Verdict) -> str:
     """Say the verdict and, for each pair of neighbours and each way of running, the strongest evidence."""
+    from vestry.numerics import format_up
+
     best = {}
     for each in sorted(found.evidence, key=lambda each: each.strength):
         best[each.where] = each
@@ -77,7 +79,8 @@ def _text(name: str, made: Any, found: Verdict) -> str:
         "",
         f"{'epsilon':>8} {'claimed':>9} {'at least':>9}  where",
     ]
-    lines += [f"{e.epsilon:>8.4g} {e.claimed:>9.4g} {e.lower:>9.4g}  {where}" for where, e in best.items()]
+    for where, e in best.items():
+        lines.append(f"{e.epsilon:>8.4g} {format_up(e.claimed, digits=4):>9} {e.lower:>9.4g}  {where}")
     return "\n".join(lines)
 
 

@@ -39,7 +39,9 @@ def curve(
     json: Json = False,
 ) -> None:
     """Print its Renyi curve and its profile delta(epsilon); an order without a bound is inf (null). Touches no data."""
+    from vestry.numerics import format_up
     from vestry.privacy import accountant
+    from vestry.privacy.guarantee import decimal
 
     if delta is not None and not 0 < delta < 1:
         raise InvalidParameter("delta", delta, "between 0 and 1", "delta=1e-6")
@@ -54,7 +56,7 @@ def curve(
         if delta is not None:
             found = accountant.epsilon(event, delta)
             record["at_delta"] = {"delta": delta, "epsilon": _finite(found)}
-            text += f"\n\nepsilon {found:.10g} at delta {delta:g}"
+            text += f"\n\nepsilon {format_up(found, digits=10)} at delta {decimal(delta)}"
         if plot is not None:
             from vestry.report.plot import privacy_curve
 
@@ -82,11 +84,17 @@ def _finite(value: float) -> float | None:
 
 def _table(renyi: list[dict[str, Any]], profile: list[dict[str, Any]]) -> str:
     lines = [f"{'order':>10} {'epsilon':>14}"]
-    lines += [f"{row['order']:>10g} {math.inf if row['epsilon'] is None else row['epsilon']:>14.8g}" for row in renyi]
+    lines += [f"{row['order']:>10g} {_up(row['epsilon']):>14}" for row in renyi]
     lines += ["", f"{'epsilon':>10} {'delta':>14}"]
-    lines += [f"{row['epsilon']:>10g} {row['delta']:>14.8g}" for row in profile]
+    lines += [f"{row['epsilon']:>10g} {_up(row['delta']):>14}" for row in profile]
     return "\n".join(lines)
 
 
 app = group("Print a mechanism's Renyi curve and its profile delta(epsilon). Touches no data.", EXAMPLES)
 add(app, "curve", curve, {**CONJUGATE, **LINEAR, **LANGEVIN}, "{option} {value}")
+
+
+def _up(bound: float | None) -> str:
+    from vestry.numerics import format_up
+
+    return format_up(math.inf if bound is None else bound, digits=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -232,13 +233,14 @@ def _print(record: dict[str, Any], shown: list[dict[str, Any]]) -> None:
 def _price(price: dict[str, Any], alternatives: list[dict[str, Any]]) -> str:
     """Write a price in the first currency that has one, pure before rho before mu before Renyi, and its delta."""
     from vestry.ledger.filter import FAILURE_UNITS, UNITS
+    from vestry.numerics import format_up, root
 
     amounts = {"pure": "epsilon", "zcdp": "rho", "gdp": "mu", "renyi": "epsilon"}
     pairs = [(row, total) for row, total in zip(alternatives, price["totals"], strict=True) if total is not None]
-    delta = [f"delta={price['failure'] / FAILURE_UNITS:.4g}"] if price["failure"] else []
+    delta = [f"delta={format_up(Fraction(price['failure'], FAILURE_UNITS), digits=4)}"] if price["failure"] else []
     if not pairs:
         return ",".join(delta) or "without bound"
     row, total = min(pairs, key=lambda pair: list(amounts).index(pair[0]["currency"]))
-    amount = (total / UNITS) ** (0.5 if row["currency"] == "gdp" else 1)
+    amount = root(Fraction(total, UNITS)) if row["currency"] == "gdp" else Fraction(total, UNITS)
     order = [f"order={row['order']:g}"] if "order" in row else []
-    return ",".join([*order, f"{amounts[row['currency']]}={amount:.4g}", *delta])
+    return ",".join([*order, f"{amounts[row['currency']]}={format_up(amount, digits=4)}", *delta])

@@ -15,6 +15,7 @@ from vestry.data.engine import Source
 from vestry.data.once import check_unread, mark_read
 from vestry.data.query import Query
 from vestry.data.quiet import quietly
+from vestry.data.row_limit import limited
 from vestry.data.source import connect, kind_of
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
@@ -149,7 +150,7 @@ class Table:
             )
 
     def rows(self, design: Design, *, row_key: str) -> PrivateRows:
-        """Read the records of a regression in one query: features and outcomes, in blocks.
+        """Read the records of a regression in one query: features and outcomes, in blocks; at most `largest` of them.
 
         Parameters
         ----------
@@ -165,7 +166,8 @@ class Table:
         def blocks(source: Source) -> list[Block]:
             batches = source.columns(query.records(source, row_key=row_key))
             found = [design.block(dict(zip(names, batch.values(), strict=True))) for batch in batches]
-            return found or [design.block({name: np.zeros(0, dtype=np.int32) for name in names})]
+            empty = {name: np.zeros(0, dtype=np.int32) for name in names}
+            return limited(found, self.largest, row_key=row_key) or [design.block(empty)]
 
         mark_read(self.data)
         with self._connected(query.wanted) as source:

@@ -77,7 +77,7 @@ class Scaling:
         if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
             raise InvalidParameter("bounds", bounds, "a pair (low, high) or a Ball", _WAYS)
         low, high = (_ends(name, end, features) for name, end in zip(("low", "high"), bounds, strict=True))
-        if not np.all(low < high):
+        if not np.all(low / 2 < high / 2):  # halves, since the least doubles have none
             raise InvalidParameter("bounds", bounds, "of a low end below the high end for every feature", _WAYS)
         inner = None if radius is None else _radius(radius, "radius=2.0")
         centre = low / 2 + high / 2

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.rows as rows
 from vestry.certificate import Draws, Release
+from vestry.data.row_limit import limited
 from vestry.errors import InvalidParameter, UnpaidRelease
 from vestry.estimators.bounds import Scaling
 from vestry.ledger import Ledger, Opened
@@ -72,9 +73,10 @@ class Checked:
     precision: float
     outcomes: Callable[[], np.ndarray]
 
-    def private(self, X: np.ndarray) -> PrivateRows:  # noqa: N803 - scikit-learn's name
-        """Encode the rows, in single precision: what one row may be is bounded after rounding."""
-        return PrivateRows([(self.scaling.encoded(X, np.float32), self.outcomes())])
+    def private(self, X: np.ndarray, row_key: str) -> PrivateRows:  # noqa: N803 - scikit-learn's name
+        """Encode the rows, in single precision: what one row may be is bounded after rounding. At most `at_most`."""
+        encoded = self.scaling.encoded(X, np.float32), self.outcomes()
+        return PrivateRows(limited([encoded], self.mechanism.problem.at_most, row_key=row_key))
 
 
 class PrivateLearner(BaseEstimator):  # type: ignore[misc]
@@ -290,8 +292,11 @@ def _released(checked: Checked, found: np.ndarray, ledger: Ledger | None, *, pur
     if ledger is not None:
         charge = ledger.charge(mechanism.charge, purpose=purpose)
         described, labels = checked.described, checked.labels
-        return publish(mechanism, checked.private(found), charge, family=described, prior=prior, labels=labels)
-    contents = mechanism.release(checked.private(found), cast(Opened, Elsewhere()), SystemNoise())
+        private = checked.private(found, ledger.row_key())
+        return publish(mechanism, private, charge, family=described, prior=prior, labels=labels)
+    noise = SystemNoise()
+    private = checked.private(found, noise.random_bytes(16).hex())
+    contents = mechanism.release(private, cast(Opened, Elsewhere()), noise)
     claim = certificate(mechanism)
     return Release(checked.described, prior, {"all": contents[0]}, claim, None, checked.labels)
 

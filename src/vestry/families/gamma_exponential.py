@@ -6,6 +6,7 @@ With low = 0 one record can change a short sum many times over, and privacy wors
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from vestry.families.family import Array, check_number, check_positive, check_sc
 from vestry.families.gamma import Gamma, gradient, log_partition, normalisable, read_prior
 from vestry.families.gamma_poisson import refuse_moving_count
 from vestry.families.rate_draw import rate_draw
+from vestry.numerics import outward
 from vestry.privacy.event import Event
 from vestry.statistics.population import Population
 
@@ -105,7 +107,9 @@ class GammaExponential:
         r, m = check_scales(power, scale)
         n, k = population.count or 0, population.rows
         least = prior.rate / m + r * n * self.low
-        return prior.shape / m + r * n, 1 + r * k * (self.high - self.low) / least
+        # Near 1 a double has few digits for what is beyond it: the next one is an upper bound.
+        ratio = math.nextafter(1 + outward(r * k * (self.high - self.low) / least), math.inf)
+        return prior.shape / m + r * n, ratio
 
     def to_dict(self) -> dict[str, Any]:
         """Return the name and the clips."""

@@ -174,7 +174,7 @@ class NormalMean:
 
         L0 and m0 are the prior's, `sums` those of the clipped records, n their count.
         """
-        start, weight = self._weights(prior, likelihood_power, prior_scale)
+        start, weight = self.weights(prior, likelihood_power, prior_scale)
         added = check_sums(sums, self.dimension)
         precision = start + weight * check_number("count", count)
         return Normal(tuple((start * prior.mean() + weight * added) / precision), precision)
@@ -198,7 +198,7 @@ class NormalMean:
                 "no theorem bounds it, because the count moves the precision; release noisy statistics instead, or"
                 " declare neighbours=replace and a public count",
             )
-        start, weight = self._weights(prior, likelihood_power, prior_scale)
+        start, weight = self.weights(prior, likelihood_power, prior_scale)
         precision = start + weight * population.count
         diameter = (self.high - self.low) * math.sqrt(self.dimension)
         mu = weight * population.rows * diameter / math.sqrt(precision)
@@ -211,7 +211,7 @@ class NormalMean:
         self.worst_draw(prior, population, likelihood_power=likelihood_power, prior_scale=prior_scale)
         return math.inf
 
-    def _weights(self, prior: Normal, likelihood_power: float, prior_scale: float) -> tuple[float, float]:
+    def weights(self, prior: Normal, likelihood_power: float, prior_scale: float) -> tuple[float, float]:
         """Return the precision of the scaled prior and that of one tempered record."""
         r, m = check_scales(likelihood_power, prior_scale)
         return prior.precision / m, r / self.variance

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from vestry.certificate import NoisyStatistics
 from vestry.errors import InvalidParameter, Mismatch
@@ -23,7 +24,7 @@ from vestry.families import (
 )
 from vestry.ledger import Opened
 from vestry.noise import Noise
-from vestry.numerics import outward
+from vestry.numerics import outward, up
 from vestry.privacy.calibrate import least
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
@@ -101,14 +102,15 @@ def layout(family: Family, population: Population, *, grid: float | None = None)
             raise InvalidParameter("a family", family, "one with minimal statistics", "for example BetaBernoulli()")
 
 
-def real_sums(family: Family, population: Population, units: Sequence[int], count: int) -> list[float]:
+def real_sums(family: Family, population: Population, units: Sequence[int], count: int) -> list[Fraction]:
     """Turn integer sums back into sums of records: real ones are counted on a grid from the middle of their interval.
 
-    On the default grid one record spans exactly the declared interval, so no sensitivity grows by the rounding.
+    They are exact: a double of the size of count x middle may have no room for what one record adds. On the default
+    grid one record spans the declared width as doubles have it, so no sensitivity grows by the rounding.
     """
     if not isinstance(family, (NormalMean, GammaExponential)):
-        return [float(unit) for unit in units]
-    grid, middle = layout(family, population).grid, (family.low + family.high) / 2
+        return [Fraction(unit) for unit in units]
+    grid, middle = Fraction(layout(family, population).grid), Fraction((family.low + family.high) / 2)
     return [unit * grid + count * middle for unit in units]
 
 
@@ -127,12 +129,27 @@ def _count_layout(high: int, population: Population) -> Layout:
 
 
 def _check_ends(low: float, high: float, step: float, half: int) -> None:
-    """Refuse an interval so narrow, for where it lies, that doubles count its ends beyond the grid's."""
+    """Refuse an interval so narrow, for where it lies, that doubles count its ends beyond the grid's.
+
+    A record adds floor((x - middle)/step + 1/2) in doubles. Every step of that grows with x, rounding included, so what
+    holds at the ends holds between them.
+    """
     middle = (low + high) / 2
     if max(math.floor((high - middle) / step + 0.5), -math.floor((low - middle) / step + 0.5)) > half:
-        raise InvalidParameter(
-            "the interval", [low, high], "wide enough for doubles to tell its values apart", "a wider one"
-        )
+        raise _too_narrow(low, high)
+
+
+def _check_squares(low: float, high: float, step: float, half: int) -> None:
+    """Refuse an interval whose squares doubles count beyond the grid's end."""
+    middle, reach = (low + high) / 2, (high - low) / 2
+    if max(math.floor(x * x / (reach * step) + 0.5) for x in (low - middle, high - middle)) > half:
+        raise _too_narrow(low, high)
+
+
+def _too_narrow(low: float, high: float) -> InvalidParameter:
+    return InvalidParameter(
+        "the interval", [low, high], "wide enough for doubles to tell its values apart", "a wider one"
+    )
 
 
 def _squares_layout(family: NormalInverseGamma, population: Population) -> Layout:
@@ -141,10 +158,15 @@ def _squares_layout(family: NormalInverseGamma, population: Population) -> Layou
     Replace: l1 is 9/4 between y = 1 and y = -1/2, and l2 is 2 between the ends; rounding adds at most one unit a
     coordinate and record. From nothing: (1, 1). A private count joins in units of 4/M, where it costs nothing more
     under replace.
+
+    Where the middle is not a double, y goes up to 1 + t. Squares are counted up to M, so M (2 t + t^2) <= 1/2. Then l1
+    in units grows by M (3 t + t^2) < 1, which whole numbers do not show, and l2 by 2 M t <= 1/2, which with the sqrt(2)
+    of rounding is below 2.
     """
     k, half = population.rows, _HALF
     step = (family.high - family.low) / 2 / half
     _check_ends(family.low, family.high, step, half)
+    _check_squares(family.low, family.high, step, half)
     names: tuple[str, ...] = ("sum", "sum of squares")
     inside = k * (9 * half // 4 + 2), k * (2 * half + 2.0)
     if population.count is not None:
@@ -258,6 +280,8 @@ def additive(noise: str, layout: Layout, population: Population, guarantee: Guar
 
 def event_of(noise: str, layout: Layout, scale: float) -> Event:
     """Record integer noise of this scale on the layout's statistics."""
-    exactly = float(layout.l2).is_integer()
-    sensitivity = layout.l1 if noise == LAPLACE else layout.l2 if exactly else outward(layout.l2)
-    return event(noise, sensitivity=sensitivity, scale=scale)
+    if noise == LAPLACE:
+        return event(noise, sensitivity=up(Fraction(layout.l1)), scale=scale)
+    # From 2^53 on every double is a whole number, whatever was rounded.
+    exactly = float(layout.l2).is_integer() and layout.l2 < 2**53
+    return event(noise, sensitivity=layout.l2 if exactly else outward(layout.l2), scale=scale)

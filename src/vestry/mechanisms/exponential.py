@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from scipy.special import betaincc, betainccinv
 
 from vestry.certificate import Draws
 from vestry.errors import InvalidParameter, Unreachable
-from vestry.families import Beta, BetaBernoulli, Dirichlet, DirichletCategorical, Family, Member
+from vestry.families import BetaBernoulli, Dirichlet, DirichletCategorical, Family
+from vestry.families.exact_posterior import exact_posterior
 from vestry.ledger import Opened
 from vestry.mechanisms.posterior_sample import check_draws, grouped
 from vestry.noise import Noise
@@ -87,24 +89,22 @@ class TruncatedSample:
         return tuple(self._drawn(group, bits) for group in grouped(reveal(private), self.population))
 
     def _drawn(self, statistics: Sequence[int], bits: BitSource) -> Draws:
-        *sums, count = statistics
-        member = self.family.update(
-            self.prior, [self.unit * x for x in sums], count, likelihood_power=1 / self.temperature
-        )
-        return truncated_draws(bits, member, self.truncation, self.draws)
+        *units, count = statistics
+        sums = [Fraction(self.unit) * each for each in units]
+        parameters = exact_posterior(self.family, self.prior, sums, count, likelihood_power=1 / self.temperature)
+        return truncated_draws(bits, self.family, parameters, self.truncation, self.draws)
 
 
-def truncated_draws(bits: BitSource, member: Member, low: float, size: int) -> Draws:
+def truncated_draws(bits: BitSource, family: Family, parameters: Sequence[Fraction], low: float, size: int) -> Draws:
     """Draw exactly, and round to multiples of 2^-40 inside the truncation (see `vestry.noise.exact`)."""
     from vestry.noise import exact
     from vestry.noise.grid import PROBABILITY_GRID
 
     grid = PROBABILITY_GRID
-    if isinstance(member, Beta):
-        shares = exact.beta(bits, member.alpha, member.beta, grid=grid, size=size, low=low, high=1 - low)
+    if isinstance(family, BetaBernoulli):
+        shares = exact.beta(bits, *parameters, grid=grid, size=size, low=low, high=1 - low)
         return Draws(tuple((x,) for x in shares), grid)
-    assert isinstance(member, Dirichlet)  # noqa: S101 - the other family that `ops` accepts
-    return Draws(tuple(exact.dirichlet(bits, member.alphas, grid=grid, size=size, low=low)), grid)
+    return Draws(tuple(exact.dirichlet(bits, parameters, grid=grid, size=size, low=low)), grid)
 
 
 def ops(

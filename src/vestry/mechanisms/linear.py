@@ -30,7 +30,8 @@ class LinearProblem:
         Which neighbours are hidden.
     at_most
         How many records there are at most: the public count, or a declared bound where the count is private. The
-        guarantee covers datasets of at most so many; further records are left out.
+        guarantee covers datasets of at most so many. Of more, those that count are chosen by a key (see
+        `vestry.data.row_limit`), and a record that comes or goes may replace another.
     outcome
         The largest size of an outcome that is a number.
     """
@@ -95,7 +96,10 @@ def _at_zero(loss: Loss, outcome: float) -> float:
 
 
 def kept(blocks: Sequence[Block], at_most: int) -> tuple[Block, ...]:
-    """Leave out records beyond the declared number: the constants hold for no more."""
+    """Hold to the declared number, whoever made the rows: the constants hold for no more.
+
+    Rows of a table or an estimator were chosen before, by key and not by order.
+    """
     found, room = [], at_most
     for features, outcomes in blocks:
         if room > 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,18 +17,16 @@ import numpy as np
 from vestry.certificate import Draws
 from vestry.errors import InvalidParameter, Mismatch, Unreachable
 from vestry.families import (
-    Beta,
-    Dirichlet,
+    BetaBernoulli,
+    DirichletCategorical,
     Family,
-    Gamma,
     GammaExponential,
     GammaPoisson,
-    Member,
-    Normal,
     NormalMean,
 )
+from vestry.families.exact_posterior import exact_posterior
 from vestry.ledger import Opened
-from vestry.mechanisms.additive import real_sums
+from vestry.mechanisms.additive import layout, real_sums
 from vestry.noise import Noise
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
@@ -110,36 +109,43 @@ class PosteriorSample:
 
     def _drawn(self, statistics: Sequence[int], bits: BitSource) -> Draws:
         *units, count = statistics
-        sums = [self.unit * each for each in real_sums(self.family, self.population, units, count)]
-        member = self.family.update(
-            self.prior, sums, count, likelihood_power=self.likelihood_power, prior_scale=self.prior_scale
+        sums = [Fraction(self.unit) * each for each in real_sums(self.family, self.population, units, count)]
+        parameters = exact_posterior(
+            self.family,
+            self.prior,
+            sums,
+            count,
+            likelihood_power=self.likelihood_power,
+            prior_scale=self.prior_scale,
         )
-        return exact_draws(bits, self.family, member, self.draws)
+        return exact_draws(bits, self.family, parameters, self.draws)
 
 
-def exact_draws(bits: BitSource, family: Family, member: Member, size: int) -> Draws:
+def exact_draws(bits: BitSource, family: Family, parameters: Sequence[Fraction], size: int) -> Draws:
     """Draw from a posterior exactly, and round to a grid that declared numbers fix (see `vestry.noise.exact`).
 
-    The grid is 2^-40 for probabilities; for a mean, 2^-40 of the declared interval's width; for the rate of counts,
-    2^-40; for the rate of times, 2^-40 of the least rate, 1/high. Widths and rates are first rounded down to a power of
-    two. A posterior without an exact sampler is refused: no draw in doubles is ever released.
+    The parameters are those of `exact_posterior`. The grid is 2^-40 for probabilities; for a mean, 2^-40 of the
+    declared interval's width, or the spacing of doubles at its ends where that is more; for the rate of counts, 2^-40;
+    for the rate of times, 2^-40 of the least rate, 1/high. Widths and rates are first rounded down to a power of two. A
+    posterior without an exact sampler is refused: no draw in doubles is ever released.
     """
     from vestry.noise import exact
     from vestry.noise.grid import PROBABILITY_GRID, declared_grid
 
-    if isinstance(member, Beta):
-        shares = exact.beta(bits, member.alpha, member.beta, grid=PROBABILITY_GRID, size=size)
+    if isinstance(family, BetaBernoulli):
+        shares = exact.beta(bits, *parameters, grid=PROBABILITY_GRID, size=size)
         return Draws(tuple((x,) for x in shares), PROBABILITY_GRID)
-    if isinstance(member, Dirichlet):
-        return Draws(tuple(exact.dirichlet(bits, member.alphas, grid=PROBABILITY_GRID, size=size)), PROBABILITY_GRID)
-    if isinstance(member, Gamma) and isinstance(family, (GammaPoisson, GammaExponential)):
+    if isinstance(family, DirichletCategorical):
+        return Draws(tuple(exact.dirichlet(bits, parameters, grid=PROBABILITY_GRID, size=size)), PROBABILITY_GRID)
+    if isinstance(family, (GammaPoisson, GammaExponential)):
         grid = declared_grid(1.0 if isinstance(family, GammaPoisson) else 1 / family.high)
-        rates = exact.gamma(bits, member.shape, member.rate, grid=grid, size=size)
+        rates = exact.gamma(bits, *parameters, grid=grid, size=size)
         return Draws(tuple((x,) for x in rates), grid)
-    if isinstance(member, Normal) and isinstance(family, NormalMean):
-        grid = declared_grid(family.high - family.low)
-        means = [exact.normal(bits, mean, member.precision, grid=grid, size=size) for mean in member.location]
-        return Draws(tuple(zip(*means, strict=True)), grid)
+    if isinstance(family, NormalMean):
+        *means, precision = parameters
+        grid = declared_grid(family.high - family.low, reach=max(abs(family.low), abs(family.high)))
+        drawn = [exact.normal(bits, mean, precision, grid=grid, size=size) for mean in means]
+        return Draws(tuple(zip(*drawn, strict=True)), grid)
     raise Unreachable(f"an exact draw of {family.name}", "release noisy statistics instead")
 
 
@@ -256,6 +262,7 @@ def _made(
     public: PublicData | None,
 ) -> Callable[[float, float], PosteriorSample]:
     check_draws(draws)
+    layout(family, population)  # refuses an interval that doubles cannot count
     bound = guarantee.under(population.neighbours)
 
     def make(power: float, scale: float) -> PosteriorSample:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 from vestry.certificate import Draws
 from vestry.families import DirichletCategorical
+from vestry.families.exact_posterior import exact_posterior
 from vestry.ledger import Opened
 from vestry.mechanisms.exponential import THEOREM, check_prior, coolest, span, truncated_draws
 from vestry.mechanisms.posterior_sample import check_draws, grouped
@@ -97,8 +99,9 @@ class DrawnTables:
         """Draw the probabilities of some levels, from their counts."""
         family = DirichletCategorical(len(counts))
         prior = family.prior((self.concentration,) * len(counts))
-        member = family.update(prior, counts, sum(counts), likelihood_power=1 / self.temperature)
-        return truncated_draws(bits, member, self.truncation, self.draws).values
+        sums = [Fraction(each) for each in counts]
+        parameters = exact_posterior(family, prior, sums, sum(counts), likelihood_power=1 / self.temperature)
+        return truncated_draws(bits, family, parameters, self.truncation, self.draws).values
 
 
 def drawn_tables(

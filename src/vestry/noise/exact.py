@@ -27,18 +27,18 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 
-from flint import arb
+from flint import arb, fmpq
 
 from vestry.errors import InvalidParameter
 from vestry.noise.bits import Ball, BitSource
 from vestry.noise.concave import Concave, Variate
 from vestry.noise.grid import Grid
-from vestry.noise.law import LogGamma, LogitBeta, StandardNormal, positive
+from vestry.noise.law import Exact, LogGamma, LogitBeta, StandardNormal, ball, positive
 from vestry.noise.simplex import Row, truncated
 
 
 def beta(
-    source: BitSource, alpha: float, beta: float, *, grid: float, size: int = 1, low: float = 0.0, high: float = 1.0
+    source: BitSource, alpha: Exact, beta: Exact, *, grid: float, size: int = 1, low: float = 0.0, high: float = 1.0
 ) -> list[float]:
     """Draw from Beta(alpha, beta) restricted to [low, high], exactly, and round to the grid."""
     if not 0 <= low < high <= 1:
@@ -49,8 +49,8 @@ def beta(
 
 def gamma(
     source: BitSource,
-    shape: float,
-    rate: float,
+    shape: Exact,
+    rate: Exact,
     *,
     grid: float,
     size: int = 1,
@@ -74,22 +74,25 @@ def _drawn(source: BitSource, law: LogitBeta | LogGamma, grid: Grid, size: int) 
     return [grid.nearest(partial(value, concave.draw(source)), precision=law.precision) for _ in range(size)]
 
 
-def normal(source: BitSource, mean: float, precision: float, *, grid: float, size: int = 1) -> list[float]:
-    """Draw from the normal law of this mean and of variance 1/precision, exactly, and round to the grid."""
+def normal(source: BitSource, mean: Exact, precision: Exact, *, grid: float, size: int = 1) -> list[float]:
+    """Draw from the normal law of this mean and of variance 1/precision, exactly, and round to the grid.
+
+    The mean may be any fraction.
+    """
     if not math.isfinite(mean):
         raise InvalidParameter("mean", type(mean), "a finite number", "for example mean=0.0")
-    middle, weight = arb(float(mean)), arb(positive("precision", precision))
+    middle, weight = fmpq(*Fraction(mean).as_integer_ratio()), ball(positive("precision", precision))
     multiples, law = Grid(grid), StandardNormal()
     concave = Concave(law)
 
     def value(variate: Variate, bits: int) -> Ball:
-        return middle + variate.ball(bits) * weight.rsqrt()
+        return arb(middle) + variate.ball(bits) * weight.rsqrt()
 
     return [multiples.nearest(partial(value, concave.draw(source)), precision=law.precision) for _ in range(size)]
 
 
 def dirichlet(
-    source: BitSource, alphas: Sequence[float], *, grid: float, size: int = 1, low: float = 0.0
+    source: BitSource, alphas: Sequence[Exact], *, grid: float, size: int = 1, low: float = 0.0
 ) -> list[tuple[float, ...]]:
     """Draw from a Dirichlet whose components are all at least `low`, exactly, and round each component to the grid.
 

@@ -18,10 +18,14 @@ PROBABILITY_GRID = 2.0**-40
 """The grid of probabilities: finer than any use of a draw, and coarser than the steps of doubles, 2^-53 below 1."""
 
 
-def declared_grid(unit: float) -> float:
-    """Return 2^-40 of the largest power of two that is at most `unit`, a number above 0 that was declared."""
+def declared_grid(unit: float, *, reach: float = 0.0) -> float:
+    """Return 2^-40 of the largest power of two that is at most `unit`, a number above 0 that was declared.
+
+    Where doubles of the size of `reach`, also declared, lie further apart, return their spacing: no finer value could
+    be written.
+    """
     exponent = math.frexp(min(max(unit, SMALLEST_UNIT), LARGEST_UNIT))[1] - 1
-    return math.ldexp(1.0, exponent - 40)
+    return max(math.ldexp(1.0, exponent - 40), math.ulp(reach) if reach else 0.0)
 
 
 SMALLEST_UNIT, LARGEST_UNIT = 2.0**-900, 2.0**900  # beyond these the multiples would not be doubles

@@ -1,6 +1,7 @@
 """The laws that are drawn exactly, each on the scale where its log-density is concave whatever its parameters.
 
-Parameters are doubles and count as the exact numbers that they are. They may be private: a refusal shows their type.
+Parameters are doubles, or fractions where sums and products of doubles would be rounded, and count as the exact numbers
+that they are. They may be private: a refusal shows their type.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any, final
 
-import flint
 from flint import arb, fmpq
 
 from vestry.errors import InvalidParameter
@@ -18,7 +18,8 @@ from vestry.noise.bits import Ball
 
 Ends = tuple[Ball | None, Ball | None]
 
-EXACT_PRECISION = 2200  # bits that hold the sum of any two doubles
+Exact = float | Fraction
+"""A double, or a fraction whose denominator is a power of two: sums and products of doubles, not rounded."""
 
 
 @final
@@ -27,11 +28,10 @@ class LogitBeta:
 
     __slots__ = ("_alpha", "_beta", "_both", "high", "low", "precision")
 
-    def __init__(self, alpha: float, beta: float, low: Fraction, high: Fraction) -> None:
+    def __init__(self, alpha: Exact, beta: Exact, low: Fraction, high: Fraction) -> None:
         a, b = positive("alpha", alpha), positive("beta", beta)
-        self._alpha, self._beta, self.low, self.high = arb(a), arb(b), low, high
-        with flint.ctx.workprec(EXACT_PRECISION):
-            self._both = self._alpha + self._beta
+        self._alpha, self._beta, self._both = ball(a), ball(b), ball(Fraction(a) + Fraction(b))
+        self.low, self.high = low, high
         self.precision = enough(max(a, b))
 
     def log_density(self, y: Ball) -> Ball:
@@ -67,9 +67,9 @@ class LogGamma:
 
     __slots__ = ("_rate", "_shape", "high", "low", "precision")
 
-    def __init__(self, shape: float, rate: float, low: Fraction | None, high: Fraction | None) -> None:
+    def __init__(self, shape: Exact, rate: Exact, low: Fraction | None, high: Fraction | None) -> None:
         a = positive("shape", shape)
-        self._shape, self._rate, self.low, self.high = arb(a), arb(positive("rate", rate)), low, high
+        self._shape, self._rate, self.low, self.high = ball(a), ball(positive("rate", rate)), low, high
         self.precision = enough(a)
 
     def log_density(self, y: Ball) -> Ball:
@@ -121,15 +121,25 @@ class StandardNormal:
 _MINUS_HALF = arb(-0.5)
 
 
-def positive(name: str, number: Any) -> float:
-    """Return a finite double above 0, and refuse anything else without showing it."""
+def positive(name: str, number: Any) -> Exact:
+    """Return a finite double or a fraction above 0, and refuse anything else without showing it."""
+    if isinstance(number, Fraction) and number > 0:
+        return number
     double = float(number) if isinstance(number, Real) else math.nan
     if not 0 < double < math.inf:
         raise InvalidParameter(name, type(number), "a finite number above 0", f"for example {name}=1.5")
     return double
 
 
-def enough(shape: float) -> int:
+def ball(number: Exact) -> Ball:
+    """Return the ball that holds this number alone, whatever the precision of the moment."""
+    top, bottom = number.as_integer_ratio()
+    if bottom & (bottom - 1):
+        raise InvalidParameter("a parameter", type(number), "a sum of products of doubles", "one without a division")
+    return arb((top, 1 - bottom.bit_length()))
+
+
+def enough(shape: Exact) -> int:
     """Return the bits that leave open less than one draw in 1e9: what the largest parameter eats up, and 96 more."""
     return 96 + max(0, math.frexp(shape)[1])
 

@@ -30,7 +30,7 @@ from flint import arb, fmpq
 
 from vestry.noise.bits import Ball, BitSource, Uniform
 from vestry.noise.concave import Concave, Variate, precisions
-from vestry.noise.law import LogGamma, enough
+from vestry.noise.law import Exact, LogGamma, ball, enough
 
 
 class Row(Protocol):
@@ -45,7 +45,7 @@ class Row(Protocol):
 class Loose:
     """Gammas divided by their sum, drawn again until every component is at least `low`."""
 
-    def __init__(self, alphas: Sequence[float], low: Fraction) -> None:
+    def __init__(self, alphas: Sequence[Exact], low: Fraction) -> None:
         self._gammas = _alike(alphas, 1.0, None, None)
         self._low = low
         self.precision = enough(max(alphas))
@@ -95,12 +95,12 @@ class _Shares:
 class Tilted:
     """Truncated gammas for all components but the one of the largest alpha, which takes what is left of 1."""
 
-    def __init__(self, alphas: Sequence[float], low: Fraction) -> None:
+    def __init__(self, alphas: Sequence[Exact], low: Fraction) -> None:
         self._last = max(range(len(alphas)), key=lambda i: alphas[i])
         self._low, self._high = low, 1 - (len(alphas) - 1) * low
         others = [alpha for i, alpha in enumerate(alphas) if i != self._last]
-        tilt = best_tilt(others, alphas[self._last], float(low), float(self._high))
-        self._tilt, self._alpha = arb(tilt), arb(alphas[self._last])
+        tilt = best_tilt([float(x) for x in others], float(alphas[self._last]), float(low), float(self._high))
+        self._tilt, self._alpha = arb(tilt), ball(alphas[self._last])
         self._gammas = _alike(others, tilt, low, self._high)
         self.precision = enough(max(alphas))
         self._peak = self._where_largest()
@@ -153,8 +153,8 @@ class Tilted:
 class Largest:
     """Powers for all components but the largest, which takes what is left of 1; all alphas are below 1."""
 
-    def __init__(self, alphas: Sequence[float], low: Fraction) -> None:
-        self._alphas = [arb(alpha) for alpha in alphas]
+    def __init__(self, alphas: Sequence[Exact], low: Fraction) -> None:
+        self._alphas = [ball(alpha) for alpha in alphas]
         self._low, self._most = low, (1 - (len(alphas) - 2) * low) / 2
         self.precision = 96 + max(0, -math.frexp(min(alphas))[1])  # the powers 1/alpha eat up digits
 
@@ -249,7 +249,7 @@ class _Rest:
         return self._seen[1][index]
 
 
-def _alike(alphas: Sequence[float], rate: float, low: Fraction | None, high: Fraction | None) -> list[Concave]:
+def _alike(alphas: Sequence[Exact], rate: float, low: Fraction | None, high: Fraction | None) -> list[Concave]:
     """Make one law for each alpha; equal ones are shared."""
     made = {alpha: Concave(LogGamma(alpha, rate, low, high)) for alpha in set(alphas)}
     return [made[alpha] for alpha in alphas]
@@ -262,18 +262,19 @@ def _real(number: Fraction) -> Ball:
 # --- what is fast, in doubles; any answer gives the same law ----------------------------------------------------------
 
 
-def truncated(alphas: Sequence[float], low: Fraction) -> Loose | Tilted | Largest:
+def truncated(alphas: Sequence[Exact], low: Fraction) -> Loose | Tilted | Largest:
     """Take the way that should reject least; a rough guess in doubles is enough."""
     from scipy.special import betaincc, ndtr
 
-    largest, total, d, a = max(alphas), math.fsum(alphas), len(alphas), float(low)
+    doubles = [float(alpha) for alpha in alphas]
+    largest, total, d, a = max(doubles), math.fsum(doubles), len(alphas), float(low)
     if low == 0:
         return Loose(alphas, low)
     if largest >= 1:
         return Tilted(alphas, low)
-    loose = float(np.prod([betaincc(alpha, total - alpha, a) for alpha in alphas])) ** 2
+    loose = float(np.prod([betaincc(alpha, total - alpha, a) for alpha in doubles])) ** 2
     tilted = (d * a) ** (1 - largest) / math.sqrt(2 * math.pi * d)
-    powers, most = np.array(alphas), (1 - (d - 2) * a) / 2
+    powers, most = np.array(doubles), (1 - (d - 2) * a) / 2
     first, second = ((powers / (powers + k)) * (most ** (powers + k) - a ** (powers + k)) for k in (1, 2))
     mass = a**powers * np.expm1(powers * math.log(most / a))  # above 0 for any powers
     mean, square = (d - 1) * np.mean(first / mass), (d - 1) * np.mean(second / mass - (first / mass) ** 2)

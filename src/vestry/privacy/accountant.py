@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable
 
 from vestry.errors import InvalidParameter, NoConversion
-from vestry.numerics import Number, outward, root, total, up
+from vestry.numerics import Number, format_up, outward, root, total, up
 from vestry.privacy import profile as profiles
 from vestry.privacy.event import Event
-from vestry.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP
+from vestry.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP, decimal
 from vestry.privacy.law import LAWS, Law, promised
 
 
@@ -158,16 +158,17 @@ def _orders(event: Event) -> tuple[float, ...]:
 
 
 def _wanted(like: Guarantee) -> str:
-    fixed = [f"{key}={getattr(like, key):g}" for key in like.names() if key != like.amount]
+    fixed = [f"{key}={decimal(getattr(like, key))}" for key in like.names() if key != like.amount]
     return " at ".join([like.amount, *fixed])
 
 
 def _reason(event: Event, like: Guarantee) -> str:
     failed = up(failure(event))
+    chance = format_up(failed, digits=6)
     if isinstance(like, ApproxDP):
-        return f"its own delta is {failed:g}; ask for a larger one"
+        return f"its own delta is {chance}; ask for a larger one"
     if failed > 0:
-        return f"with probability {failed:g} its privacy loss may be infinite, and only (epsilon, delta) allows that"
+        return f"with probability {chance} its privacy loss may be infinite, and only (epsilon, delta) allows that"
     match like:
         case PureDP():
             return "its privacy loss has no bound; ask for (epsilon, delta) with --to delta=1e-6"

@@ -17,7 +17,7 @@ from typing import Any
 from scipy.special import erfinv, expit, ndtri
 
 from vestry.errors import InvalidParameter
-from vestry.numerics import Number, exact, exp_remainder, outward, ratio, up
+from vestry.numerics import Number, exact, exp_remainder, outward, ratio_up, up
 from vestry.privacy import gibbs, objective, profile, renyi
 from vestry.privacy.event import Event, Value
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
@@ -93,7 +93,7 @@ def _mu_of_odds(log_odds: float) -> float:
 
 def _additive_pure(sensitivity: float, scale: float) -> Fraction:
     """Return sensitivity / scale [DworkMNS06, Prop. 1]."""
-    return ratio(sensitivity, scale)
+    return ratio_up(sensitivity, scale)
 
 
 def _laplace_rho(sensitivity: float, scale: float) -> float:
@@ -102,7 +102,7 @@ def _laplace_rho(sensitivity: float, scale: float) -> float:
 
 
 def _gaussian_rho(sensitivity: float, scale: float) -> Fraction:
-    return ratio(sensitivity, scale) ** 2 / 2
+    return ratio_up(sensitivity, scale) ** 2 / 2
 
 
 def _gaussian_renyi(order: float, sensitivity: float, scale: float) -> Fraction:
@@ -210,7 +210,7 @@ LAWS: dict[str, Law] = {
         {"sensitivity": _POSITIVE, "scale": _POSITIVE},
         pure=_additive_pure,
         renyi=lambda order, sensitivity, scale: renyi.laplace(order, epsilon=sensitivity / scale),
-        profile=lambda epsilon, sensitivity, scale: profile.laplace(epsilon, total=up(ratio(sensitivity, scale))),
+        profile=lambda epsilon, sensitivity, scale: profile.laplace(epsilon, total=up(ratio_up(sensitivity, scale))),
         rho=_laplace_rho,
     ),
     # Integer noise of mass e^(-|k|/scale) on an integer statistic of this l1 sensitivity.
@@ -226,7 +226,7 @@ LAWS: dict[str, Law] = {
         renyi=_gaussian_renyi,
         profile=lambda epsilon, sensitivity, scale: profile.gaussian(epsilon, mu=sensitivity / scale),
         rho=_gaussian_rho,
-        squared_mu=lambda sensitivity, scale: ratio(sensitivity, scale) ** 2,
+        squared_mu=lambda sensitivity, scale: ratio_up(sensitivity, scale) ** 2,
         gaussian=True,
     ),
     # Integer noise of mass e^(-k^2/(2 scale^2)) [CanonneKS20, Prop. 5]. Its delta exceeds that of normal noise (1.54

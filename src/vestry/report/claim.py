@@ -7,7 +7,7 @@ import hashlib
 from vestry.report import picture
 from vestry.report.album import Album
 from vestry.report.markup import Content, Markup, beside, code, definitions, listed, paragraph, tag
-from vestry.report.number import number
+from vestry.report.number import number, upward
 from vestry.report.plot import profile_panel, renyi_panel
 from vestry.report.promise import KINDS, Promise, hidden, references, sentences
 from vestry.report.story import Result
@@ -72,7 +72,7 @@ def _curves(promise: Promise, album: Album) -> list[Markup]:
             axes.axvline(stated[0], color=COLOURS[1], linestyle="--", linewidth=1.2)
     with figure(1, path=None, width=picture.WIDTH, height=2.7) as (curve, (axes,)):
         renyi_panel(axes, event)
-    where = "" if stated is None else f" Dashed: epsilon = {stated[0]:.3g}."
+    where = "" if stated is None else f" Dashed: epsilon = {upward(stated[0])}."
     return [
         album.figure(
             profile,

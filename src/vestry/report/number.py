@@ -85,14 +85,19 @@ def _decimals(value: float, digits: int) -> int:
 
 def _plain(value: float, decimals: int, rounding: str) -> str:
     """Write to so many decimals; a negative number of them rounds whole digits away."""
-    rounded = Decimal(value).quantize(Decimal(1).scaleb(-decimals), rounding=rounding)
+    rounded = _read(value).quantize(Decimal(1).scaleb(-decimals), rounding=rounding)
     text = f"{rounded.quantize(Decimal(1).scaleb(-max(0, decimals))):,}".replace(",", _THIN)
     return (text if rounded else text.lstrip("-")).replace("-", "−")
 
 
+def _read(value: float) -> Decimal:
+    """Read a float as the decimal that it prints as: 0.1, rounded up, is 0.100 and not 0.101."""
+    return Decimal(repr(float(value)))
+
+
 def _scientific(value: float, rounding: str) -> str:
     exponent = math.floor(math.log10(abs(value)))
-    mantissa = Decimal(value).scaleb(-exponent).quantize(Decimal(1).scaleb(1 - DIGITS), rounding=rounding)
+    mantissa = _read(value).scaleb(-exponent).quantize(Decimal(1).scaleb(1 - DIGITS), rounding=rounding)
     if abs(mantissa) >= 10:
         mantissa, exponent = mantissa / 10, exponent + 1
         mantissa = mantissa.quantize(Decimal(1).scaleb(1 - DIGITS))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vestry.errors import InvalidParameter
+from vestry.numerics import outward
 from vestry.statistics.domain import Domain, Interval, Levels
 from vestry.statistics.private import Block
 from vestry.statistics.tally import Sum, Tally
@@ -68,7 +69,7 @@ class Design:
         """The largest norm of a record's features, the intercept included."""
         widest = math.sqrt(len(self.predictors))
         inner = widest if self.radius is None else min(self.radius, widest)
-        return math.hypot(inner, 1.0) if self.intercept else inner
+        return outward(math.hypot(inner, 1.0) if self.intercept else inner)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 from vestry.errors import BudgetExceeded
 from vestry.ledger.filter import FAILURE_UNITS, Filter, Spent
+from vestry.numerics import format_up
 from vestry.privacy.guarantee import ApproxDP, PureDP, decimal
 from vestry.privacy.law import promised
 from vestry.study.asked import Asked
@@ -31,7 +33,7 @@ def refused(asked: Asked, filter: Filter, spent: Spent, price: Spent, before: Se
     """Return the refusal of a release that does not fit after what is spent and after those named before it."""
     notes = [f"nothing was charged; {' and '.join(before)} alone would fit"] if before else []
     if price.failure > filter.failure_limit - spent.failure:
-        own = decimal(float(f"{price.failure / FAILURE_UNITS:.6g}"))
+        own = format_up(Fraction(price.failure, FAILURE_UNITS), digits=6)
         notes.insert(
             0, f"its delta {own} is above the {_delta_left(filter, spent)} left for charges that bring their own"
         )
