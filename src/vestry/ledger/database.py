@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sql
 
+from vestry.address import ServerAddress
 from vestry.errors import LedgerCorrupt, LedgerExists, LedgerMissing, LedgerUnavailable, MissingExtra, VestryError
 from vestry.ledger.address import Address
 
@@ -115,7 +116,7 @@ class Database:
         """See one moment of the ledger and its head, without holding up those who charge."""
         with self._sentences(), self._connected().connect() as connection:
             options: dict[str, Any] = {_READING: True}
-            if self.address.url is not None:
+            if self.address.server is not None:
                 options["isolation_level"] = "REPEATABLE READ"
             with connection.execution_options(**options).begin():
                 session = Session(connection)
@@ -153,17 +154,8 @@ class Database:
         return self._engine
 
     def _engine_for(self) -> sql.Engine:
-        if self.address.url is not None:
-            try:
-                import psycopg  # noqa: F401
-            except ImportError:
-                raise MissingExtra("a ledger on PostgreSQL", "postgres") from None
-            asked = self.address.url.query.get("options", "")
-            return sql.create_engine(
-                self.address.url,
-                isolation_level="READ COMMITTED",
-                connect_args={"connect_timeout": 10, "options": f"{asked} -csynchronous_commit=on"},
-            )
+        if self.address.server is not None:
+            return _server_engine(self.address.server)
         path = self.address.path
         assert path is not None  # noqa: S101 - an address is a path or a URL
         if not path.exists():
@@ -203,8 +195,26 @@ def _translated(error: BaseException, address: Address) -> VestryError:
         return LedgerUnavailable(
             f"the ledger at {address} is in use and stayed locked for {PATIENCE_S:g} s; try again."
         )
-    reason = getattr(error, "strerror", None) or text.partition("\n")[0] or type(error).__name__
+    reason = getattr(error, "strerror", None) or text or type(error).__name__
+    if address.server is not None:
+        reason = address.server.reason(reason)
     return LedgerUnavailable(f"the ledger at {address} cannot be used ({reason}); mend that and try again.")
+
+
+def _server_engine(server: ServerAddress) -> sql.Engine:
+    """Connect by what the environment holds now; the filled address lives in the connection alone."""
+    server.filled()  # names a variable that is not set
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingExtra("a ledger on PostgreSQL", "postgres") from None
+
+    def connect() -> Any:
+        asked = {"connect_timeout": "10", **server.filled()}
+        asked["options"] = f"{asked.get('options', '')} -csynchronous_commit=on"
+        return psycopg.connect(**asked)  # type: ignore[arg-type]
+
+    return sql.create_engine("postgresql+psycopg://", creator=connect, isolation_level="READ COMMITTED")
 
 
 def _create_file(path: Path, rows: dict[sql.Table, dict[str, Any]]) -> None:

@@ -160,6 +160,23 @@ class Ledger:
                 where=IN_LEDGER,
             )
 
+    def require_entries(self, releases: Mapping[int, str | None]) -> None:
+        """Refuse to go on if the ledger lacks what certificates name: an old copy was put back, or it was made again.
+
+        Parameters
+        ----------
+        releases
+            Of each certificate its `entry`, the number of the charge, and its `release_sha256`; None in place of the
+            hash asks only that the number is a charge's.
+        """
+        for number, release in releases.items():
+            with self._database.reading() as (session, _):
+                charge = session.one(_ONE, number=number)
+                lines = [Entry(*row) for row in session.run(_LINES_OF_TARGET, charge=number)]
+            known = {line.facts.get("release_sha256") for line in lines if line.action == "release"}
+            if charge is None or Entry(*charge).action != "charge" or not (release is None or release in known):
+                raise LedgerCorrupt(_GONE.format(number=number), number)
+
     def charge(
         self,
         what: Event | Guarantee | str,
@@ -429,6 +446,11 @@ _COLUMNS = [JOURNAL.c[name] for name in ("sequence", "action", "target", "body",
 _ALL = sql.select(*_COLUMNS).order_by(JOURNAL.c.sequence)
 _ONE = sql.select(*_COLUMNS).where(JOURNAL.c.sequence == sql.bindparam("number"))
 _OF_TARGET = sql.select(JOURNAL.c.action).where(JOURNAL.c.target == sql.bindparam("charge"))
+_LINES_OF_TARGET = sql.select(*_COLUMNS).where(JOURNAL.c.target == sql.bindparam("charge"))
 _INSERT = sql.insert(JOURNAL)
+_GONE = (
+    "a certificate names charge {number} with its release, and they are not here, so an older copy was put back or the"
+    " ledger was made again"
+)
 _MOVED = ("sequence", "hash", "content", "state")
 _MOVE = sql.update(HEAD).where(HEAD.c.id == 1).values({name: sql.bindparam(name) for name in _MOVED})
