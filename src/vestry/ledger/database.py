@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
+import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sql
@@ -17,8 +16,12 @@ import sqlalchemy as sql
 from vestry.address import ServerAddress
 from vestry.errors import LedgerCorrupt, LedgerExists, LedgerMissing, LedgerUnavailable, MissingExtra, VestryError
 from vestry.ledger.address import Address
+from vestry.ledger.entry import joined
+from vestry.ledger.ledger_file import FileIdentity, require_one_name, require_same_file
+from vestry.ledger.sqlite import SCHEMA, connect, is_writable, new_file, require_sound, writes_one_file
 
 FORMAT = 1
+COPY_FORMAT = 1001  # which vestry 0.1.0 refuses too
 PATIENCE_S = 60.0
 
 _metadata = sql.MetaData()
@@ -74,13 +77,14 @@ class Session:
     """
 
     def __init__(self, connection: sql.Connection) -> None:
-        self._driver: Any = connection.connection.driver_connection
+        self.driver: Any = connection.connection.driver_connection
+        self.appended: tuple[int, str] | None = None  # the number and hash of the line that was added
         self._dialect = connection.dialect
 
     def run(self, statement: sql.Executable, **values: Any) -> Any:
         """Execute a statement and return the cursor."""
         text, fixed = _compiled(statement, self._dialect)
-        cursor = self._driver.cursor()
+        cursor = self.driver.cursor()
         cursor.execute(text, {**fixed, **values})
         return cursor
 
@@ -97,54 +101,125 @@ def _compiled(statement: Any, dialect: sql.Dialect) -> tuple[str, dict[str, Any]
 
 
 class Database:
-    """Connections to one ledger. A transaction holds the ledger for itself until it commits."""
+    """Connections to one ledger. A transaction holds the ledger for itself until it commits.
+
+    It remembers the newest line it has seen, and refuses a ledger that no longer has it.
+    """
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self._engine: sql.Engine | None = None
         self._process = 0
+        self._opened: FileIdentity | None = None
+        self._seen: tuple[int, str] | None = None
 
     @contextmanager
-    def transaction(self) -> Iterator[tuple[Session, Head]]:
-        """Hold the ledger, read its head, commit at the end; database errors become sentences."""
-        with self._sentences(), self._connected().begin() as connection:
-            session = Session(connection)
-            yield session, self._checked(session.one(_LOCKED_HEAD))
+    def transaction(self, *, of_copy: bool = False) -> Iterator[tuple[Session, Head]]:
+        """Hold the ledger, read its head, commit at the end; a copy only where it is made a ledger."""
+        seen = self._seen
+        with self._sentences(), self._writable() as connection:
+            with connection.begin():
+                session = Session(connection)
+                if self.address.path is not None:
+                    self._require_one_file(session)
+                head = self._checked(session, _LOCKED_HEAD, seen)
+                if head.format == COPY_FORMAT and not of_copy:
+                    raise LedgerUnavailable(_IS_A_COPY.format(address=self.address))
+                yield session, head
+            self._remember(*(session.appended or (head.sequence, head.hash)))
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Session, Head]]:
-        """See one moment of the ledger and its head, without holding up those who charge."""
+        """See one moment of the ledger and its head. Charges wait for the end of it, so let it be short."""
+        seen = self._seen
         with self._sentences(), self._connected().connect() as connection:
             options: dict[str, Any] = {_READING: True}
             if self.address.server is not None:
                 options["isolation_level"] = "REPEATABLE READ"
             with connection.execution_options(**options).begin():
                 session = Session(connection)
-                yield session, self._checked(session.one(_HEAD))
+                if self.address.path is not None:
+                    require_same_file(self.address.path, self._identity())
+                head = self._checked(session, _HEAD, seen)
+                yield session, head
+            self._remember(head.sequence, head.hash)
+            if self.address.path is not None and not writes_one_file(session.driver):
+                connection.invalidate()  # whoever holds a write-ahead log open keeps others from converting it
 
-    def create(self, rows: dict[sql.Table, dict[str, Any]]) -> None:
+    def require_sound(self) -> None:
+        """Refuse a file whose pages, index or schema were changed. A server looks after its own."""
+        with self._sentences(), self._connected().connect() as connection:
+            if self.address.path is not None:
+                require_sound(connection.connection.driver_connection)  # type: ignore[arg-type]
+
+    def create(self, head: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
         """Make the tables with their first rows, all or nothing, where no ledger was."""
         with self._sentences():
             if self.address.path is not None:
-                _create_file(self.address.path, rows)
+                with new_file(self.address.path) as temporary:
+                    engine = _sqlite_engine(lambda: connect(temporary, PATIENCE_S))
+                    with engine.begin() as connection:
+                        for text in SCHEMA.values():
+                            connection.exec_driver_sql(text)
+                        _fill(connection, head, lines)
+                    engine.dispose()
                 return
             with self._connected().begin() as connection:
                 if sql.inspect(connection).has_table(HEAD.name):
                     raise LedgerExists(
                         f"there is a ledger at {self.address} already; nothing was changed: open it, or name another."
                     )
-                _fill(connection, rows)
+                _metadata.create_all(connection, checkfirst=False)
+                _fill(connection, head, lines)
 
-    def _checked(self, row: tuple[Any, ...] | None) -> Head:
+    def _checked(self, session: Session, statement: sql.Executable, seen: tuple[int, str] | None) -> Head:
+        """Read the head; refuse what is none, what another version wrote, and what lacks a line that was seen."""
+        row = session.one(statement)
         if row is None:
             raise LedgerCorrupt("it has no head")
         head = Head(*row)
-        if head.format != FORMAT:
+        if head.format not in (FORMAT, COPY_FORMAT):
             raise LedgerUnavailable(
                 f"the ledger at {self.address} has format {head.format} and this version of vestry reads"
                 f" format {FORMAT}; open it with the version that wrote it."
             )
+        if [type(value) for value in head] != [int, int, str, str, str, str]:
+            raise LedgerCorrupt("its head cannot be read")
+        if joined(head.sequence, head.content, head.state) != head.hash:
+            raise LedgerCorrupt("its head was changed", head.sequence)
+        if seen is not None and seen != (head.sequence, head.hash) and session.one(_HASH, number=seen[0]) != seen[1:]:
+            raise LedgerCorrupt("it lacks a line that was there before, so an older copy was put in its place", seen[0])
         return head
+
+    def _remember(self, sequence: int, hash_: str) -> None:
+        if self._seen is None or sequence > self._seen[0]:
+            self._seen = sequence, hash_
+
+    @contextmanager
+    def _writable(self) -> Iterator[sql.Connection]:
+        """Yield a connection that commits to one place: on SQLite to the file itself, never to a log beside it."""
+        until = time.monotonic() + min(PATIENCE_S, 10.0)
+        while True:
+            with self._connected().connect() as connection:
+                driver: Any = connection.connection.driver_connection
+                if self.address.path is None or writes_one_file(driver):
+                    yield connection
+                    return
+                connection.invalidate()
+            if not is_writable(self.address.path):
+                raise LedgerUnavailable(_READ_ONLY.format(address=self.address))
+            if time.monotonic() > until:
+                raise LedgerUnavailable(_HELD.format(address=self.address))
+            time.sleep(0.01 + 0.01 * (os.getpid() % 7))  # processes that convert at once do so one after another
+
+    def _require_one_file(self, session: Session) -> None:
+        """Refuse a file that was deleted or replaced, has another name, or was given a write-ahead log just now."""
+        path = self.address.path
+        assert path is not None  # noqa: S101 - who calls has a file
+        require_same_file(path, self._identity())
+        require_one_name(path)
+        if not writes_one_file(session.driver):
+            raise LedgerUnavailable(_HELD.format(address=self.address))
 
     def _connected(self) -> sql.Engine:
         if self._engine is None or self._process != os.getpid():
@@ -156,11 +231,28 @@ class Database:
     def _engine_for(self) -> sql.Engine:
         if self.address.server is not None:
             return _server_engine(self.address.server)
+        self._identity()
+        return _sqlite_engine(self._connect)
+
+    def _identity(self) -> FileIdentity:
+        """Return which file was opened first."""
+        assert self.address.path is not None  # noqa: S101 - an address is a path or a server
+        if self._opened is None:
+            self._opened = FileIdentity.at(self.address.path)
+        return self._opened
+
+    def _connect(self) -> sqlite3.Connection:
+        """Connect to the file that was opened first, or refuse."""
         path = self.address.path
-        assert path is not None  # noqa: S101 - an address is a path or a URL
-        if not path.exists():
-            raise LedgerMissing(f"there is no ledger at {path}; make one with `vestry ledger create`.")
-        return _sqlite_engine(path)
+        assert path is not None  # noqa: S101 - an address is a path or a server
+        require_same_file(path, self._identity())
+        connection = connect(path, PATIENCE_S)
+        try:
+            require_same_file(path, self._identity())
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
@@ -172,7 +264,8 @@ class Database:
         except sql.exc.DBAPIError as error:
             raise _translated(error.orig or error, self.address) from None
         except Exception as error:
-            if isinstance(error, (sqlite3.Error, OSError)) or type(error).__module__.startswith("psycopg"):
+            known = (sqlite3.Error, OSError, UnicodeError, OverflowError)
+            if isinstance(error, known) or type(error).__module__.startswith("psycopg"):
                 raise _translated(error, self.address) from None
             raise
 
@@ -217,65 +310,19 @@ def _server_engine(server: ServerAddress) -> sql.Engine:
     return sql.create_engine("postgresql+psycopg://", creator=connect, isolation_level="READ COMMITTED")
 
 
-def _create_file(path: Path, rows: dict[sql.Table, dict[str, Any]]) -> None:
-    """Fill a temporary file and link it to its name, so that a ledger is there whole or not at all."""
-    for taken in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-        # A log that an old ledger left behind would be played into the new one.
-        if taken.exists():
-            raise LedgerExists(f"there is something at {taken} already; nothing was changed: name another place.")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        _keep_a_write_ahead_log(temporary)
-        engine = _sqlite_engine(temporary)
-        with engine.begin() as connection:
-            _fill(connection, rows)
-        engine.dispose()
-        os.link(temporary, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
-    finally:
-        for leftover in (temporary, Path(name + "-wal"), Path(name + "-shm")):
-            leftover.unlink(missing_ok=True)
+def _fill(connection: sql.Connection, head: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
+    session = Session(connection)
+    for line in lines:
+        session.run(_INSERT_LINE, **line)
+    session.run(_INSERT_HEAD, **head)
 
 
-def _keep_a_write_ahead_log(path: Path) -> None:
-    """Set the journal mode, outside of any transaction; the file keeps it."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    try:
-        (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
-    finally:
-        connection.close()
-    if mode != "wal":
-        raise LedgerUnavailable(f"a ledger in {path.parent} cannot have a write-ahead log; choose a local disk.")
+def _sqlite_engine(creator: Callable[[], sqlite3.Connection]) -> sql.Engine:
+    """Begin every transaction that writes with BEGIN IMMEDIATE.
 
-
-def _fill(connection: sql.Connection, rows: dict[sql.Table, dict[str, Any]]) -> None:
-    _metadata.create_all(connection, checkfirst=False)
-    for table, row in rows.items():
-        connection.execute(sql.insert(table).values(**row))
-
-
-def _sqlite_engine(path: Path) -> sql.Engine:
-    """Connect with a write-ahead log, a full sync at each commit, and BEGIN IMMEDIATE.
-
-    The driver's own transactions begin as readers: eight processes were seen to overspend with them.
+    The driver's own transactions begin as readers: eight processes were seen to be turned away with them.
     """
-
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
-        )
-        try:
-            connection.execute("PRAGMA synchronous=FULL")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    engine = sql.create_engine("sqlite://", creator=connect, poolclass=sql.pool.QueuePool, paramstyle="named")
+    engine = sql.create_engine("sqlite://", creator=creator, poolclass=sql.pool.QueuePool, paramstyle="named")
 
     @sql.event.listens_for(engine, "begin")
     def _begin(connection: sql.Connection) -> None:
@@ -285,7 +332,21 @@ def _sqlite_engine(path: Path) -> sql.Engine:
     return engine
 
 
-_DAMAGE = ("not a database", "malformed", "no such table", "no such column", "decode to UTF-8")
+_DAMAGE = (
+    "not a database", "malformed", "no such table", "no such column", "decode to UTF-8", "unsupported file format",
+)  # fmt: skip
 _HEAD = sql.select(*(HEAD.c[name] for name in Head._fields)).where(HEAD.c.id == 1)
 _LOCKED_HEAD = _HEAD.with_for_update()
+_HASH = sql.select(JOURNAL.c.hash).where(JOURNAL.c.sequence == sql.bindparam("number"))
+_INSERT_LINE = sql.insert(JOURNAL)
+_INSERT_HEAD = sql.insert(HEAD)
 _READING = "vestry_reading"
+_IS_A_COPY = (
+    "{address} is a copy, and charging it would spend again what the ledger has spent; charge the ledger itself, or, if"
+    " that is lost, make a new one of the copy with `vestry ledger restore`."
+)
+_READ_ONLY = "the ledger at {address} is read-only here, so nothing was written; use it where its folder can be written."
+_HELD = (
+    "the ledger at {address} has the write-ahead log of vestry 0.1.0, and another process keeps it open; end that"
+    " process and try again."
+)
