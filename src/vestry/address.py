@@ -20,9 +20,29 @@ SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
 
 # The server's own parameters that an address may name, whatever their case.
 KEYS = frozenset(
-    "host port user dbname password passfile options connect_timeout application_name target_session_attrs sslmode"
-    " sslrootcert sslcert sslkey sslpassword sslcrl sslnegotiation channel_binding require_auth gssencmode krbsrvname"
-    " keepalives keepalives_idle keepalives_interval keepalives_count tcp_user_timeout".split()
+    {
+        "host",
+        "port",
+        "user",
+        "dbname",
+        "password",
+        "passfile",
+        "options",
+        "connect_timeout",
+        "application_name",
+        "target_session_attrs",
+        "sslmode",
+        "sslrootcert",
+        "sslcert",
+        "sslkey",
+        "sslpassword",
+        "sslcrl",
+        "sslnegotiation",
+        "channel_binding",
+        "require_auth",
+        "gssencmode",
+        "krbsrvname",
+    }
 )
 SECRETS = frozenset({"password", "sslpassword"})
 

@@ -218,6 +218,8 @@ def test_looking_changes_nothing(run, made):
 
 # The examples that the help prints
 
+COMMANDS = ("create", "charge", "amend", "show", "verify", "export", "backup", "restore")
+
 
 def examples() -> dict[str, list[str]]:
     return {
@@ -229,9 +231,7 @@ def examples() -> dict[str, list[str]]:
 
 
 def test_every_command_has_an_example():
-    assert {name: bool(lines) for name, lines in examples().items()} == dict.fromkeys(
-        ("create", "charge", "amend", "show", "verify", "export"), True
-    )
+    assert {name: bool(lines) for name, lines in examples().items()} == dict.fromkeys(COMMANDS, True)
 
 
 def test_every_example_of_the_help_runs_in_order(run):
@@ -248,13 +248,15 @@ def test_every_example_of_the_help_runs_in_order(run):
             if "--json" in arguments:
                 one_object(out)
     assert sorted(path.name for path in Path().iterdir() if path.suffix in (".ledger", ".jsonl")) == [
+        "patients-copy.ledger",
         "patients.jsonl",
         "patients.ledger",
+        "restored.ledger",
         "visits.ledger",
     ]
 
 
-@pytest.mark.parametrize("command", ["create", "charge", "amend", "show", "verify", "export"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_shows_its_examples(run, command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     out = run("ledger", command, "--help")

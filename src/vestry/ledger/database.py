@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sql
 
@@ -19,55 +19,11 @@ from vestry.ledger.address import Address
 from vestry.ledger.entry import joined
 from vestry.ledger.ledger_file import FileIdentity, require_one_name, require_same_file
 from vestry.ledger.sqlite import SCHEMA, connect, is_writable, new_file, require_sound, writes_one_file
+from vestry.ledger.statements import HASH_OF, HEAD, INSERT_HEAD, INSERT_LINE, LOCKED_HEAD, METADATA, READ_HEAD, Head
 
 FORMAT = 1
 COPY_FORMAT = 1001  # which vestry 0.1.0 refuses too
 PATIENCE_S = 60.0
-
-_metadata = sql.MetaData()
-
-HEAD = sql.Table(
-    "vestry_head",
-    _metadata,
-    sql.Column("id", sql.Integer, primary_key=True, autoincrement=False),
-    sql.Column("format", sql.Integer, nullable=False),
-    sql.Column("sequence", sql.BigInteger, nullable=False),
-    sql.Column("hash", sql.Text, nullable=False),
-    sql.Column("content", sql.Text, nullable=False),
-    sql.Column("state", sql.Text, nullable=False),
-    sql.Column("row_key", sql.Text, nullable=False),
-)
-# A charge is opened once and released once: the database itself refuses a second line.
-JOURNAL = sql.Table(
-    "vestry_journal",
-    _metadata,
-    sql.Column("sequence", sql.BigInteger().with_variant(sql.Integer, "sqlite"), primary_key=True, autoincrement=False),
-    sql.Column("action", sql.Text, nullable=False),
-    sql.Column("target", sql.BigInteger().with_variant(sql.Integer, "sqlite")),
-    sql.Column("body", sql.Text, nullable=False),
-    sql.Column("previous", sql.Text, nullable=False),
-    sql.Column("hash", sql.Text, nullable=False),
-)
-_NOT_NULL = JOURNAL.c.target.is_not(None)
-sql.Index(
-    "vestry_journal_once",
-    JOURNAL.c.target,
-    JOURNAL.c.action,
-    unique=True,
-    sqlite_where=_NOT_NULL,
-    postgresql_where=_NOT_NULL,
-)
-
-
-class Head(NamedTuple):
-    """The one row that points at the last line, and keeps what the lines add up to."""
-
-    format: int
-    sequence: int
-    hash: str
-    content: str
-    state: str
-    row_key: str
 
 
 class Session:
@@ -122,7 +78,7 @@ class Database:
                 session = Session(connection)
                 if self.address.path is not None:
                     self._require_one_file(session)
-                head = self._checked(session, _LOCKED_HEAD, seen)
+                head = self._checked(session, LOCKED_HEAD, seen)
                 if head.format == COPY_FORMAT and not of_copy:
                     raise LedgerUnavailable(_IS_A_COPY.format(address=self.address))
                 yield session, head
@@ -140,7 +96,7 @@ class Database:
                 session = Session(connection)
                 if self.address.path is not None:
                     require_same_file(self.address.path, self._identity())
-                head = self._checked(session, _HEAD, seen)
+                head = self._checked(session, READ_HEAD, seen)
                 yield session, head
             self._remember(head.sequence, head.hash)
             if self.address.path is not None and not writes_one_file(session.driver):
@@ -169,7 +125,7 @@ class Database:
                     raise LedgerExists(
                         f"there is a ledger at {self.address} already; nothing was changed: open it, or name another."
                     )
-                _metadata.create_all(connection, checkfirst=False)
+                METADATA.create_all(connection, checkfirst=False)
                 _fill(connection, head, lines)
 
     def _checked(self, session: Session, statement: sql.Executable, seen: tuple[int, str] | None) -> Head:
@@ -187,7 +143,7 @@ class Database:
             raise LedgerCorrupt("its head cannot be read")
         if joined(head.sequence, head.content, head.state) != head.hash:
             raise LedgerCorrupt("its head was changed", head.sequence)
-        if seen is not None and seen != (head.sequence, head.hash) and session.one(_HASH, number=seen[0]) != seen[1:]:
+        if seen is not None and seen != (head.sequence, head.hash) and session.one(HASH_OF, number=seen[0]) != seen[1:]:
             raise LedgerCorrupt("it lacks a line that was there before, so an older copy was put in its place", seen[0])
         return head
 
@@ -313,8 +269,8 @@ def _server_engine(server: ServerAddress) -> sql.Engine:
 def _fill(connection: sql.Connection, head: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
     session = Session(connection)
     for line in lines:
-        session.run(_INSERT_LINE, **line)
-    session.run(_INSERT_HEAD, **head)
+        session.run(INSERT_LINE, **line)
+    session.run(INSERT_HEAD, **head)
 
 
 def _sqlite_engine(creator: Callable[[], sqlite3.Connection]) -> sql.Engine:
@@ -335,17 +291,14 @@ def _sqlite_engine(creator: Callable[[], sqlite3.Connection]) -> sql.Engine:
 _DAMAGE = (
     "not a database", "malformed", "no such table", "no such column", "decode to UTF-8", "unsupported file format",
 )  # fmt: skip
-_HEAD = sql.select(*(HEAD.c[name] for name in Head._fields)).where(HEAD.c.id == 1)
-_LOCKED_HEAD = _HEAD.with_for_update()
-_HASH = sql.select(JOURNAL.c.hash).where(JOURNAL.c.sequence == sql.bindparam("number"))
-_INSERT_LINE = sql.insert(JOURNAL)
-_INSERT_HEAD = sql.insert(HEAD)
 _READING = "vestry_reading"
 _IS_A_COPY = (
     "{address} is a copy, and charging it would spend again what the ledger has spent; charge the ledger itself, or, if"
     " that is lost, make a new one of the copy with `vestry ledger restore`."
 )
-_READ_ONLY = "the ledger at {address} is read-only here, so nothing was written; use it where its folder can be written."
+_READ_ONLY = (
+    "the ledger at {address} is read-only here, so nothing was written; use it where its folder can be written."
+)
 _HELD = (
     "the ledger at {address} has the write-ahead log of vestry 0.1.0, and another process keeps it open; end that"
     " process and try again."

@@ -1,7 +1,7 @@
 """The ledger: one append-only journal for one dataset, which refuses what its budget does not hold.
 
-Tamper-evident, not tamper-proof: every line's hash covers the line before it, so `verify` finds a change of any bit that
-a line, the head, the index or the schema is read from.
+Tamper-evident, not tamper-proof: every line's hash covers the line before it, so `verify` finds a change of any
+bit that a line, the head, the index or the schema is read from.
 Whoever can rewrite the whole file can also rewrite the chain; keep the head hash elsewhere, and `verify(head=...)`
 finds a cut tail or a swapped file. Two ledgers about the same people add up: neither can know of the other.
 """
@@ -20,14 +20,25 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-import sqlalchemy as sql
-
 from vestry.errors import IN_LEDGER, BudgetExceeded, EntryState, InvalidParameter, LedgerCorrupt, Mismatch
 from vestry.ledger.address import Address
-from vestry.ledger.database import COPY_FORMAT, FORMAT, HEAD, JOURNAL, Database, Head, Session
+from vestry.ledger.database import COPY_FORMAT, FORMAT, Database, Session
 from vestry.ledger.entry import GENESIS, Entry, canonical, seal
 from vestry.ledger.filter import Filter, Spent
 from vestry.ledger.state import BEFORE, State, Walk
+from vestry.ledger.statements import (
+    CHARGES,
+    FOLLOWING,
+    INSERT_LINE,
+    LINES,
+    MOVE_HEAD,
+    NEWEST_CHARGES,
+    OF_CHARGE,
+    ONE_LINE,
+    SET_FORMAT,
+    STRAY_LINE,
+    Head,
+)
 from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.privacy import accountant
@@ -63,6 +74,16 @@ class Verified:
 
     entries: int
     head: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One moment of a ledger: its state, how many lines it has, its last hash, and whether it is only a copy."""
+
+    state: State
+    entries: int
+    head: str
+    is_copy: bool
 
 
 class Ledger:
@@ -136,6 +157,11 @@ class Ledger:
         with self._database.reading() as (_, head):
             return State.read(head.state)
 
+    def summary(self) -> Summary:
+        """Return state, number of lines and head of one moment."""
+        with self._database.reading() as (_, head):
+            return Summary(State.read(head.state), head.sequence + 1, head.hash, head.format == COPY_FORMAT)
+
     def head(self) -> str:
         """Return the hash of the last line; keep it elsewhere to find a cut tail later."""
         with self._database.reading() as (_, head):
@@ -173,8 +199,8 @@ class Ledger:
         """
         for number, release in releases.items():
             with self._database.reading() as (session, _):
-                charge = session.one(_ONE, number=number)
-                lines = [Entry.read(row) for row in session.run(_OF_TARGET, charge=number)]
+                charge = session.one(ONE_LINE, number=number)
+                lines = [Entry.read(row) for row in session.run(OF_CHARGE, charge=number)]
             known = {line.facts.get("release_sha256") for line in lines if line.action == "release"}
             if charge is None or Entry.read(charge).action != "charge" or not (release is None or release in known):
                 raise LedgerCorrupt(_GONE.format(number=number), number)
@@ -253,7 +279,7 @@ class Ledger:
 
         Lines are only ever added, so that pages read one after another are one moment of the ledger.
         """
-        return (Entry.read(row) for row in self._pages(_PAGE))
+        return (Entry.read(row) for row in self._pages(LINES))
 
     def charges(self, *, newest: int | None = None) -> Iterator[tuple[Entry, frozenset[str]]]:
         """Yield every charge with what followed it: nothing, `open`, or `open` and `release`.
@@ -266,11 +292,11 @@ class Ledger:
         start = 0
         if newest is not None:
             with self._database.reading() as (session, _):
-                start = min((number for (number,) in session.run(_NEWEST, newest=max(newest, 1))), default=0)
+                start = min((number for (number,) in session.run(NEWEST_CHARGES, newest=max(newest, 1))), default=0)
         followed: dict[int, frozenset[str]] = {}
-        for _, target, action in self._pages(_FOLLOWING, start=start):
+        for _, target, action in self._pages(FOLLOWING, start=start):
             followed[target] = _TOGETHER[followed.get(target, frozenset()) | {action}]
-        for row in self._pages(_CHARGES, start=start) if newest != 0 else ():
+        for row in self._pages(CHARGES, start=start) if newest != 0 else ():
             yield Entry.read(row), followed.get(row[0], frozenset())
 
     def verify(self, *, head: str | None = None) -> Verified:
@@ -285,12 +311,12 @@ class Ledger:
         walk = Walk()
         with self._database.reading() as (session, now):
             _row_key(session, now)
-        last, state = walk.over((Entry.read(row) for row in self._pages(_PAGE, end=now.sequence)), kept=head)
+        last, state = walk.over((Entry.read(row) for row in self._pages(LINES, end=now.sequence)), kept=head)
         expected = _head(last, walk.content, state.text())
         if any(getattr(now, column) != value for column, value in expected.items()):
             raise LedgerCorrupt("its head does not belong to its last line", last.sequence)
         with self._database.reading() as (session, now):
-            if session.one(_STRAY, last=now.sequence) is not None:
+            if session.one(STRAY_LINE, last=now.sequence) is not None:
                 raise LedgerCorrupt("it has lines after its last one", last.sequence)
         return Verified(last.sequence + 1, last.hash)
 
@@ -348,12 +374,12 @@ class Ledger:
                 head = _added(session, head, "charge", None, paid.record, state)
             for number in waiting:
                 head = _added(session, head, "open", number, {"when": _now(), "restored": True}, state)
-            session.run(_MAKE_LEDGER, format=FORMAT)
+            session.run(SET_FORMAT, format=FORMAT)
         return cls.open(address)
 
     def _rows(self, now: Head) -> Iterator[dict[str, Any]]:
         """Yield every line up to a head's as a row."""
-        return (vars(Entry.read(row)) for row in self._pages(_PAGE, end=now.sequence))
+        return (vars(Entry.read(row)) for row in self._pages(LINES, end=now.sequence))
 
     def _priced(self, what: Event | Guarantee | str, *, purpose: str, who: str | None, **more: Any) -> _Priced:
         """Price a charge and write down its line, outside of any transaction."""
@@ -369,7 +395,7 @@ class Ledger:
         }
         return _Priced(_described(ran) if isinstance(what, Event) else str(what), price, record)
 
-    def _pages(self, statement: sql.Executable, *, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, ...]]:
+    def _pages(self, statement: Any, *, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield rows whose first column is the line's number, from `start` to `end`, in many short readings."""
         while end is None or start <= end:
             with self._database.reading() as (session, head):
@@ -385,7 +411,7 @@ class Ledger:
     def _follow(self, action: str, target: int, record: Mapping[str, Any]) -> Entry:
         """Append the line that moves a charge on, in its own transaction."""
         with self._database.transaction() as (session, head):
-            done = {Entry.read(row).action for row in session.run(_OF_TARGET, charge=target)} | {"charge"}
+            done = {Entry.read(row).action for row in session.run(OF_CHARGE, charge=target)} | {"charge"}
             if action in done:
                 raise EntryState(f"charge {target} has its {action} already; charge again to draw again.")
             if BEFORE[action] not in done:
@@ -448,8 +474,8 @@ def _append(
     """Add one line after the head's and move the head, inside the caller's transaction."""
     state = after.text()
     entry, content = seal(head.sequence + 1, action, target, canonical(record), head.hash, state=state)
-    session.run(_INSERT, **vars(entry))
-    session.run(_MOVE, **_head(entry, content, state))
+    session.run(INSERT_LINE, **vars(entry))
+    session.run(MOVE_HEAD, **_head(entry, content, state))
     session.appended = entry.sequence, entry.hash
     return entry
 
@@ -496,7 +522,7 @@ def _head(entry: Entry, content: str, state: str) -> dict[str, Any]:
 
 
 def _entry(session: Session, sequence: int) -> Entry:
-    row = session.one(_ONE, number=sequence)
+    row = session.one(ONE_LINE, number=sequence)
     if row is None and sequence == 0:
         raise LedgerCorrupt("it has no first line", 0)
     if row is None:
@@ -563,27 +589,9 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-_COLUMNS = [JOURNAL.c[name] for name in ("sequence", "action", "target", "body", "previous", "hash")]
-_NUMBER = JOURNAL.c.sequence
-_ONE = sql.select(*_COLUMNS).where(sql.bindparam("number") == _NUMBER)
-# The table itself is read, from the charge on, and not its index, which says the same in another place.
-_OF_TARGET = sql.select(*_COLUMNS).where(_NUMBER > sql.bindparam("charge"), JOURNAL.c.target + 0 == sql.bindparam("charge"))
-_FROM_TO = (_NUMBER >= sql.bindparam("start"), _NUMBER <= sql.bindparam("end"))
-_PAGE, _FOLLOWING = (
-    sql.select(*columns).where(*_FROM_TO).order_by(_NUMBER).limit(sql.bindparam("size"))
-    for columns in (_COLUMNS, (_NUMBER, JOURNAL.c.target, JOURNAL.c.action))
-)
-_CHARGES = _PAGE.where(JOURNAL.c.action == "charge")
-_FOLLOWING = _FOLLOWING.where(JOURNAL.c.action.in_(("open", "release")))
-_NEWEST = sql.select(_NUMBER).where(JOURNAL.c.action == "charge").order_by(_NUMBER.desc()).limit(sql.bindparam("newest"))
-_STRAY = sql.select(_NUMBER).where(sql.or_(_NUMBER < 0, _NUMBER > sql.bindparam("last"))).limit(1)
-_TOGETHER = {each: each for each in map(frozenset, (("open",), ("release",), ("open", "release")))}
 PAGE = 500  # lines that are read at once
-_INSERT = sql.insert(JOURNAL)
+_TOGETHER = {each: each for each in map(frozenset, (("open",), ("release",), ("open", "release")))}
 _GONE = (
     "a certificate names charge {number} with its release, and they are not here, so an older copy was put back or the"
     " ledger was made again"
 )
-_MAKE_LEDGER = sql.update(HEAD).where(HEAD.c.id == 1).values(format=sql.bindparam("format"))
-_MOVED = ("sequence", "hash", "content", "state")
-_MOVE = sql.update(HEAD).where(HEAD.c.id == 1).values({name: sql.bindparam(name) for name in _MOVED})

@@ -83,7 +83,7 @@ def _mount_points() -> set[bytes]:
 
 def _stat(path: Path) -> os.stat_result:
     try:
-        return os.stat(path)
+        return path.stat()
     except (FileNotFoundError, NotADirectoryError):
         raise LedgerMissing(f"there is no ledger at {path}; make one with `vestry ledger create`.") from None
 

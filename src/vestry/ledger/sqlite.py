@@ -50,7 +50,7 @@ def connect(path: Path, patience_s: float) -> sqlite3.Connection:
 
 def is_writable(path: Path) -> bool:
     """Tell whether this user may write the file and, beside it, the journal."""
-    return os.access(path, os.W_OK) and os.access(os.path.dirname(os.path.realpath(path)), os.W_OK)
+    return os.access(path, os.W_OK) and os.access(path.resolve().parent, os.W_OK)
 
 
 def writes_one_file(connection: sqlite3.Connection) -> bool:
@@ -136,5 +136,3 @@ def _pending(path: Path) -> bool:
             return any(file.read(28))
     except FileNotFoundError:
         return False
-
-
