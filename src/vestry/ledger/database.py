@@ -8,7 +8,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sql
@@ -50,10 +49,17 @@ class Session:
         return row
 
 
-@lru_cache(maxsize=64)
 def _compiled(statement: Any, dialect: sql.Dialect) -> tuple[str, dict[str, Any]]:
-    compiled = statement.compile(dialect=dialect)
-    return str(compiled), {key: value for key, value in compiled.params.items() if value is not None}
+    """Compile a statement once for each kind of database, not for each connection."""
+    known = _COMPILED.get((dialect.name, statement))
+    if known is None:
+        compiled = statement.compile(dialect=dialect)
+        fixed = {key: value for key, value in compiled.params.items() if value is not None}
+        known = _COMPILED[dialect.name, statement] = str(compiled), fixed
+    return known
+
+
+_COMPILED: dict[tuple[str, Any], tuple[str, dict[str, Any]]] = {}
 
 
 class Database:
