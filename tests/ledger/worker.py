@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import sys
@@ -177,8 +178,34 @@ def found(address: str, releases: Path, promised: list[int], head: str | None) -
     return asked(looking)[0]
 
 
+def copied(address: str, releases: Path, kills: int, seed: int) -> Iterator[dict]:
+    """Kill a worker at a random moment and look at a copy of the file, with its journal and without."""
+    for number, (promised, _) in enumerate(kill_after_kill(address, releases, kills, seed)):
+        folder = releases / f"copy-{number}"
+        (folder / "alone").mkdir(parents=True)
+        journal = Path(address + "-journal")
+        shutil.copy(address, folder / "whole.ledger")
+        shutil.copy(address, folder / "alone" / "whole.ledger")
+        hot = journal.exists() and any(journal.read_bytes()[:28])
+        if journal.exists():
+            shutil.copy(journal, folder / "whole.ledger-journal")
+        whole = found(str(folder / "whole.ledger"), releases, promised, None)
+        alone = found(str(folder / "alone" / "whole.ledger"), releases, promised, None)
+        yield {**whole, "hot": hot, "alone": "error" not in alone and alone["lost"] == []}
+
+
 def killed(address: str, releases: Path, kills: int, seed: int) -> Iterator[dict]:
     """Kill a worker at a random moment, look, and go on with the same ledger."""
+    head = None
+    for promised, errors in kill_after_kill(address, releases, kills, seed):
+        yield from errors  # which the test will not like
+        fact = found(address, releases, promised, head)
+        head = fact.get("head", head)
+        yield fact
+
+
+def kill_after_kill(address: str, releases: Path, kills: int, seed: int) -> Iterator[tuple[list[int], list[dict]]]:
+    """Kill workers; after each yield every charge that was acknowledged so far, and what else the worker told."""
 
     def working(tell: Callable[[object], None]) -> None:
         ledger = Ledger.open(address)
@@ -188,7 +215,6 @@ def killed(address: str, releases: Path, kills: int, seed: int) -> Iterator[dict
 
     rng = random.Random(seed)
     promised: list[int] = []
-    head = None
     for _ in range(kills):
         child, reader = forked(working)
         # Let it make a few charges, so that a slow machine has its kills in the middle too.
@@ -199,10 +225,7 @@ def killed(address: str, releases: Path, kills: int, seed: int) -> Iterator[dict
         os.kill(child, signal.SIGKILL)
         facts = [json.loads(line) for line in seen.splitlines()] + told(child, reader)
         promised += [fact for fact in facts if isinstance(fact, int)]
-        yield from (fact for fact in facts if isinstance(fact, dict))  # an error, which the test will not like
-        fact = found(address, releases, promised, head)
-        head = fact.get("head", head)
-        yield fact
+        yield promised, [fact for fact in facts if isinstance(fact, dict)]
 
 
 class Watched(sqlite3.Connection):
@@ -283,6 +306,8 @@ def main(mode: str, address: str, *rest: str) -> None:
             result = creations(address, int(processes))
         case "killed", releases, kills, seed:
             result = list(killed(address, Path(releases), int(kills), int(seed)))
+        case "copied", releases, kills, seed:
+            result = list(copied(address, Path(releases), int(kills), int(seed)))
         case "stepped", releases, order:
             result = list(stepped(address, Path(releases), early_cycle if order == "early" else cycle))
         case _:

@@ -82,8 +82,7 @@ class Database:
         with self._sentences(), self._writable() as connection:
             with connection.begin():
                 session = Session(connection)
-                if self.address.path is not None:
-                    self._require_one_file(session)
+                self._require_one_file(session)
                 head = self._checked(session, LOCKED_HEAD, seen)
                 if head.format == COPY_FORMAT and not of_copy:
                     raise LedgerUnavailable(_IS_A_COPY.format(address=self.address))
@@ -100,8 +99,7 @@ class Database:
                 options["isolation_level"] = "REPEATABLE READ"
             with connection.execution_options(**options).begin():
                 session = Session(connection)
-                if self.address.path is not None:
-                    require_same_file(self.address.path, self._identity())
+                self._require_same_file()
                 head = self._checked(session, READ_HEAD, seen)
                 yield session, head
             self._remember(head.sequence, head.hash)
@@ -176,12 +174,16 @@ class Database:
 
     def _require_one_file(self, session: Session) -> None:
         """Refuse a file that was deleted or replaced, has another name, or was given a write-ahead log just now."""
-        path = self.address.path
-        assert path is not None  # noqa: S101 - who calls has a file
-        require_same_file(path, self._identity())
-        require_one_name(path)
+        if self.address.path is None:
+            return
+        self._require_same_file()
+        require_one_name(self.address.path)
         if not writes_one_file(session.driver):
             raise LedgerUnavailable(_HELD.format(address=self.address))
+
+    def _require_same_file(self) -> None:
+        if self.address.path is not None and self._opened is not None:
+            require_same_file(self.address.path, self._opened)
 
     def _connected(self) -> sql.Engine:
         if self._engine is None or self._process != os.getpid():
@@ -193,24 +195,19 @@ class Database:
     def _engine_for(self) -> sql.Engine:
         if self.address.server is not None:
             return _server_engine(self.address.server)
-        self._identity()
-        return _sqlite_engine(self._connect)
-
-    def _identity(self) -> FileIdentity:
-        """Return which file was opened first."""
         assert self.address.path is not None  # noqa: S101 - an address is a path or a server
         if self._opened is None:
             self._opened = FileIdentity.at(self.address.path)
-        return self._opened
+        return _sqlite_engine(self._connect)
 
     def _connect(self) -> sqlite3.Connection:
         """Connect to the file that was opened first, or refuse."""
         path = self.address.path
         assert path is not None  # noqa: S101 - an address is a path or a server
-        require_same_file(path, self._identity())
+        self._require_same_file()
         connection = connect(path, PATIENCE_S)
         try:
-            require_same_file(path, self._identity())
+            self._require_same_file()
         except BaseException:
             connection.close()
             raise
@@ -224,6 +221,7 @@ class Database:
         except VestryError:
             raise
         except sql.exc.DBAPIError as error:
+            self._require_same_file()  # which may be why
             raise _translated(error.orig or error, self.address) from None
         except Exception as error:
             known = (sqlite3.Error, OSError, UnicodeError, OverflowError)

@@ -311,13 +311,13 @@ class Ledger:
         walk = Walk()
         with self._database.reading() as (session, now):
             _row_key(session, now)
+            stray = session.one(STRAY_LINE, last=now.sequence)
         last, state = walk.over((Entry.read(row) for row in self._pages(LINES, end=now.sequence)), kept=head)
         expected = _head(last, walk.content, state.text())
         if any(getattr(now, column) != value for column, value in expected.items()):
             raise LedgerCorrupt("its head does not belong to its last line", last.sequence)
-        with self._database.reading() as (session, now):
-            if session.one(STRAY_LINE, last=now.sequence) is not None:
-                raise LedgerCorrupt("it has lines after its last one", last.sequence)
+        if stray is not None:
+            raise LedgerCorrupt("it has lines before its first or after its last", last.sequence)
         return Verified(last.sequence + 1, last.hash)
 
     def backup(self, file: object) -> Verified:
