@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import random
+import select
 import shutil
 import signal
 import sqlite3
@@ -18,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from vestry.errors import BudgetExceeded, LedgerExists, VestryError
+from vestry.errors import BudgetExceeded, LedgerExists, LedgerUnavailable, VestryError
 from vestry.ledger import Ledger
 
 MOST = 200  # charges of one process, so that a ledger that refuses nothing ends too
@@ -228,6 +229,114 @@ def kill_after_kill(address: str, releases: Path, kills: int, seed: int) -> Iter
         yield promised, [fact for fact in facts if isinstance(fact, dict)]
 
 
+class Stress:
+    """Many processes that charge one ledger without end, while processes or their connections are killed."""
+
+    def __init__(self, address: str, processes: int, seed: int) -> None:
+        self.address = address
+        self.rng = random.Random(seed)
+        self.numbers = iter(range(10**9))
+        self.children: dict[int, int] = {}  # the pipe of each process
+        self.acknowledged: dict[str, int] = {}
+        self.errors: list[str] = []
+        self.rests: dict[int, bytes] = {}
+        for _ in range(processes):
+            self.start()
+
+    def start(self) -> None:
+        name = next(self.numbers)
+
+        def charging(tell: Callable[[object], None]) -> None:
+            ledger = Ledger.open(self.address)
+            for count in range(10**9):
+                intention = f"process {name}, charge {count}"
+                try:
+                    tell([intention, ledger.charge("epsilon=1e-7", purpose=intention).sequence])
+                except LedgerUnavailable as error:
+                    tell({"error": str(error)})
+
+        child, reader = forked(charging)
+        self.children[reader], self.rests[reader] = child, b""
+
+    def hear(self, readers: list[int]) -> None:
+        """Take in what processes told; a line that was cut by a kill was not acknowledged."""
+        for reader in readers:
+            *lines, self.rests[reader] = (self.rests[reader] + os.read(reader, 1 << 16)).split(b"\n")
+            for fact in map(json.loads, lines):
+                if isinstance(fact, dict):
+                    self.errors.append(fact["error"])
+                else:
+                    assert fact[0] not in self.acknowledged
+                    self.acknowledged[fact[0]] = fact[1]
+
+    def kill(self, reader: int) -> None:
+        os.kill(self.children[reader], signal.SIGKILL)
+        os.waitpid(self.children.pop(reader), 0)
+        while select.select([reader], [], [], 0)[0]:
+            before = len(self.acknowledged), self.rests[reader]
+            self.hear([reader])
+            if before == (len(self.acknowledged), self.rests[reader]):
+                break
+        os.close(reader)
+
+    def run(self, charges: int, kills: int, disturb: Callable[[], object]) -> dict:
+        """Go on until so many charges were acknowledged and so many kills were made, then say what is found."""
+        done, start = 0, time.monotonic()
+        while len(self.acknowledged) < charges or done < kills:
+            self.hear(select.select(list(self.children), [], [], 10)[0])
+            if done < kills and len(self.acknowledged) >= done * charges / kills:
+                time.sleep(self.rng.uniform(0, 0.003))
+                done += bool(disturb())
+        for reader in list(self.children):
+            self.kill(reader)
+        return {**asked(self.found)[0], "kills": done, "seconds": time.monotonic() - start}
+
+    def found(self, tell: Callable[[object], None]) -> None:
+        ledger = Ledger.open(self.address)
+        verified = ledger.verify()
+        purposes = {entry.facts["purpose"]: entry.sequence for entry, _ in ledger.charges()}
+        tell(
+            {
+                "acknowledged": len(self.acknowledged),
+                "entries": verified.entries,
+                "spent": ledger.state().spent.totals[0],
+                "lost": [name for name, number in self.acknowledged.items() if purposes.get(name) != number],
+                "intentions": len(purposes),
+                "errors": len(self.errors),
+                "messages": sorted({error.partition("(")[2] for error in self.errors}),
+            }
+        )
+
+
+def stress(address: str, charges: int, processes: int, kills: int, seed: int) -> dict:
+    """Kill processes at random moments and start others."""
+    world = Stress(address, processes, seed)
+
+    def disturb() -> bool:
+        world.kill(world.rng.choice(list(world.children)))
+        world.start()
+        return True
+
+    return world.run(charges, kills, disturb)
+
+
+def stress_server(address: str, charges: int, processes: int, kills: int, seed: int) -> dict:
+    """Kill connections at random moments; the processes go on."""
+    import psycopg
+
+    world = Stress(address, processes, seed)
+    with psycopg.connect(address, autocommit=True) as admin:  # no process is forked from here on
+        others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+        def disturb() -> bool:
+            pids = [pid for (pid,) in admin.execute(f"SELECT pid {others} ORDER BY pid").fetchall()]
+            return (
+                bool(pids) and admin.execute("SELECT pg_terminate_backend(%s)", [world.rng.choice(pids)]).fetchone()[0]
+            )
+
+        return world.run(charges, kills, disturb)
+
+
 class Watched(sqlite3.Connection):
     """A connection that counts its steps, dies at one of them, dawdles after reading, or begins in another way."""
 
@@ -306,6 +415,10 @@ def main(mode: str, address: str, *rest: str) -> None:
             result = creations(address, int(processes))
         case "killed", releases, kills, seed:
             result = list(killed(address, Path(releases), int(kills), int(seed)))
+        case "stress", charges, processes, kills, seed:
+            result = stress(address, int(charges), int(processes), int(kills), int(seed))
+        case "stress-server", charges, processes, kills, seed:
+            result = stress_server(address, int(charges), int(processes), int(kills), int(seed))
         case "copied", releases, kills, seed:
             result = list(copied(address, Path(releases), int(kills), int(seed)))
         case "stepped", releases, order:

@@ -220,14 +220,12 @@ class Database:
             yield
         except VestryError:
             raise
-        except sql.exc.DBAPIError as error:
-            self._require_same_file()  # which may be why
-            raise _translated(error.orig or error, self.address) from None
         except Exception as error:
-            known = (sqlite3.Error, OSError, UnicodeError, OverflowError)
-            if isinstance(error, known) or type(error).__module__.startswith("psycopg"):
-                raise _translated(error, self.address) from None
-            raise
+            cause = (error.orig or error) if isinstance(error, sql.exc.DBAPIError) else error
+            if not (isinstance(cause, _KNOWN) or type(cause).__module__.startswith("psycopg")):
+                raise
+            self._require_same_file()  # which may be why
+            raise _translated(cause, self.address) from None
 
 
 def _close(engine: sql.Engine, process: int) -> None:
@@ -292,6 +290,7 @@ def _sqlite_engine(creator: Callable[[], sqlite3.Connection]) -> sql.Engine:
     return engine
 
 
+_KNOWN = (sqlite3.Error, sql.exc.DBAPIError, OSError, UnicodeError, OverflowError)
 _DAMAGE = (
     "not a database", "malformed", "no such table", "no such column", "decode to UTF-8", "unsupported file format",
 )  # fmt: skip

@@ -109,7 +109,7 @@ def _read_only(path: Path, patience_s: float) -> sqlite3.Connection:
                 f"the ledger at {path} cannot be read where nothing can be written, because {pending[0]} holds a part"
                 " of it; copy both to a folder that you can write, and open the copy."
             ) from None
-        if "unable to open" not in str(error):
+        if not any(sign in str(error) for sign in ("unable to open", "readonly")):
             raise
         # Its write-ahead log is gone, so nobody has it open, and nobody can write it here.
         return _opened(path, "mode=ro&immutable=1", patience_s)
