@@ -13,7 +13,7 @@ import typer
 from vestry.cli.group import Commands
 from vestry.cli.output import Json, emit, examples
 from vestry.cli.progress import working
-from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable
+from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError
 
 if TYPE_CHECKING:
     from vestry.ledger import Ledger
@@ -136,7 +136,9 @@ def show(
             _write_json(record, charges)
         else:
             _print(record, charges, shown or 0)
-    except (LookupError, TypeError, AttributeError):
+    except VestryError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise LedgerCorrupt("a line cannot be read") from None
 
 
@@ -282,7 +284,7 @@ def _object_pieces(record: dict[str, Any], name: str, rows: Iterable[dict[str, A
 def _print(record: dict[str, Any], charges: Iterator[dict[str, Any]], shown: int) -> None:
     unproved = "accepted" if record["accepts_unproved"] else "refused"
     for name in ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "left", "entries", "head"):
-        typer.echo(f"{name:<18} {record.get(name, unproved)}")
+        typer.echo(f"{name:<18} {_printable(str(record.get(name, unproved)))}")
     if record["copy"]:
         typer.echo("this is a copy: it can be shown and verified, and not charged")
     listed, first = 0, None
@@ -304,10 +306,16 @@ def _print_page(rows: list[dict[str, Any]], alternatives: list[dict[str, Any]], 
     for row in rows:
         when = row["when"][:16].replace("T", " ")
         price = _price(row["price"], alternatives)
-        table.add_row(*map(Text, (str(row["entry"]), row["state"], price, row["purpose"], when)))
+        cells = str(row["entry"]), row["state"], price, row["purpose"], when
+        table.add_row(*(Text(_printable(cell)) for cell in cells))
     if heading:
         typer.echo()
     Console().print(table)
+
+
+def _printable(text: str) -> str:
+    """Replace what a terminal would obey; no ledger of ours has any, but a file may come from anywhere."""
+    return "".join(mark if mark.isprintable() else "?" for mark in text)
 
 
 def _price(price: dict[str, Any], alternatives: list[dict[str, Any]]) -> str:
