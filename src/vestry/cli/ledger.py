@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as codec
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,8 @@ from vestry.cli.progress import working
 from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from vestry.ledger import Ledger
     from vestry.ledger.entry import Entry
 
@@ -131,7 +133,7 @@ def show(
     shown = _SHOWN if last is None and not json else last
     try:
         record = _summary(ledger)
-        charges = map(_described, ledger.charges(newest=shown))
+        charges = _begun(map(_described, ledger.charges(newest=shown)))
         if json:
             _write_json(record, charges)
         else:
@@ -172,7 +174,7 @@ def export(
     json: Json = False,
 ) -> None:
     """Write every entry as a line of JSON. The row-choice key stays in the ledger."""
-    lines = (entry.to_dict() for entry in _open(url).entries())
+    lines = _begun(entry.to_dict() for entry in _open(url).entries())
     pieces = _object_pieces({}, "entries", lines) if json else (codec.dumps(line) + "\n" for line in lines)
     if output is None:
         for piece in pieces:
@@ -281,22 +283,34 @@ def _object_pieces(record: dict[str, Any], name: str, rows: Iterable[dict[str, A
     yield "\n  ]\n}\n"
 
 
+def _begun(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Read the first page before anything is printed, so that a line that cannot be read is said alone."""
+    return chain(list(islice(rows, _PAGE)), rows)
+
+
 def _print(record: dict[str, Any], charges: Iterator[dict[str, Any]], shown: int) -> None:
+    from rich.console import Console
+
+    page = list(islice(charges, _PAGE))
+    table = _table(page, record["alternatives"], heading=True)
     unproved = "accepted" if record["accepts_unproved"] else "refused"
     for name in ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "left", "entries", "head"):
         typer.echo(f"{name:<18} {_printable(str(record.get(name, unproved)))}")
     if record["copy"]:
         typer.echo("this is a copy: it can be shown and verified, and not charged")
+    if page:
+        typer.echo()
     listed, first = 0, None
-    while page := list(islice(charges, _PAGE)):
-        _print_page(page, record["alternatives"], heading=listed == 0)
+    while page:
+        Console().print(table)
         listed, first = listed + len(page), first or page[0]["entry"]
+        page = list(islice(charges, _PAGE))
+        table = _table(page, record["alternatives"], heading=False)
     if listed and listed == shown and first != 1:
         typer.echo(f"\nthe latest {listed} charges; --last N lists more, and `vestry ledger export` every entry")
 
 
-def _print_page(rows: list[dict[str, Any]], alternatives: list[dict[str, Any]], *, heading: bool) -> None:
-    from rich.console import Console
+def _table(rows: list[dict[str, Any]], alternatives: list[dict[str, Any]], *, heading: bool) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -308,9 +322,7 @@ def _print_page(rows: list[dict[str, Any]], alternatives: list[dict[str, Any]], 
         price = _price(row["price"], alternatives)
         cells = str(row["entry"]), row["state"], price, row["purpose"], when
         table.add_row(*(Text(_printable(cell)) for cell in cells))
-    if heading:
-        typer.echo()
-    Console().print(table)
+    return table
 
 
 def _printable(text: str) -> str:
