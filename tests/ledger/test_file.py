@@ -524,3 +524,19 @@ def test_a_changed_index_is_found_and_opens_nothing_again(make):
         fresh.verify()
     with pytest.raises(EntryState, match=r"^charge 1 has its open already"):
         fresh.resume(charge.sequence).open()
+
+
+@pytest.mark.parametrize("column", ["action", "body", "previous", "hash"])
+def test_a_value_of_another_type_is_one_sentence_wherever_it_is_read(make, column):
+    ledger = make()
+    ledger.charge("epsilon=0.1", purpose="one").open()
+    with closing(sqlite3.connect(ledger.address, isolation_level=None)) as raw:
+        raw.execute(f"UPDATE vestry_journal SET {column} = CAST({column} AS BLOB) WHERE sequence = 2")
+    for use in (
+        ledger.verify,
+        lambda: list(ledger.entries()),
+        lambda: ledger.resume(2),
+        lambda: ledger.resume(1).open(),
+    ):
+        with pytest.raises(LedgerCorrupt, match=r"^the ledger does not verify.* at entry 2: the line cannot be read;"):
+            use()
