@@ -1,14 +1,15 @@
-"""What a charge costs against a bare INSERT and COMMIT on the same file, and whether a long journal slows it."""
+"""What a charge costs against a bare INSERT and COMMIT in the same journal mode, and what a long journal costs."""
 
 import sqlite3
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from vestry.ledger import Ledger
-from vestry.ledger.database import _HEAD, Head
-from vestry.ledger.journal import _append
+from vestry.ledger.journal import _added
 from vestry.ledger.state import State
 
 ROUNDS = 60
@@ -19,9 +20,11 @@ def run(quick: bool = False) -> list[dict]:
     entries = 10_000 if quick else 100_000
     with tempfile.TemporaryDirectory(dir=".") as folder:
         short, long = make(Path(folder) / "short.ledger"), make(Path(folder) / "long.ledger")
+        middle = make(Path(folder) / "middle.ledger")
+        fill(middle, entries // 10)
         fill(long, entries)
         actions = {
-            "bare": bare_insert(Path(folder) / "short.ledger"),
+            "bare": bare_insert(Path(folder) / "bare.db"),
             "short": lambda: short.charge("epsilon=0.0001", purpose="benchmark"),
             "long": lambda: long.charge("epsilon=0.0001", purpose="benchmark"),
         }
@@ -31,17 +34,41 @@ def run(quick: bool = False) -> list[dict]:
         for _ in range(ROUNDS):
             for name, action in actions.items():
                 times[name] += [timed(action) for _ in range(BLOCK)]
-        start = time.perf_counter()
-        verified = long.verify()
-        verify_s = time.perf_counter() - start
+        looks = [row for ledger in (middle, long) for row in looking(ledger)]
     bare_us, short_us, long_us = (1e6 * statistics.median(times[key]) for key in ("bare", "short", "long"))
     return [
         {"name": "ledger charge", "value": short_us, "unit": "us", "ratio": short_us / bare_us, "limit": 4.0,
-         "peer": f"bare INSERT+COMMIT on the same file, {bare_us:.0f} us"},
+         "peer": f"bare INSERT+COMMIT, same journal mode and sync, {bare_us:.0f} us"},
         {"name": f"ledger charge, {entries:,} entries present", "value": long_us, "unit": "us",
          "ratio": long_us / short_us, "limit": 1.5, "peer": "the empty ledger"},
-        {"name": f"ledger verify, {verified.entries:,} entries", "value": verify_s, "unit": "s"},
+        *looks,
     ]  # fmt: skip
+
+
+def looking(ledger: Ledger) -> list[dict]:
+    """Verify and show, in a process of its own each, as from the command line; memory is the most that was resident."""
+    entries = ledger.summary().entries
+    rows = []
+    for name, arguments in {"verify": ["verify"], "show": ["show"], "show --json": ["show", "--json"]}.items():
+        seconds, megabytes = measured(["ledger", arguments[0], ledger.address, *arguments[1:]])
+        rows.append({"name": f"ledger {name}, {entries:,} entries", "value": seconds, "unit": "s"})
+        rows.append({"name": f"ledger {name}, {entries:,} entries, memory", "value": megabytes, "unit": "MB"})
+    return rows
+
+
+def measured(arguments: list[str]) -> tuple[float, float]:
+    """Return seconds and megabytes of one command, start of the program and imports included."""
+    script = (
+        "import resource, sys, time; start = time.perf_counter()\n"
+        "from vestry.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "print(time.perf_counter() - start, most, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    seconds, megabytes = map(float, done.stderr.split())
+    return seconds, megabytes
 
 
 def make(path: Path) -> Ledger:
@@ -58,13 +85,13 @@ def fill(ledger: Ledger, entries: int) -> None:
     with ledger._database.transaction() as (session, head):
         for _ in range(entries - 2):
             state = State(state.filter, state.spent.plus(price))
-            _append(session, head, "charge", None, first, state)
-            head = Head(*session.one(_HEAD))
+            head = _added(session, head, "charge", None, first, state)
 
 
 def bare_insert(path: Path):
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA journal_mode=PERSIST")
+    connection.execute("PRAGMA synchronous=EXTRA")
     connection.execute("CREATE TABLE bare (id INTEGER PRIMARY KEY, body TEXT NOT NULL)")
     body = "x" * 600  # about as long as a journal line
 

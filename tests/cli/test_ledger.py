@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -167,6 +169,61 @@ def test_show_lists_the_latest_charges(run, made):
     assert "by day" not in run("ledger", "show", "patients.ledger", "--last", "0")
 
 
+def test_show_says_how_to_see_the_rest(run):
+    run(*CREATE)
+    ledger = Ledger.open("patients.ledger")
+    for number in range(52):
+        ledger.charge("epsilon=0.001", purpose=f"question {number}")
+    out = run("ledger", "show", "patients.ledger")
+    assert "question 2 " in out
+    assert "question 1 " not in out
+    assert out.endswith("the latest 50 charges; --last N lists more, and `vestry ledger export` every entry\n")
+    everything = run("ledger", "show", "patients.ledger", "--last", "99")
+    assert "question 0 " in everything
+    assert "the latest" not in everything
+    assert len(one_object(run("ledger", "show", "patients.ledger", "--json"))["charges"]) == 52
+    assert len(one_object(run("ledger", "show", "patients.ledger", "--json", "--last", "2"))["charges"]) == 2
+
+
+def test_show_prints_no_control_characters(run, made, monkeypatch):
+    """No ledger of ours holds any; a file may come from anywhere."""
+    monkeypatch.setattr("vestry.ledger.journal._text", lambda name, given: given)
+    made.charge("epsilon=0.01", purpose="a \x1b[31mred one")
+    out = run("ledger", "show", "patients.ledger")
+    assert "\x1b" not in out
+    assert "a ?[31mred one" in out
+
+
+@pytest.mark.parametrize(
+    "change", ["'\"purpose\"', '\"aim\"'", "'\"totals\":[', '\"totals\":[1,'", '\'"when":\', \'"when":7,"w":\'']
+)
+def test_show_of_a_changed_line_is_one_sentence(vestry, run, made, change):
+    with closing(sqlite3.connect("patients.ledger", isolation_level=None)) as raw:
+        raw.execute(f"UPDATE vestry_journal SET body = replace(body, {change}) WHERE sequence = 6")
+    done = vestry("ledger", "show", "patients.ledger")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "a line cannot be read" in done.err
+
+
+def test_backup_and_restore(vestry, run, made):
+    head = made.head()
+    assert run("ledger", "backup", "patients.ledger", "copy.ledger") == (
+        f"copied 7 entries to copy.ledger, and verified them\nhead {head}\n"
+    )
+    assert "this is a copy" in run("ledger", "show", "copy.ledger")
+    assert one_object(run("ledger", "show", "copy.ledger", "--json"))["copy"] is True
+    assert run("ledger", "verify", "copy.ledger").endswith(f"head {head}\n")
+    done = vestry("ledger", "charge", "copy.ledger", "epsilon=0.1", "--purpose", "x")
+    assert (done.code, "is a copy" in done.err) == (2, True)
+    assert vestry("ledger", "backup", "patients.ledger", "copy.ledger").code == 2
+    record = one_object(
+        run("ledger", "restore", "copy.ledger", "new.ledger", "--lost", "nothing", "--reason", "crash", "--json")
+    )
+    assert record["head"] == Ledger.open("new.ledger").verify(head=head).head
+    too_much = vestry("ledger", "restore", "copy.ledger", "other.ledger", "--lost", "epsilon=1", "--reason", "crash")
+    assert (too_much.code, Path("other.ledger").exists()) == (3, False)
+
+
 def test_show_as_json(run, made):
     record = one_object(run("ledger", "show", "patients.ledger", "--json"))
     state = made.state()
@@ -218,6 +275,8 @@ def test_looking_changes_nothing(run, made):
 
 # The examples that the help prints
 
+COMMANDS = ("create", "charge", "amend", "show", "verify", "export", "backup", "restore")
+
 
 def examples() -> dict[str, list[str]]:
     return {
@@ -229,9 +288,7 @@ def examples() -> dict[str, list[str]]:
 
 
 def test_every_command_has_an_example():
-    assert {name: bool(lines) for name, lines in examples().items()} == dict.fromkeys(
-        ("create", "charge", "amend", "show", "verify", "export"), True
-    )
+    assert {name: bool(lines) for name, lines in examples().items()} == dict.fromkeys(COMMANDS, True)
 
 
 def test_every_example_of_the_help_runs_in_order(run):
@@ -248,13 +305,15 @@ def test_every_example_of_the_help_runs_in_order(run):
             if "--json" in arguments:
                 one_object(out)
     assert sorted(path.name for path in Path().iterdir() if path.suffix in (".ledger", ".jsonl")) == [
+        "patients-copy.ledger",
         "patients.jsonl",
         "patients.ledger",
+        "restored.ledger",
         "visits.ledger",
     ]
 
 
-@pytest.mark.parametrize("command", ["create", "charge", "amend", "show", "verify", "export"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_shows_its_examples(run, command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     out = run("ledger", command, "--help")

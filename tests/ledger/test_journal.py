@@ -26,6 +26,7 @@ from vestry.errors import (
 from vestry.ledger import Ledger, Opened
 from vestry.ledger import database as database_module
 from vestry.ledger import journal as journal_module
+from vestry.ledger.database import Database
 from vestry.ledger.filter import Filter
 from vestry.privacy import law, profile
 from vestry.privacy.event import compose
@@ -89,7 +90,7 @@ def test_a_path_a_string_and_a_url_name_the_same_ledger(make):
 def test_any_file_name_will_do(tmp_path, name):
     Ledger.create(tmp_path / name, **TERMS, budget="epsilon=1").charge("epsilon=0.1", purpose="x")
     assert Ledger.open(tmp_path / name).verify().entries == 2
-    assert {path.name for path in tmp_path.iterdir()} <= {name, f"{name}-wal", f"{name}-shm"}
+    assert {path.name for path in tmp_path.iterdir()} <= {name, f"{name}-journal"}
 
 
 def test_open_makes_no_file(tmp_path):
@@ -542,10 +543,11 @@ def test_a_cut_tail_is_found_by_a_kept_head(make):
         kept = ledger.head()
         raw.execute("DELETE FROM vestry_journal WHERE sequence > 1")
         put(raw, earlier)
-    assert ledger.verify().entries == 2  # the chain itself holds
+    fresh = Ledger.open(ledger.address)
+    assert fresh.verify().entries == 2  # the chain itself holds
     for head in (kept, charge.entry.hash):
         with pytest.raises(LedgerCorrupt, match=r"no line has the hash asked for.*the tail was cut"):
-            ledger.verify(head=head)
+            fresh.verify(head=head)
 
 
 def test_a_swapped_file_is_found_by_a_kept_head(make):
@@ -682,7 +684,7 @@ def test_a_ledger_without_lines_or_head_is_found(tampered):
     put(raw, head)
     ledger.verify()
     raw.execute("DELETE FROM vestry_journal")
-    with pytest.raises(LedgerCorrupt, match=r"it has no lines"):
+    with pytest.raises(LedgerCorrupt, match=r"it has no first line"):
         ledger.verify()
 
 
@@ -704,8 +706,9 @@ def test_two_swapped_lines_are_found(tampered, one, two):
 
 @pytest.mark.parametrize("number", range(8))
 @pytest.mark.parametrize("place", [8, 9, -1])
-def test_a_repeated_line_is_found(tampered, number, place):
+def test_a_repeated_line_is_found(tampered, number, place, monkeypatch):
     ledger, raw = tampered
+    monkeypatch.setattr(Database, "require_sound", lambda self: None)  # which would miss the index
     raw.execute("DROP INDEX IF EXISTS vestry_journal_once")
     columns = "action, target, body, previous, hash"
     raw.execute(

@@ -10,6 +10,8 @@ import hashlib
 import json
 import os
 import random
+import select
+import shutil
 import signal
 import sqlite3
 import sys
@@ -17,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from vestry.errors import BudgetExceeded, LedgerExists, VestryError
+from vestry.errors import BudgetExceeded, LedgerExists, LedgerUnavailable, VestryError
 from vestry.ledger import Ledger
 
 MOST = 200  # charges of one process, so that a ledger that refuses nothing ends too
@@ -177,8 +179,34 @@ def found(address: str, releases: Path, promised: list[int], head: str | None) -
     return asked(looking)[0]
 
 
+def copied(address: str, releases: Path, kills: int, seed: int) -> Iterator[dict]:
+    """Kill a worker at a random moment and look at a copy of the file, with its journal and without."""
+    for number, (promised, _) in enumerate(kill_after_kill(address, releases, kills, seed)):
+        folder = releases / f"copy-{number}"
+        (folder / "alone").mkdir(parents=True)
+        journal = Path(address + "-journal")
+        shutil.copy(address, folder / "whole.ledger")
+        shutil.copy(address, folder / "alone" / "whole.ledger")
+        hot = journal.exists() and any(journal.read_bytes()[:28])
+        if journal.exists():
+            shutil.copy(journal, folder / "whole.ledger-journal")
+        whole = found(str(folder / "whole.ledger"), releases, promised, None)
+        alone = found(str(folder / "alone" / "whole.ledger"), releases, promised, None)
+        yield {**whole, "hot": hot, "alone": "error" not in alone and alone["lost"] == []}
+
+
 def killed(address: str, releases: Path, kills: int, seed: int) -> Iterator[dict]:
     """Kill a worker at a random moment, look, and go on with the same ledger."""
+    head = None
+    for promised, errors in kill_after_kill(address, releases, kills, seed):
+        yield from errors  # which the test will not like
+        fact = found(address, releases, promised, head)
+        head = fact.get("head", head)
+        yield fact
+
+
+def kill_after_kill(address: str, releases: Path, kills: int, seed: int) -> Iterator[tuple[list[int], list[dict]]]:
+    """Kill workers; after each yield every charge that was acknowledged so far, and what else the worker told."""
 
     def working(tell: Callable[[object], None]) -> None:
         ledger = Ledger.open(address)
@@ -188,7 +216,6 @@ def killed(address: str, releases: Path, kills: int, seed: int) -> Iterator[dict
 
     rng = random.Random(seed)
     promised: list[int] = []
-    head = None
     for _ in range(kills):
         child, reader = forked(working)
         # Let it make a few charges, so that a slow machine has its kills in the middle too.
@@ -199,10 +226,115 @@ def killed(address: str, releases: Path, kills: int, seed: int) -> Iterator[dict
         os.kill(child, signal.SIGKILL)
         facts = [json.loads(line) for line in seen.splitlines()] + told(child, reader)
         promised += [fact for fact in facts if isinstance(fact, int)]
-        yield from (fact for fact in facts if isinstance(fact, dict))  # an error, which the test will not like
-        fact = found(address, releases, promised, head)
-        head = fact.get("head", head)
-        yield fact
+        yield promised, [fact for fact in facts if isinstance(fact, dict)]
+
+
+class Stress:
+    """Many processes that charge one ledger without end, while processes or their connections are killed."""
+
+    def __init__(self, address: str, processes: int, seed: int) -> None:
+        self.address = address
+        self.rng = random.Random(seed)
+        self.numbers = iter(range(10**9))
+        self.children: dict[int, int] = {}  # the pipe of each process
+        self.acknowledged: dict[str, int] = {}
+        self.errors: list[str] = []
+        self.rests: dict[int, bytes] = {}
+        for _ in range(processes):
+            self.start()
+
+    def start(self) -> None:
+        name = next(self.numbers)
+
+        def charging(tell: Callable[[object], None]) -> None:
+            ledger = Ledger.open(self.address)
+            for count in range(10**9):
+                intention = f"process {name}, charge {count}"
+                try:
+                    tell([intention, ledger.charge("epsilon=1e-7", purpose=intention).sequence])
+                except LedgerUnavailable as error:
+                    tell({"error": str(error)})
+
+        child, reader = forked(charging)
+        self.children[reader], self.rests[reader] = child, b""
+
+    def hear(self, readers: list[int]) -> None:
+        """Take in what processes told; a line that was cut by a kill was not acknowledged."""
+        for reader in readers:
+            *lines, self.rests[reader] = (self.rests[reader] + os.read(reader, 1 << 16)).split(b"\n")
+            for fact in map(json.loads, lines):
+                if isinstance(fact, dict):
+                    self.errors.append(fact["error"])
+                else:
+                    assert fact[0] not in self.acknowledged
+                    self.acknowledged[fact[0]] = fact[1]
+
+    def kill(self, reader: int) -> None:
+        os.kill(self.children[reader], signal.SIGKILL)
+        os.waitpid(self.children.pop(reader), 0)
+        while select.select([reader], [], [], 0)[0]:
+            before = len(self.acknowledged), self.rests[reader]
+            self.hear([reader])
+            if before == (len(self.acknowledged), self.rests[reader]):
+                break
+        os.close(reader)
+
+    def run(self, charges: int, kills: int, disturb: Callable[[], object]) -> dict:
+        """Go on until so many charges were acknowledged and so many kills were made, then say what is found."""
+        done, start = 0, time.monotonic()
+        while len(self.acknowledged) < charges or done < kills:
+            self.hear(select.select(list(self.children), [], [], 10)[0])
+            if done < kills and len(self.acknowledged) >= done * charges / kills:
+                time.sleep(self.rng.uniform(0, 0.003))
+                done += bool(disturb())
+        for reader in list(self.children):
+            self.kill(reader)
+        return {**asked(self.found)[0], "kills": done, "seconds": time.monotonic() - start}
+
+    def found(self, tell: Callable[[object], None]) -> None:
+        ledger = Ledger.open(self.address)
+        verified = ledger.verify()
+        purposes = {entry.facts["purpose"]: entry.sequence for entry, _ in ledger.charges()}
+        tell(
+            {
+                "acknowledged": len(self.acknowledged),
+                "entries": verified.entries,
+                "spent": ledger.state().spent.totals[0],
+                "lost": [name for name, number in self.acknowledged.items() if purposes.get(name) != number],
+                "intentions": len(purposes),
+                "errors": len(self.errors),
+                "messages": sorted({error.partition("(")[2] for error in self.errors}),
+            }
+        )
+
+
+def stress(address: str, charges: int, processes: int, kills: int, seed: int) -> dict:
+    """Kill processes at random moments and start others."""
+    world = Stress(address, processes, seed)
+
+    def disturb() -> bool:
+        world.kill(world.rng.choice(list(world.children)))
+        world.start()
+        return True
+
+    return world.run(charges, kills, disturb)
+
+
+def stress_server(address: str, charges: int, processes: int, kills: int, seed: int) -> dict:
+    """Kill connections at random moments; the processes go on."""
+    import psycopg
+
+    world = Stress(address, processes, seed)
+    with psycopg.connect(address, autocommit=True) as admin:  # no process is forked from here on
+        others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+        def disturb() -> bool:
+            pids = [pid for (pid,) in admin.execute(f"SELECT pid {others} ORDER BY pid").fetchall()]
+            return (
+                bool(pids) and admin.execute("SELECT pg_terminate_backend(%s)", [world.rng.choice(pids)]).fetchone()[0]
+            )
+
+        return world.run(charges, kills, disturb)
 
 
 class Watched(sqlite3.Connection):
@@ -283,6 +415,12 @@ def main(mode: str, address: str, *rest: str) -> None:
             result = creations(address, int(processes))
         case "killed", releases, kills, seed:
             result = list(killed(address, Path(releases), int(kills), int(seed)))
+        case "stress", charges, processes, kills, seed:
+            result = stress(address, int(charges), int(processes), int(kills), int(seed))
+        case "stress-server", charges, processes, kills, seed:
+            result = stress_server(address, int(charges), int(processes), int(kills), int(seed))
+        case "copied", releases, kills, seed:
+            result = list(copied(address, Path(releases), int(kills), int(seed)))
         case "stepped", releases, order:
             result = list(stepped(address, Path(releases), early_cycle if order == "early" else cycle))
         case _:

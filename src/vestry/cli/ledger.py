@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json as codec
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +14,15 @@ import typer
 from vestry.cli.group import Commands
 from vestry.cli.output import Json, emit, examples
 from vestry.cli.progress import working
-from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable
+from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from vestry.ledger import Ledger
+    from vestry.ledger.entry import Entry
+
+_SHOWN, _PAGE = 50, 500
 
 app = typer.Typer(
     help="The budget of one dataset: what was spent, what is left, and the proof that nobody changed it.",
@@ -107,23 +115,34 @@ def amend(
     emit(record, f"raised the budget to {budget} as entry {entry.sequence}", as_json=json)
 
 
-@app.command(epilog=examples("vestry ledger show patients.ledger", "vestry ledger show patients.ledger --json"))
+@app.command(
+    epilog=examples(
+        "vestry ledger show patients.ledger",
+        "vestry ledger show patients.ledger --last 200",
+        "vestry ledger show patients.ledger --json",
+    )
+)
 def show(
     url: Address,
-    last: Annotated[int, typer.Option(min=0, help="How many of the latest charges to list.")] = 10,
+    last: Annotated[
+        int | None, typer.Option(min=0, help="How many of the latest charges to list: 50 if left out, all with --json.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Print the dataset's terms, what is spent and left, and the latest charges."""
     ledger = _open(url)
+    shown = _SHOWN if last is None and not json else last
     try:
         record = _summary(ledger)
-    except (KeyError, TypeError, AttributeError):
+        charges = _begun(map(_described, ledger.charges(newest=shown)))
+        if json:
+            _write_json(record, charges)
+        else:
+            _print(record, charges, shown or 0)
+    except VestryError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise LedgerCorrupt("a line cannot be read") from None
-    shown = record["charges"][-last:] if last else []
-    if json:
-        emit(record, "", as_json=True)
-    else:
-        _print(record, shown)
 
 
 @app.command(
@@ -137,7 +156,7 @@ def verify(
     head: Annotated[str | None, typer.Option(help="A head hash you kept: it must be in the chain.")] = None,
     json: Json = False,
 ) -> None:
-    """Check every hash and every total. Finds any changed byte; with --head also a cut tail or a swapped file."""
+    """Check every page, hash and total. Finds any changed byte of what the ledger says; with --head also a cut tail."""
     if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
         raise InvalidParameter(
             "--head", head, "a hash of 64 hexadecimal digits", "the head that create or verify printed"
@@ -156,18 +175,57 @@ def export(
     json: Json = False,
 ) -> None:
     """Write every entry as a line of JSON. The row-choice key stays in the ledger."""
-    import json as codec
-
-    entries = [entry.to_dict() for entry in _open(url).entries()]
-    text = codec.dumps({"entries": entries}, indent=2) if json else "\n".join(map(codec.dumps, entries))
+    lines = _begun(entry.to_dict() for entry in _open(url).entries())
+    pieces = _object_pieces({}, "entries", lines) if json else (codec.dumps(line) + "\n" for line in lines)
     if output is None:
-        typer.echo(text)
+        for piece in pieces:
+            typer.echo(piece, nl=False)
         return
     try:
         with output.open("x", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.writelines(pieces)
     except OSError as error:
         raise LedgerUnavailable(f"{output} cannot be written ({error.strerror}); name a new file.") from None
+
+
+@app.command(epilog=examples("vestry ledger backup patients.ledger patients-copy.ledger"))
+def backup(
+    url: Address,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; nothing is overwritten.")],
+    json: Json = False,
+) -> None:
+    """Write a verified copy into a new file, also from a server. It can be shown and verified, not charged."""
+    with working("copying the ledger"):
+        verified = _open(url).backup(file)
+    record = {"copy": str(file), "entries": verified.entries, "head": verified.head}
+    emit(record, f"copied {verified.entries} entries to {file}, and verified them\nhead {verified.head}", as_json=json)
+
+
+@app.command(
+    epilog=examples(
+        "vestry ledger restore patients-copy.ledger restored.ledger --lost epsilon=0.3"
+        ' --reason "disk crash; one release since the copy"'
+    )
+)
+def restore(
+    copy: Annotated[str, typer.Argument(metavar="COPY", help="A file that `vestry ledger backup` wrote.")],
+    url: Address,
+    lost: Annotated[
+        str,
+        typer.Option(metavar="GUARANTEE", help="A bound on all that was charged after the copy was made, or nothing."),
+    ],
+    reason: Annotated[str, typer.Option(help="Why; it is written down.")],
+    who: Who = None,
+    json: Json = False,
+) -> None:
+    """Make a ledger of a copy, after the ledger itself was lost. What may be missing from the copy is charged."""
+    from vestry.ledger import Ledger
+
+    ledger = Ledger.restore(copy, url, lost=None if lost == "nothing" else lost, reason=reason, who=who)
+    state = ledger.state()
+    left = state.filter.left(state.spent)
+    record = {"ledger": ledger.address, "lost": lost, "left": left, "head": ledger.head()}
+    emit(record, f"restored {ledger.address} from {copy}\nleft: {left}\nhead {record['head']}", as_json=json)
 
 
 def _open(url: str) -> Ledger:
@@ -183,14 +241,9 @@ def _orders(text: str | None) -> tuple[float, ...] | None:
 
 
 def _summary(ledger: Ledger) -> dict[str, Any]:
-    state, entries = ledger.state(), list(ledger.entries())
-    charges: dict[int, dict[str, Any]] = {}
-    for entry in entries:
-        if entry.action == "charge":
-            facts = {key: value for key, value in entry.facts.items() if key != "versions"}
-            charges[entry.sequence] = {"entry": entry.sequence, "state": "charged", **facts}
-        elif entry.target is not None:
-            charges[entry.target]["state"] = {"open": "opened", "release": "released"}[entry.action]
+    """Say what the ledger owns and what is spent, from its head alone."""
+    now = ledger.summary()
+    state = now.state
     alternatives = [
         {**row, "spent": spent}
         for row, spent in zip(state.filter.to_dict()["alternatives"], state.spent.totals, strict=True)
@@ -198,36 +251,84 @@ def _summary(ledger: Ledger) -> dict[str, Any]:
     return {
         "ledger": ledger.address,
         **ledger.terms.to_dict(),
+        "copy": now.is_copy,
         "budget": str(state.filter.budget),
         "remaining": state.filter.remaining(state.spent),
         "left": state.filter.left(state.spent),
         "alternatives": alternatives,
         "failure": {"limit": state.filter.failure_limit, "spent": state.spent.failure},
-        "entries": len(entries),
-        "head": entries[-1].hash if entries else "",
-        "charges": list(charges.values()),
+        "entries": now.entries,
+        "head": now.head,
     }
 
 
-def _print(record: dict[str, Any], shown: list[dict[str, Any]]) -> None:
+def _described(charge: tuple[Entry, frozenset[str]]) -> dict[str, Any]:
+    """Write a charge with its state, without the versions that made it."""
+    entry, followed = charge
+    state = "released" if "release" in followed else "opened" if "open" in followed else "charged"
+    facts = {key: value for key, value in entry.facts.items() if key != "versions"}
+    return {"entry": entry.sequence, "state": state, **facts}
+
+
+def _write_json(record: dict[str, Any], charges: Iterable[dict[str, Any]]) -> None:
+    for piece in _object_pieces(record, "charges", charges):
+        typer.echo(piece, nl=False)
+
+
+def _object_pieces(record: dict[str, Any], name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield one JSON object piece by piece: the record, and under a last name rows that need not be in memory."""
+    written = codec.dumps(record, indent=2).removesuffix("}").rstrip()
+    yield f'{written}{"," if record else ""}\n  "{name}": ['
+    for number, row in enumerate(rows):
+        yield ("," if number else "") + "\n    " + codec.dumps(row)
+    yield "\n  ]\n}\n"
+
+
+def _begun(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Read the first page before anything is printed, so that a line that cannot be read is said alone."""
+    return chain(list(islice(rows, _PAGE)), rows)
+
+
+def _print(record: dict[str, Any], charges: Iterator[dict[str, Any]], shown: int) -> None:
     from rich.console import Console
+
+    page = list(islice(charges, _PAGE))
+    table = _table(page, record["alternatives"], heading=True)
+    unproved = "accepted" if record["accepts_unproved"] else "refused"
+    for name in ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "left", "entries", "head"):
+        typer.echo(f"{name:<18} {_printable(str(record.get(name, unproved)))}")
+    if record["copy"]:
+        typer.echo("this is a copy: it can be shown and verified, and not charged")
+    if page:
+        typer.echo()
+    listed, first = 0, None
+    while page:
+        Console().print(table)
+        listed, first = listed + len(page), first or page[0]["entry"]
+        page = list(islice(charges, _PAGE))
+        table = _table(page, record["alternatives"], heading=False)
+    if listed and listed == shown and first != 1:
+        typer.echo(f"\nthe latest {listed} charges; --last N lists more, and `vestry ledger export` every entry")
+
+
+def _table(rows: list[dict[str, Any]], alternatives: list[dict[str, Any]], *, heading: bool) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    unproved = "accepted" if record["accepts_unproved"] else "refused"
-    for name in ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "left", "entries", "head"):
-        typer.echo(f"{name:<18} {record.get(name, unproved)}")
-    if not shown:
-        return
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading, width in (("entry", 5), ("state", 8), ("charged", 16), ("purpose", 16), ("when (UTC)", 16)):
-        table.add_column(heading, overflow="fold", min_width=width)
-    for row in shown:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=heading)
+    for name, width in (("entry", 5), ("state", 8), ("charged", 16), ("purpose", 16), ("when (UTC)", 16)):
+        table.add_column(name, overflow="fold", min_width=width)
+    for row in rows:
         when = row["when"][:16].replace("T", " ")
-        price = _price(row["price"], record["alternatives"])
-        table.add_row(*map(Text, (str(row["entry"]), row["state"], price, row["purpose"], when)))
-    typer.echo()
-    Console().print(table)
+        price = _price(row["price"], alternatives)
+        cells = str(row["entry"]), row["state"], price, row["purpose"], when
+        table.add_row(*(Text(_printable(cell)) for cell in cells))
+    return table
+
+
+def _printable(text: str) -> str:
+    """Replace what a terminal would obey; no ledger of ours has any, but a file may come from anywhere."""
+    return "".join(mark if mark.isprintable() else "?" for mark in text)
 
 
 def _price(price: dict[str, Any], alternatives: list[dict[str, Any]]) -> str:

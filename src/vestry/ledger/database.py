@@ -4,66 +4,25 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
+import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sql
 
+from vestry.address import ServerAddress
 from vestry.errors import LedgerCorrupt, LedgerExists, LedgerMissing, LedgerUnavailable, MissingExtra, VestryError
 from vestry.ledger.address import Address
+from vestry.ledger.entry import joined
+from vestry.ledger.ledger_file import FileIdentity, require_one_name, require_same_file
+from vestry.ledger.sqlite import SCHEMA, connect, is_writable, new_file, require_sound, writes_one_file
+from vestry.ledger.statements import HASH_OF, HEAD, INSERT_HEAD, INSERT_LINE, LOCKED_HEAD, METADATA, READ_HEAD, Head
 
 FORMAT = 1
+COPY_FORMAT = 1001  # which vestry 0.1.0 refuses too
 PATIENCE_S = 60.0
-
-_metadata = sql.MetaData()
-
-HEAD = sql.Table(
-    "vestry_head",
-    _metadata,
-    sql.Column("id", sql.Integer, primary_key=True, autoincrement=False),
-    sql.Column("format", sql.Integer, nullable=False),
-    sql.Column("sequence", sql.BigInteger, nullable=False),
-    sql.Column("hash", sql.Text, nullable=False),
-    sql.Column("content", sql.Text, nullable=False),
-    sql.Column("state", sql.Text, nullable=False),
-    sql.Column("row_key", sql.Text, nullable=False),
-)
-# A charge is opened once and released once: the database itself refuses a second line.
-JOURNAL = sql.Table(
-    "vestry_journal",
-    _metadata,
-    sql.Column("sequence", sql.BigInteger().with_variant(sql.Integer, "sqlite"), primary_key=True, autoincrement=False),
-    sql.Column("action", sql.Text, nullable=False),
-    sql.Column("target", sql.BigInteger().with_variant(sql.Integer, "sqlite")),
-    sql.Column("body", sql.Text, nullable=False),
-    sql.Column("previous", sql.Text, nullable=False),
-    sql.Column("hash", sql.Text, nullable=False),
-)
-_NOT_NULL = JOURNAL.c.target.is_not(None)
-sql.Index(
-    "vestry_journal_once",
-    JOURNAL.c.target,
-    JOURNAL.c.action,
-    unique=True,
-    sqlite_where=_NOT_NULL,
-    postgresql_where=_NOT_NULL,
-)
-
-
-class Head(NamedTuple):
-    """The one row that points at the last line, and keeps what the lines add up to."""
-
-    format: int
-    sequence: int
-    hash: str
-    content: str
-    state: str
-    row_key: str
 
 
 class Session:
@@ -73,13 +32,14 @@ class Session:
     """
 
     def __init__(self, connection: sql.Connection) -> None:
-        self._driver: Any = connection.connection.driver_connection
+        self.driver: Any = connection.connection.driver_connection
+        self.appended: tuple[int, str] | None = None  # the number and hash of the line that was added
         self._dialect = connection.dialect
 
     def run(self, statement: sql.Executable, **values: Any) -> Any:
         """Execute a statement and return the cursor."""
         text, fixed = _compiled(statement, self._dialect)
-        cursor = self._driver.cursor()
+        cursor = self.driver.cursor()
         cursor.execute(text, {**fixed, **values})
         return cursor
 
@@ -89,61 +49,141 @@ class Session:
         return row
 
 
-@lru_cache(maxsize=64)
 def _compiled(statement: Any, dialect: sql.Dialect) -> tuple[str, dict[str, Any]]:
-    compiled = statement.compile(dialect=dialect)
-    return str(compiled), {key: value for key, value in compiled.params.items() if value is not None}
+    """Compile a statement once for each kind of database, not for each connection."""
+    known = _COMPILED.get((dialect.name, statement))
+    if known is None:
+        compiled = statement.compile(dialect=dialect)
+        fixed = {key: value for key, value in compiled.params.items() if value is not None}
+        known = _COMPILED[dialect.name, statement] = str(compiled), fixed
+    return known
+
+
+_COMPILED: dict[tuple[str, Any], tuple[str, dict[str, Any]]] = {}
 
 
 class Database:
-    """Connections to one ledger. A transaction holds the ledger for itself until it commits."""
+    """Connections to one ledger. A transaction holds the ledger for itself until it commits.
+
+    It remembers the newest line it has seen, and refuses a ledger that no longer has it.
+    """
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self._engine: sql.Engine | None = None
         self._process = 0
+        self._opened: FileIdentity | None = None
+        self._seen: tuple[int, str] | None = None
 
     @contextmanager
-    def transaction(self) -> Iterator[tuple[Session, Head]]:
-        """Hold the ledger, read its head, commit at the end; database errors become sentences."""
-        with self._sentences(), self._connected().begin() as connection:
-            session = Session(connection)
-            yield session, self._checked(session.one(_LOCKED_HEAD))
+    def transaction(self, *, of_copy: bool = False) -> Iterator[tuple[Session, Head]]:
+        """Hold the ledger, read its head, commit at the end; a copy only where it is made a ledger."""
+        seen = self._seen
+        with self._sentences(), self._writable() as connection:
+            with connection.begin():
+                session = Session(connection)
+                self._require_one_file(session)
+                head = self._checked(session, LOCKED_HEAD, seen)
+                if head.format == COPY_FORMAT and not of_copy:
+                    raise LedgerUnavailable(_IS_A_COPY.format(address=self.address))
+                yield session, head
+            self._remember(*(session.appended or (head.sequence, head.hash)))
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Session, Head]]:
-        """See one moment of the ledger and its head, without holding up those who charge."""
+        """See one moment of the ledger and its head. Charges wait for the end of it, so let it be short."""
+        seen = self._seen
         with self._sentences(), self._connected().connect() as connection:
             options: dict[str, Any] = {_READING: True}
-            if self.address.url is not None:
+            if self.address.server is not None:
                 options["isolation_level"] = "REPEATABLE READ"
             with connection.execution_options(**options).begin():
                 session = Session(connection)
-                yield session, self._checked(session.one(_HEAD))
+                self._require_same_file()
+                head = self._checked(session, READ_HEAD, seen)
+                yield session, head
+            self._remember(head.sequence, head.hash)
+            if self.address.path is not None and not writes_one_file(session.driver):
+                connection.invalidate()  # whoever holds a write-ahead log open keeps others from converting it
 
-    def create(self, rows: dict[sql.Table, dict[str, Any]]) -> None:
+    def require_sound(self) -> None:
+        """Refuse a file whose pages, index or schema were changed. A server looks after its own."""
+        with self._sentences(), self._connected().connect() as connection:
+            if self.address.path is not None:
+                require_sound(connection.connection.driver_connection)  # type: ignore[arg-type]
+
+    def create(self, head: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
         """Make the tables with their first rows, all or nothing, where no ledger was."""
         with self._sentences():
             if self.address.path is not None:
-                _create_file(self.address.path, rows)
+                with new_file(self.address.path) as temporary:
+                    engine = _sqlite_engine(lambda: connect(temporary, PATIENCE_S))
+                    with engine.begin() as connection:
+                        for text in SCHEMA.values():
+                            connection.exec_driver_sql(text)
+                        _fill(connection, head, lines)
+                    engine.dispose()
                 return
             with self._connected().begin() as connection:
                 if sql.inspect(connection).has_table(HEAD.name):
                     raise LedgerExists(
                         f"there is a ledger at {self.address} already; nothing was changed: open it, or name another."
                     )
-                _fill(connection, rows)
+                METADATA.create_all(connection, checkfirst=False)
+                _fill(connection, head, lines)
 
-    def _checked(self, row: tuple[Any, ...] | None) -> Head:
+    def _checked(self, session: Session, statement: sql.Executable, seen: tuple[int, str] | None) -> Head:
+        """Read the head; refuse what is none, what another version wrote, and what lacks a line that was seen."""
+        row = session.one(statement)
         if row is None:
             raise LedgerCorrupt("it has no head")
         head = Head(*row)
-        if head.format != FORMAT:
+        if head.format not in (FORMAT, COPY_FORMAT):
             raise LedgerUnavailable(
                 f"the ledger at {self.address} has format {head.format} and this version of vestry reads"
                 f" format {FORMAT}; open it with the version that wrote it."
             )
+        if [type(value) for value in head] != [int, int, str, str, str, str]:
+            raise LedgerCorrupt("its head cannot be read")
+        if joined(head.sequence, head.content, head.state) != head.hash:
+            raise LedgerCorrupt("its head was changed", head.sequence)
+        if seen is not None and seen != (head.sequence, head.hash) and session.one(HASH_OF, number=seen[0]) != seen[1:]:
+            raise LedgerCorrupt("it lacks a line that was there before, so an older copy was put in its place", seen[0])
         return head
+
+    def _remember(self, sequence: int, hash_: str) -> None:
+        if self._seen is None or sequence > self._seen[0]:
+            self._seen = sequence, hash_
+
+    @contextmanager
+    def _writable(self) -> Iterator[sql.Connection]:
+        """Yield a connection that commits to one place: on SQLite to the file itself, never to a log beside it."""
+        until = time.monotonic() + min(PATIENCE_S, 10.0)
+        while True:
+            with self._connected().connect() as connection:
+                driver: Any = connection.connection.driver_connection
+                if self.address.path is None or writes_one_file(driver):
+                    yield connection
+                    return
+                connection.invalidate()
+            if not is_writable(self.address.path):
+                raise LedgerUnavailable(_READ_ONLY.format(address=self.address))
+            if time.monotonic() > until:
+                raise LedgerUnavailable(_HELD.format(address=self.address))
+            time.sleep(0.01 + 0.01 * (os.getpid() % 7))  # processes that convert at once do so one after another
+
+    def _require_one_file(self, session: Session) -> None:
+        """Refuse a file that was deleted or replaced, has another name, or was given a write-ahead log just now."""
+        if self.address.path is None:
+            return
+        self._require_same_file()
+        require_one_name(self.address.path)
+        if not writes_one_file(session.driver):
+            raise LedgerUnavailable(_HELD.format(address=self.address))
+
+    def _require_same_file(self) -> None:
+        if self.address.path is not None and self._opened is not None:
+            require_same_file(self.address.path, self._opened)
 
     def _connected(self) -> sql.Engine:
         if self._engine is None or self._process != os.getpid():
@@ -153,22 +193,25 @@ class Database:
         return self._engine
 
     def _engine_for(self) -> sql.Engine:
-        if self.address.url is not None:
-            try:
-                import psycopg  # noqa: F401
-            except ImportError:
-                raise MissingExtra("a ledger on PostgreSQL", "postgres") from None
-            asked = self.address.url.query.get("options", "")
-            return sql.create_engine(
-                self.address.url,
-                isolation_level="READ COMMITTED",
-                connect_args={"connect_timeout": 10, "options": f"{asked} -csynchronous_commit=on"},
-            )
+        if self.address.server is not None:
+            return _server_engine(self.address.server)
+        assert self.address.path is not None  # noqa: S101 - an address is a path or a server
+        if self._opened is None:
+            self._opened = FileIdentity.at(self.address.path)
+        return _sqlite_engine(self._connect)
+
+    def _connect(self) -> sqlite3.Connection:
+        """Connect to the file that was opened first, or refuse."""
         path = self.address.path
-        assert path is not None  # noqa: S101 - an address is a path or a URL
-        if not path.exists():
-            raise LedgerMissing(f"there is no ledger at {path}; make one with `vestry ledger create`.")
-        return _sqlite_engine(path)
+        assert path is not None  # noqa: S101 - an address is a path or a server
+        self._require_same_file()
+        connection = connect(path, PATIENCE_S)
+        try:
+            self._require_same_file()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
@@ -177,12 +220,12 @@ class Database:
             yield
         except VestryError:
             raise
-        except sql.exc.DBAPIError as error:
-            raise _translated(error.orig or error, self.address) from None
         except Exception as error:
-            if isinstance(error, (sqlite3.Error, OSError)) or type(error).__module__.startswith("psycopg"):
-                raise _translated(error, self.address) from None
-            raise
+            cause = (error.orig or error) if isinstance(error, sql.exc.DBAPIError) else error
+            if not (isinstance(cause, _KNOWN) or type(cause).__module__.startswith("psycopg")):
+                raise
+            self._require_same_file()  # which may be why
+            raise _translated(cause, self.address) from None
 
 
 def _close(engine: sql.Engine, process: int) -> None:
@@ -203,69 +246,41 @@ def _translated(error: BaseException, address: Address) -> VestryError:
         return LedgerUnavailable(
             f"the ledger at {address} is in use and stayed locked for {PATIENCE_S:g} s; try again."
         )
-    reason = getattr(error, "strerror", None) or text.partition("\n")[0] or type(error).__name__
+    reason = getattr(error, "strerror", None) or text or type(error).__name__
+    if address.server is not None:
+        reason = address.server.reason(reason)
     return LedgerUnavailable(f"the ledger at {address} cannot be used ({reason}); mend that and try again.")
 
 
-def _create_file(path: Path, rows: dict[sql.Table, dict[str, Any]]) -> None:
-    """Fill a temporary file and link it to its name, so that a ledger is there whole or not at all."""
-    for taken in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-        # A log that an old ledger left behind would be played into the new one.
-        if taken.exists():
-            raise LedgerExists(f"there is something at {taken} already; nothing was changed: name another place.")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+def _server_engine(server: ServerAddress) -> sql.Engine:
+    """Connect by what the environment holds now; the filled address lives in the connection alone."""
+    server.filled()  # names a variable that is not set
     try:
-        _keep_a_write_ahead_log(temporary)
-        engine = _sqlite_engine(temporary)
-        with engine.begin() as connection:
-            _fill(connection, rows)
-        engine.dispose()
-        os.link(temporary, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
-    finally:
-        for leftover in (temporary, Path(name + "-wal"), Path(name + "-shm")):
-            leftover.unlink(missing_ok=True)
+        import psycopg
+    except ImportError:
+        raise MissingExtra("a ledger on PostgreSQL", "postgres") from None
+
+    def connect() -> Any:
+        asked = {"connect_timeout": "10", **server.filled()}
+        asked["options"] = f"{asked.get('options', '')} -csynchronous_commit=on"
+        return psycopg.connect(**asked)  # type: ignore[arg-type]
+
+    return sql.create_engine("postgresql+psycopg://", creator=connect, isolation_level="READ COMMITTED")
 
 
-def _keep_a_write_ahead_log(path: Path) -> None:
-    """Set the journal mode, outside of any transaction; the file keeps it."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    try:
-        (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
-    finally:
-        connection.close()
-    if mode != "wal":
-        raise LedgerUnavailable(f"a ledger in {path.parent} cannot have a write-ahead log; choose a local disk.")
+def _fill(connection: sql.Connection, head: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
+    session = Session(connection)
+    for line in lines:
+        session.run(INSERT_LINE, **line)
+    session.run(INSERT_HEAD, **head)
 
 
-def _fill(connection: sql.Connection, rows: dict[sql.Table, dict[str, Any]]) -> None:
-    _metadata.create_all(connection, checkfirst=False)
-    for table, row in rows.items():
-        connection.execute(sql.insert(table).values(**row))
+def _sqlite_engine(creator: Callable[[], sqlite3.Connection]) -> sql.Engine:
+    """Begin every transaction that writes with BEGIN IMMEDIATE.
 
-
-def _sqlite_engine(path: Path) -> sql.Engine:
-    """Connect with a write-ahead log, a full sync at each commit, and BEGIN IMMEDIATE.
-
-    The driver's own transactions begin as readers: eight processes were seen to overspend with them.
+    The driver's own transactions begin as readers: eight processes were seen to be turned away with them.
     """
-
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
-        )
-        try:
-            connection.execute("PRAGMA synchronous=FULL")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    engine = sql.create_engine("sqlite://", creator=connect, poolclass=sql.pool.QueuePool, paramstyle="named")
+    engine = sql.create_engine("sqlite://", creator=creator, poolclass=sql.pool.QueuePool, paramstyle="named")
 
     @sql.event.listens_for(engine, "begin")
     def _begin(connection: sql.Connection) -> None:
@@ -275,7 +290,19 @@ def _sqlite_engine(path: Path) -> sql.Engine:
     return engine
 
 
-_DAMAGE = ("not a database", "malformed", "no such table", "no such column", "decode to UTF-8")
-_HEAD = sql.select(*(HEAD.c[name] for name in Head._fields)).where(HEAD.c.id == 1)
-_LOCKED_HEAD = _HEAD.with_for_update()
+_KNOWN = (sqlite3.Error, sql.exc.DBAPIError, OSError, UnicodeError, OverflowError)
+_DAMAGE = (
+    "not a database", "malformed", "no such table", "no such column", "decode to UTF-8", "unsupported file format",
+)  # fmt: skip
 _READING = "vestry_reading"
+_IS_A_COPY = (
+    "{address} is a copy, and charging it would spend again what the ledger has spent; charge the ledger itself, or, if"
+    " that is lost, make a new one of the copy with `vestry ledger restore`."
+)
+_READ_ONLY = (
+    "the ledger at {address} is read-only here, so nothing was written; use it where its folder can be written."
+)
+_HELD = (
+    "the ledger at {address} has the write-ahead log of vestry 0.1.0, and another process keeps it open; end that"
+    " process and try again."
+)

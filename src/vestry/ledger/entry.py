@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from vestry.errors import LedgerCorrupt
 
 ACTIONS = ("create", "charge", "open", "release", "amend")
 GENESIS = "0" * 64
+UNREADABLE = "the line cannot be read"
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,25 @@ class Entry:
     previous: str
     hash: str
 
+    @classmethod
+    def read(cls, row: Sequence[Any]) -> Entry:
+        """Read a line as the database has it; refuse one whose values are of other types."""
+        entry = cls(*row)
+        texts = (entry.action, entry.body, entry.previous, entry.hash)
+        numbers = (entry.sequence, 0 if entry.target is None else entry.target)
+        if not all(type(x) is str for x in texts) or not all(type(x) is int for x in numbers):
+            raise LedgerCorrupt(UNREADABLE, entry.sequence if type(entry.sequence) is int else None)
+        return entry
+
     @property
     def facts(self) -> dict[str, Any]:
         """The body, read."""
         try:
             facts = json.loads(self.body)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             facts = None
         if not isinstance(facts, dict):
-            raise LedgerCorrupt("the line cannot be read", self.sequence)
+            raise LedgerCorrupt(UNREADABLE, self.sequence)
         return facts
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The ledger: one append-only journal for one dataset, which refuses what its budget does not hold.
 
-Tamper-evident, not tamper-proof: every line's hash covers the line before it, so a changed byte is found by `verify`.
+Tamper-evident, not tamper-proof: every line's hash covers the line before it, so `verify` finds a change of any
+bit that a line, the head, the index or the schema is read from.
 Whoever can rewrite the whole file can also rewrite the chain; keep the head hash elsewhere, and `verify(head=...)`
 finds a cut tail or a swapped file. Two ledgers about the same people add up: neither can know of the other.
 """
@@ -19,14 +20,25 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-import sqlalchemy as sql
-
 from vestry.errors import IN_LEDGER, BudgetExceeded, EntryState, InvalidParameter, LedgerCorrupt, Mismatch
 from vestry.ledger.address import Address
-from vestry.ledger.database import FORMAT, HEAD, JOURNAL, Database, Head, Session
-from vestry.ledger.entry import GENESIS, Entry, canonical, joined, seal
-from vestry.ledger.filter import Filter
+from vestry.ledger.database import COPY_FORMAT, FORMAT, Database, Session
+from vestry.ledger.entry import GENESIS, Entry, canonical, seal
+from vestry.ledger.filter import Filter, Spent
 from vestry.ledger.state import BEFORE, State, Walk
+from vestry.ledger.statements import (
+    CHARGES,
+    FOLLOWING,
+    INSERT_LINE,
+    LINES,
+    MOVE_HEAD,
+    NEWEST_CHARGES,
+    OF_CHARGE,
+    ONE_LINE,
+    SET_FORMAT,
+    STRAY_LINE,
+    Head,
+)
 from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.privacy import accountant
@@ -62,6 +74,16 @@ class Verified:
 
     entries: int
     head: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One moment of a ledger: its state, how many lines it has, its last hash, and whether it is only a copy."""
+
+    state: State
+    entries: int
+    head: str
+    is_copy: bool
 
 
 class Ledger:
@@ -110,7 +132,7 @@ class Ledger:
         state = State(fixed, fixed.nothing).text()
         first, content = seal(0, "create", None, canonical({**owned, **_signature(who)}), GENESIS, state=state)
         head = {"id": 1, "format": FORMAT, "row_key": key, **_head(first, content, state)}
-        database.create({JOURNAL: vars(first), HEAD: head})
+        database.create(head, [vars(first)])
         return cls(database, terms, fixed)
 
     @classmethod
@@ -119,6 +141,7 @@ class Ledger:
         database = Database(Address.parse(address))
         with database.reading() as (session, head):
             first = _entry(session, 0)
+        Walk().over([first])
         return cls(database, _terms(first), State.read(head.state).filter)
 
     def __repr__(self) -> str:
@@ -134,6 +157,11 @@ class Ledger:
         with self._database.reading() as (_, head):
             return State.read(head.state)
 
+    def summary(self) -> Summary:
+        """Return state, number of lines and head of one moment."""
+        with self._database.reading() as (_, head):
+            return Summary(State.read(head.state), head.sequence + 1, head.hash, head.format == COPY_FORMAT)
+
     def head(self) -> str:
         """Return the hash of the last line; keep it elsewhere to find a cut tail later."""
         with self._database.reading() as (_, head):
@@ -141,8 +169,8 @@ class Ledger:
 
     def row_key(self) -> str:
         """Return the key by which a person's rows are chosen."""
-        with self._database.reading() as (_, head):
-            return str(head.row_key)
+        with self._database.reading() as (session, head):
+            return _row_key(session, head)
 
     def require(self, *, unit: Unit | str | None = None, neighbours: Neighbours | str | None = None) -> None:
         """Refuse to go on if the ledger protects another unit or hides another change."""
@@ -159,6 +187,23 @@ class Ledger:
                 f"state it as {owned}, or use another ledger",
                 where=IN_LEDGER,
             )
+
+    def require_entries(self, releases: Mapping[int, str | None]) -> None:
+        """Refuse to go on if the ledger lacks what certificates name: an old copy was put back, or it was made again.
+
+        Parameters
+        ----------
+        releases
+            Of each certificate its `entry`, the number of the charge, and its `release_sha256`; None in place of the
+            hash asks only that the number is a charge's.
+        """
+        for number, release in releases.items():
+            with self._database.reading() as (session, _):
+                charge = session.one(ONE_LINE, number=number)
+                lines = [Entry.read(row) for row in session.run(OF_CHARGE, charge=number)]
+            known = {line.facts.get("release_sha256") for line in lines if line.action == "release"}
+            if charge is None or Entry.read(charge).action != "charge" or not (release is None or release in known):
+                raise LedgerCorrupt(_GONE.format(number=number), number)
 
     def charge(
         self,
@@ -188,25 +233,16 @@ class Ledger:
             raise Mismatch(
                 "use of unproved samplers", "yes", "no", "make a ledger with --accept-unproved", where=IN_LEDGER
             )
-        ran = what if isinstance(what, Event) else promised(Guarantee.parse(what))
-        ran = ran.under(self.terms.neighbours)
-        price = self._fixed.price(ran)
-        record = {
-            "event": _journalled(ran, self._fixed).to_dict(),
-            "price": price.to_dict(),
-            "purpose": _text("purpose", purpose),
+        more = {
             **({"definition": _text("definition", definition)} if definition is not None else {}),
             **({"assumptions": list(assumptions)} if assumptions else {}),
-            **_signature(who),
         }
+        paid = self._priced(what, purpose=purpose, who=who, **more)
         with self._database.transaction() as (session, head):
             state = State.read(head.state)
-            spent = state.spent.plus(price)
-            if not state.filter.holds(spent):
-                asked = _described(ran) if isinstance(what, Event) else str(what)
-                remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
-                raise BudgetExceeded(asked, str(state.filter.budget), remaining, left)
-            entry = _append(session, head, "charge", None, record, State(state.filter, spent))
+            _require_room(state, paid)
+            after = State(state.filter, state.spent.plus(paid.price))
+            entry = _append(session, head, "charge", None, paid.record, after)
         return Charge(self, entry)
 
     def amend(self, budget: Guarantee | str, *, reason: str, who: str | None = None) -> Entry:
@@ -239,20 +275,29 @@ class Ledger:
         return Charge(self, entry)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield every line, the first one first."""
-        with self._database.reading() as (session, _):
-            yield from _lines(session)
+        """Yield every line up to the last one of now, the first one first; nobody waits for you in between.
 
-    def charges(self) -> Iterator[tuple[Entry, frozenset[str]]]:
-        """Yield every charge with what followed it: nothing, `open`, or `open` and `release`."""
-        lines = list(self.entries())
-        followed: dict[int, set[str]] = {line.sequence: set() for line in lines if line.action == "charge"}
-        for line in lines:
-            if line.target is not None and line.target in followed:
-                followed[line.target].add(line.action)
-        for line in lines:
-            if line.action == "charge":
-                yield line, frozenset(followed[line.sequence])
+        Lines are only ever added, so that pages read one after another are one moment of the ledger.
+        """
+        return (Entry.read(row) for row in self._pages(LINES))
+
+    def charges(self, *, newest: int | None = None) -> Iterator[tuple[Entry, frozenset[str]]]:
+        """Yield every charge with what followed it: nothing, `open`, or `open` and `release`.
+
+        Parameters
+        ----------
+        newest
+            Only so many, the newest ones; all if left out.
+        """
+        start = 0
+        if newest is not None:
+            with self._database.reading() as (session, _):
+                start = min((number for (number,) in session.run(NEWEST_CHARGES, newest=max(newest, 1))), default=0)
+        followed: dict[int, frozenset[str]] = {}
+        for _, target, action in self._pages(FOLLOWING, start=start):
+            followed[target] = _TOGETHER[followed.get(target, frozenset()) | {action}]
+        for row in self._pages(CHARGES, start=start) if newest != 0 else ():
+            yield Entry.read(row), followed.get(row[0], frozenset())
 
     def verify(self, *, head: str | None = None) -> Verified:
         """Check every line and every total from the first line on; raise at the first that does not hold.
@@ -262,23 +307,111 @@ class Ledger:
         head
             A hash that was kept elsewhere: it must be one of the chain's.
         """
+        self._database.require_sound()
         walk = Walk()
-        with self._database.reading() as (session, kept):
-            last, state = walk.over(_lines(session))
-            key_hash = _entry(session, 0).facts.get("row_key_sha256")
+        with self._database.reading() as (session, now):
+            _row_key(session, now)
+            stray = session.one(STRAY_LINE, last=now.sequence)
+        last, state = walk.over((Entry.read(row) for row in self._pages(LINES, end=now.sequence)), kept=head)
         expected = _head(last, walk.content, state.text())
-        if any(getattr(kept, column) != value for column, value in expected.items()):
+        if any(getattr(now, column) != value for column, value in expected.items()):
             raise LedgerCorrupt("its head does not belong to its last line", last.sequence)
-        if _sha256(str(kept.row_key).encode()) != key_hash:
-            raise LedgerCorrupt("its row-choice key was changed", 0)
-        if head is not None and head not in walk.hashes:
-            raise LedgerCorrupt("no line has the hash asked for, so the tail was cut or the file was swapped")
+        if stray is not None:
+            raise LedgerCorrupt("it has lines before its first or after its last", last.sequence)
         return Verified(last.sequence + 1, last.hash)
+
+    def backup(self, file: object) -> Verified:
+        """Write a copy into a new file and verify it. The copy can be looked at, and not charged: see `restore`.
+
+        It is a SQLite file, wherever the ledger is. The key by which a person's rows are chosen is in it.
+        """
+        with self._database.reading() as (session, now):
+            key = _row_key(session, now)
+        address = Address.parse(file)
+        if address.path is None:
+            raise InvalidParameter("a copy", "on a server", "a new file", "for example patients-copy.ledger")
+        Database(address).create(_copy_head(now, key), self._rows(now))
+        try:
+            return Ledger.open(address).verify(head=now.hash)
+        except BaseException:
+            address.path.unlink(missing_ok=True)  # made a moment ago, and not what it should be
+            raise
+
+    @classmethod
+    def restore(
+        cls, copy: object, address: object, *, lost: Guarantee | str | None, reason: str, who: str | None = None
+    ) -> Ledger:
+        """Make a ledger of a copy, after the ledger itself was lost; charge what may be missing from the copy.
+
+        Sound if `lost` covers all that was charged between the copy and the loss. What the copy has as charged and not
+        opened may have been drawn since, so it is opened here, and never drawn again.
+
+        Parameters
+        ----------
+        copy, address
+            The copy, and where the new ledger shall be; nothing is overwritten.
+        lost
+            A bound on what was charged after the copy was made; None if that is nothing.
+        reason, who
+            Why, and who does it; both are written down.
+        """
+        source = cls.open(copy)
+        source.verify()
+        signed = {"reason": _text("reason", f"restored from a copy: {reason}"), **_signature(who)}
+        paid = None if lost is None else source._priced(lost, purpose=signed["reason"], who=who)
+        waiting = [entry.sequence for entry, followed in source.charges() if not followed]
+        with source._database.reading() as (session, now):
+            state, key = State.read(now.state), _row_key(session, now)
+        if paid is not None:
+            _require_room(state, paid)
+        database = Database(Address.parse(address))
+        # It is a copy too, and refuses charges, until what may be missing is charged.
+        database.create(_copy_head(now, key), source._rows(now))
+        with database.transaction(of_copy=True) as (session, head):
+            head = _added(session, head, "amend", None, {"filter": state.filter.to_dict(), **signed}, state)
+            if paid is not None:
+                state = State(state.filter, state.spent.plus(paid.price))
+                head = _added(session, head, "charge", None, paid.record, state)
+            for number in waiting:
+                head = _added(session, head, "open", number, {"when": _now(), "restored": True}, state)
+            session.run(SET_FORMAT, format=FORMAT)
+        return cls.open(address)
+
+    def _rows(self, now: Head) -> Iterator[dict[str, Any]]:
+        """Yield every line up to a head's as a row."""
+        return (vars(Entry.read(row)) for row in self._pages(LINES, end=now.sequence))
+
+    def _priced(self, what: Event | Guarantee | str, *, purpose: str, who: str | None, **more: Any) -> _Priced:
+        """Price a charge and write down its line, outside of any transaction."""
+        ran = what if isinstance(what, Event) else promised(Guarantee.parse(what))
+        ran = ran.under(self.terms.neighbours)
+        price = self._fixed.price(ran)
+        record = {
+            "event": _journalled(ran, self._fixed).to_dict(),
+            "price": price.to_dict(),
+            "purpose": _text("purpose", purpose),
+            **more,
+            **_signature(who),
+        }
+        return _Priced(_described(ran) if isinstance(what, Event) else str(what), price, record)
+
+    def _pages(self, statement: Any, *, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """Yield rows whose first column is the line's number, from `start` to `end`, in many short readings."""
+        while end is None or start <= end:
+            with self._database.reading() as (session, head):
+                end = head.sequence if end is None else end
+                rows = session.run(statement, start=start, end=end, size=PAGE).fetchall()
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            if rows[-1][0] < start:
+                raise LedgerCorrupt("its lines are out of order")
+            start = rows[-1][0] + 1
 
     def _follow(self, action: str, target: int, record: Mapping[str, Any]) -> Entry:
         """Append the line that moves a charge on, in its own transaction."""
         with self._database.transaction() as (session, head):
-            done = {action for (action,) in session.run(_OF_TARGET, charge=target)} | {"charge"}
+            done = {Entry.read(row).action for row in session.run(OF_CHARGE, charge=target)} | {"charge"}
             if action in done:
                 raise EntryState(f"charge {target} has its {action} already; charge again to draw again.")
             if BEFORE[action] not in done:
@@ -339,31 +472,62 @@ def _append(
     session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
 ) -> Entry:
     """Add one line after the head's and move the head, inside the caller's transaction."""
-    if joined(head.sequence, head.content, head.state) != head.hash:
-        raise LedgerCorrupt("its head was changed", head.sequence)
     state = after.text()
     entry, content = seal(head.sequence + 1, action, target, canonical(record), head.hash, state=state)
-    session.run(_INSERT, **vars(entry))
-    session.run(_MOVE, **_head(entry, content, state))
+    session.run(INSERT_LINE, **vars(entry))
+    session.run(MOVE_HEAD, **_head(entry, content, state))
+    session.appended = entry.sequence, entry.hash
     return entry
+
+
+def _added(
+    session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
+) -> Head:
+    """Append a line and return the head that it leads to, for the next line of the same transaction."""
+    entry = _append(session, head, action, target, record, after)
+    state = after.text()
+    content = seal(entry.sequence, action, target, entry.body, head.hash, state=state)[1]
+    return head._replace(**_head(entry, content, state))
+
+
+@dataclass(frozen=True)
+class _Priced:
+    """A charge before it is made: in words, its price, and the line to write."""
+
+    asked: str
+    price: Spent
+    record: Mapping[str, Any]
+
+
+def _require_room(state: State, paid: _Priced) -> None:
+    """Refuse a charge after which no alternative of the filter would hold."""
+    if not state.filter.holds(state.spent.plus(paid.price)):
+        remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
+        raise BudgetExceeded(paid.asked, str(state.filter.budget), remaining, left)
+
+
+def _copy_head(head: Head, row_key: str) -> dict[str, Any]:
+    return {"id": 1, **head._asdict(), "format": COPY_FORMAT, "row_key": row_key}
+
+
+def _row_key(session: Session, head: Head) -> str:
+    """Return the key, if it is the one whose hash the first line has."""
+    if _sha256(head.row_key.encode()) != _entry(session, 0).facts.get("row_key_sha256"):
+        raise LedgerCorrupt("its row-choice key was changed", 0)
+    return head.row_key
 
 
 def _head(entry: Entry, content: str, state: str) -> dict[str, Any]:
     return {"sequence": entry.sequence, "hash": entry.hash, "content": content, "state": state}
 
 
-def _lines(session: Session) -> Iterator[Entry]:
-    for row in session.run(_ALL):
-        yield Entry(*row)
-
-
 def _entry(session: Session, sequence: int) -> Entry:
-    row = session.one(_ONE, number=sequence)
+    row = session.one(ONE_LINE, number=sequence)
     if row is None and sequence == 0:
         raise LedgerCorrupt("it has no first line", 0)
     if row is None:
         raise EntryState(f"the ledger has no entry {sequence}; see `vestry ledger show`.")
-    return Entry(*row)
+    return Entry.read(row)
 
 
 def _terms(first: Entry) -> Terms:
@@ -425,10 +589,9 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-_COLUMNS = [JOURNAL.c[name] for name in ("sequence", "action", "target", "body", "previous", "hash")]
-_ALL = sql.select(*_COLUMNS).order_by(JOURNAL.c.sequence)
-_ONE = sql.select(*_COLUMNS).where(JOURNAL.c.sequence == sql.bindparam("number"))
-_OF_TARGET = sql.select(JOURNAL.c.action).where(JOURNAL.c.target == sql.bindparam("charge"))
-_INSERT = sql.insert(JOURNAL)
-_MOVED = ("sequence", "hash", "content", "state")
-_MOVE = sql.update(HEAD).where(HEAD.c.id == 1).values({name: sql.bindparam(name) for name in _MOVED})
+PAGE = 500  # lines that are read at once
+_TOGETHER = {each: each for each in map(frozenset, (("open",), ("release",), ("open", "release")))}
+_GONE = (
+    "a certificate names charge {number} with its release, and they are not here, so an older copy was put back or the"
+    " ledger was made again"
+)

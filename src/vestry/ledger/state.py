@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from vestry.errors import LedgerCorrupt
-from vestry.ledger.entry import GENESIS, Entry, canonical, seal
+from vestry.ledger.entry import GENESIS, UNREADABLE, Entry, canonical, seal
 from vestry.ledger.filter import Filter, Spent
 
 
@@ -31,7 +31,7 @@ class State(NamedTuple):
             if not state.filter.fits(state.spent):
                 raise ValueError
             return state
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except _UNREADABLE:
             raise LedgerCorrupt("its head cannot be read") from None
 
 
@@ -52,11 +52,11 @@ class Walk:
         self.last: Entry | None = None
         self.state: State | None = None
         self.content = ""
-        self.hashes: set[str] = set()
         self._actions: dict[int, str] = {}
 
-    def over(self, entries: Iterable[Entry]) -> tuple[Entry, State]:
-        """Return the last line and the state it leads to."""
+    def over(self, entries: Iterable[Entry], *, kept: str | None = None) -> tuple[Entry, State]:
+        """Return the last line and the state it leads to; the kept hash, if there is one, must be some line's."""
+        found = kept is None
         for sequence, entry in enumerate(entries):
             try:
                 self.state = self._after(sequence, entry, entry.facts)
@@ -64,15 +64,17 @@ class Walk:
                 again, self.content = seal(
                     sequence, entry.action, entry.target, entry.body, previous, state=self.state.text()
                 )
-            except (KeyError, TypeError, ValueError, AttributeError) as fault:
-                reason = fault.reason if isinstance(fault, LedgerCorrupt) else "the line cannot be read"
+            except _UNREADABLE as fault:
+                reason = fault.reason if isinstance(fault, LedgerCorrupt) else UNREADABLE
                 raise LedgerCorrupt(reason, sequence) from None
             if again != entry:
                 raise LedgerCorrupt("the line was changed, or one is missing before it", sequence)
             self.last = entry
-            self.hashes.add(entry.hash)
+            found = found or entry.hash == kept
         if self.last is None or self.state is None:
             raise LedgerCorrupt("it has no lines")
+        if not found:
+            raise LedgerCorrupt("no line has the hash asked for, so the tail was cut or the file was swapped")
         return self.last, self.state
 
     def _after(self, sequence: int, entry: Entry, facts: dict[str, Any]) -> State:
@@ -100,5 +102,7 @@ class Walk:
         return State(current, spent)
 
 
+# What reading a changed text may raise.
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 # What must have happened to a charge before it is opened and before it is released.
 BEFORE = {"open": "charge", "release": "open"}

@@ -1,0 +1,138 @@
+"""Connections to a ledger in one SQLite file: what was acknowledged is in that file, whatever is killed.
+
+A rollback journal (`PERSIST`), synchronised at each commit (`EXTRA`): when a commit returns, the file holds it. While a
+transaction runs, `NAME-journal` beside it holds what the file had before; whoever opens the ledger next rolls back
+what was interrupted. Between transactions that journal is empty, though the file stays.
+
+Ledgers of vestry 0.1.0 have a write-ahead log. A connection that is alone converts the file; SQLite takes an exclusive
+lock for it and first moves into the file what the log holds.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from vestry.errors import LedgerCorrupt, LedgerExists, LedgerUnavailable
+
+# The schema as every ledger has it, apart from white space.
+SCHEMA = {
+    "vestry_head": "CREATE TABLE vestry_head ( id INTEGER NOT NULL, format INTEGER NOT NULL, sequence BIGINT NOT NULL,"
+    " hash TEXT NOT NULL, content TEXT NOT NULL, state TEXT NOT NULL, row_key TEXT NOT NULL, PRIMARY KEY (id) )",
+    "vestry_journal": "CREATE TABLE vestry_journal ( sequence INTEGER NOT NULL, action TEXT NOT NULL, target INTEGER,"
+    " body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (sequence) )",
+    "vestry_journal_once": "CREATE UNIQUE INDEX vestry_journal_once ON vestry_journal (target, action)"
+    " WHERE target IS NOT NULL",
+}
+_KINDS = {"vestry_head": "table", "vestry_journal": "table", "vestry_journal_once": "index"}
+_BESIDE = ("-journal", "-wal")
+
+
+def connect(path: Path, patience_s: float) -> sqlite3.Connection:
+    """Open a file that exists: to write where file and folder allow it, otherwise to read."""
+    if not is_writable(path):
+        return _read_only(path, patience_s)
+    connection = _opened(path, "mode=rw", patience_s)
+    try:
+        connection.execute("PRAGMA synchronous=EXTRA")
+        with suppress(sqlite3.OperationalError):  # another process has it open with its write-ahead log
+            connection.execute("PRAGMA journal_mode=PERSIST")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def is_writable(path: Path) -> bool:
+    """Tell whether this user may write the file and, beside it, the journal."""
+    return os.access(path, os.W_OK) and os.access(path.resolve().parent, os.W_OK)
+
+
+def writes_one_file(connection: sqlite3.Connection) -> bool:
+    """Tell whether what is committed here is in the file itself, and not in a log beside it."""
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    return bool(mode == "persist")
+
+
+def require_sound(connection: sqlite3.Connection) -> None:
+    """Refuse a file whose pages, index or schema are not as they must be."""
+    found = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
+    expected = {(name, _KINDS[name], text) for name, text in SCHEMA.items()}
+    if {(name, kind, " ".join(str(text).split())) for name, kind, text in found} != expected or len(found) != 3:
+        raise LedgerCorrupt("its schema was changed")
+    if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+        raise LedgerCorrupt("its pages or its index were changed")
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary file to fill, and then link it to its name: whole or not at all, and over nothing."""
+    _require_nothing(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        os.link(temporary, path)
+    finally:
+        for leftover in (temporary, *(Path(name + end) for end in _BESIDE)):
+            leftover.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _require_nothing(path: Path) -> None:
+    """Refuse a name that is taken, or beside which lies what would be played into the new file."""
+    for taken, is_there in ((path, os.path.lexists), *((Path(f"{path}{end}"), _pending) for end in _BESIDE)):
+        if is_there(taken):
+            raise LedgerExists(f"there is something at {taken} already; nothing was changed: name another place.")
+
+
+def _read_only(path: Path, patience_s: float) -> sqlite3.Connection:
+    """Open to read. What a killed process left to be rolled back, or in a log, cannot be read so."""
+    connection = _opened(path, "mode=ro", patience_s)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        pending = [path.name + end for end in _BESIDE if _pending(Path(f"{path}{end}"))]
+        if pending:
+            raise LedgerUnavailable(
+                f"the ledger at {path} cannot be read where nothing can be written, because {pending[0]} holds a part"
+                " of it; copy both to a folder that you can write, and open the copy."
+            ) from None
+        if not any(sign in str(error) for sign in ("unable to open", "readonly")):
+            raise
+        # Its write-ahead log is gone, so nobody has it open, and nobody can write it here.
+        return _opened(path, "mode=ro&immutable=1", patience_s)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _opened(path: Path, options: str, patience_s: float) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"file:{quote(os.fsencode(path))}?{options}",
+        uri=True,
+        timeout=patience_s,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def _pending(path: Path) -> bool:
+    """Tell whether a journal or log holds anything that SQLite would play back."""
+    try:
+        with path.open("rb") as file:
+            return any(file.read(28))
+    except FileNotFoundError:
+        return False
