@@ -158,7 +158,7 @@ def test_show_fits_eighty_columns_whatever_ran(run, made, monkeypatch):
     assert max(map(len, out[out.index("entry ") :].splitlines())) <= 80
     line = next(line for line in out.splitlines() if "a dozen" in line)
     assert re.fullmatch(r" *7 +charged +\S+=\S+ +a dozen counts +\d{4}-\d\d-\d\d \d\d:\d\d *", line)
-    assert "epsilon=0.01,delta=1e-09" in out
+    assert "epsilon=0.01,delta=1e-9" in out
     assert "scale" not in out
 
 
