@@ -21,7 +21,7 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from vestry.errors import IN_LEDGER, BudgetExceeded, EntryState, InvalidParameter, LedgerCorrupt, Mismatch
+from vestry.errors import IN_LEDGER, AskedBefore, BudgetExceeded, EntryState, InvalidParameter, LedgerCorrupt, Mismatch
 from vestry.ledger.address import Address
 from vestry.ledger.database import FORMAT, HEAD, JOURNAL, Database, Head, Session
 from vestry.ledger.entry import GENESIS, Entry, canonical, joined, seal
@@ -168,6 +168,7 @@ class Ledger:
         definition: str | None = None,
         who: str | None = None,
         assumptions: Sequence[str] = (),
+        once: bool = False,
     ) -> Charge:
         """Charge an event, or refuse: one transaction reads the totals, applies the filter and appends.
 
@@ -183,6 +184,9 @@ class Ledger:
             Who charges; the operating system's user if left out.
         assumptions
             What no theorem covers; refused unless the ledger was made to accept it.
+        once
+            Whether to refuse, inside the same transaction, a definition that was charged before: of two processes that
+            ask the same question at the same moment one is charged.
         """
         if assumptions and not self.terms.accepts_unproved:
             raise Mismatch(
@@ -200,6 +204,8 @@ class Ledger:
             **_signature(who),
         }
         with self._database.transaction() as (session, head):
+            if once and definition is not None:
+                _refuse_twice(session, definition)
             state = State.read(head.state)
             spent = state.spent.plus(price)
             if not state.filter.holds(spent):
@@ -348,6 +354,14 @@ def _append(
     return entry
 
 
+def _refuse_twice(session: Session, definition: str) -> None:
+    """Refuse a definition that a charge has; what only looks like one in a line's text does not count."""
+    found = [Entry(*row) for row in session.run(_CHARGED, part=canonical({"definition": definition})[1:-1])]
+    asked = [entry.sequence for entry in found if entry.facts.get("definition") == definition]
+    if asked:
+        raise AskedBefore(asked[-1])
+
+
 def _head(entry: Entry, content: str, state: str) -> dict[str, Any]:
     return {"sequence": entry.sequence, "hash": entry.hash, "content": content, "state": state}
 
@@ -428,6 +442,11 @@ def _sha256(content: bytes) -> str:
 _COLUMNS = [JOURNAL.c[name] for name in ("sequence", "action", "target", "body", "previous", "hash")]
 _ALL = sql.select(*_COLUMNS).order_by(JOURNAL.c.sequence)
 _ONE = sql.select(*_COLUMNS).where(JOURNAL.c.sequence == sql.bindparam("number"))
+_CHARGED = (
+    sql.select(*_COLUMNS)
+    .where(JOURNAL.c.action == "charge", sql.func.replace(JOURNAL.c.body, sql.bindparam("part"), "") != JOURNAL.c.body)
+    .order_by(JOURNAL.c.sequence)
+)
 _OF_TARGET = sql.select(JOURNAL.c.action).where(JOURNAL.c.target == sql.bindparam("charge"))
 _INSERT = sql.insert(JOURNAL)
 _MOVED = ("sequence", "hash", "content", "state")
