@@ -123,7 +123,7 @@ def release(
         return
     with working("calibrating"):
         ledger = opened.ledger
-        costs = [cost for cost in opened.check() if cost.name in chosen_names]
+        costs = [cost for cost in opened.check(output=output or said.folder) if cost.name in chosen_names]
     state = ledger.state()
     if not json:
         left = f"left of {said.budget}: {room(state.filter, state.spent)}"
@@ -134,14 +134,16 @@ def release(
     outcomes: list[Outcome] = []
     try:
         with working("releasing") as progress:
-            opened.release(*chosen_names, again=again, output=output, progress=progress, told=outcomes.append)
+            opened.release(
+                *chosen_names, again=again, output=output, progress=progress, told=outcomes.append, waits=_say
+            )
     finally:  # what was released and paid for is told, whatever became of the rest
         if not json:
             typer.echo("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
     after = ledger.state()
     page = (output or said.folder) / "report.html"
     record = {
-        "releases": [{"name": each.name, "done": each.done, "summary": _summary(each.posterior)} for each in outcomes],
+        "releases": [{"name": each.name, "done": each.done, "summary": each.summary} for each in outcomes],
         "left": after.filter.left(after.spent),
         "head": ledger.head(),
         "report": str(page),
@@ -164,7 +166,7 @@ def report(
             )
         folder = files[0]
     with working("writing the report"):
-        path = _opened(folder).report(output)
+        path = _opened(folder).report(output, waits=_say)
     emit({"report": str(path)}, f"report: {path}", as_json=json)
 
 
@@ -216,23 +218,27 @@ def _plan_lines(study: Study, name: str, found: list[Expectation]) -> list[str]:
 def _outcome_lines(outcome: Outcome) -> list[str]:
     from vestry.report.weight import weight
 
-    posterior = outcome.posterior
-    weakened = " ".join(weight(posterior.certificate).split())  # a terminal needs no thin spaces
+    weakened = " ".join(weight(outcome.release.certificate).split())  # a terminal needs no thin spaces
     how = [f"  {weakened}"] if weakened else []
-    return [f"{outcome.name}: {outcome.done}", *_posterior_lines(posterior), *how, ""]
+    if outcome.moved is not None:
+        how.append(f"  another release lay in its place, and is now {outcome.moved}")
+    return [f"{outcome.name}: {outcome.done}", *_posterior_lines(outcome), *how, ""]
 
 
-def _posterior_lines(posterior: Any) -> list[str]:
-    rows = _summary(posterior)
-    if posterior.reading.parameter == "coefficient":
-        return coefficient_lines(posterior)
-    if not rows and posterior.label != "released draws":
+def _posterior_lines(outcome: Outcome) -> list[str]:
+    from vestry.certificate import Draws
+
+    rows, contents = outcome.summary, outcome.release.contents.values()
+    drawn = any(isinstance(each, Draws) for each in contents)
+    if drawn and outcome.posterior.reading.parameter == "coefficient":
+        return coefficient_lines(outcome.posterior)
+    if drawn:
+        told = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
+        return [f"  {told} no interval"]
+    if not rows:
         return ["  the counts are released; states are sampled by the extra: pip install 'vestry[glm]'"]
-    if not rows or "low" not in rows[0]:
-        drawn = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
-        return [f"  {drawn} no interval"]
-    shown = [(r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows]
-    return _first_lines(("group", "parameter", "mean", "90 % interval"), shown)
+    shown = [(r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:_ROWS]]
+    return _first_lines(("group", "parameter", "mean", "90 % interval"), shown, len(rows))
 
 
 def coefficient_lines(posterior: Any) -> list[str]:
@@ -245,22 +251,18 @@ def coefficient_lines(posterior: Any) -> list[str]:
     shown = [(name, *(f"{x:.4g}" for x in drawn[:, place])) for place, name in enumerate(posterior.labels)]
     left = len(every) - len(drawn)
     more = [f"  and {left} more {'draw' if left == 1 else 'draws'} in release.json"] if left else []
-    return _first_lines(("coefficient", *heads), shown) + more
+    return _first_lines(("coefficient", *heads), shown[:_ROWS], len(shown)) + more
 
 
-def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], most: int = 24) -> list[str]:
-    more = [f"  and {len(rows) - most} more"] if len(rows) > most else []
-    return [f"  {line}" for line in columns([heads, *rows[:most]])] + more
+def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], count: int) -> list[str]:
+    more = [f"  and {count - len(rows)} more"] if count > len(rows) else []
+    return [f"  {line}" for line in columns([heads, *rows])] + more
 
 
-def _summary(posterior: Any) -> list[dict[str, Any]]:
-    if posterior.label == "released draws":
-        return [{"group": group, "draw": row.tolist()} for group, rows in posterior.draw().items() for row in rows]
-    rows: list[dict[str, Any]] = []
-    with suppress(MissingExtra):  # hidden states are sampled by an extra; what is released is released
-        rows = posterior.summary()
-    return rows
+def _say(line: str) -> None:
+    typer.echo(f"vestry: {line}", err=True)
 
 
-# A record that counts less than this is told before anything is spent; draws of a regression beyond these are counted.
-_FAINT, _MOST_DRAWS = 0.1, 3
+# A record that counts less than this is told before anything is spent; draws of a regression, and rows, beyond these are
+# counted.
+_FAINT, _MOST_DRAWS, _ROWS = 0.1, 3, 24

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -273,7 +274,11 @@ class DirichletMixture:
     def marginal(self, index: int) -> BetaMixture:
         """Return the law of one probability: Beta(alpha_i, sum of the others)."""
         own = self.alphas[:, index]
-        return BetaMixture(self.weights, own, self.alphas.sum(axis=1) - own)
+        return BetaMixture(self.weights, own, self._totals - own)
+
+    @cached_property
+    def _totals(self) -> Array:
+        return np.asarray(self.alphas.sum(axis=1))
 
     def mean(self) -> Array:
         """Return the mean of each probability."""
