@@ -26,7 +26,8 @@ from vestry.study.folder import Folder
 WORKER = Path(__file__).with_name("fault_worker.py")
 LOST = (
     "readmission was opened by entry 1 and its release was lost, unless another process is making it in another folder;"
-    " noise is never drawn twice for one charge; to pay again write: vestry release study.toml readmission --again, or leave it out."
+    " noise is never drawn twice for one charge; to pay again write: vestry release study.toml readmission"
+    " --again, or leave it out."
 )
 CYCLE = ["charge", "open", "release"]
 
@@ -39,7 +40,9 @@ def _closed():
 
 @pytest.fixture(autouse=True)
 def _quick_page(monkeypatch):
-    monkeypatch.setattr("vestry.study.story.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>")
+    monkeypatch.setattr(
+        "vestry.study.story.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>"
+    )
 
 
 # Killed
@@ -238,9 +241,9 @@ def test_no_room_for_the_release_loses_it_and_draws_nothing_twice(tmp_path, crow
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.out) == (2, "")
     assert re.fullmatch(
-        r"vestry: \S+/readmission/release-1-[0-9a-f]{8}\.json cannot be written \(No space left on device\); make room or"
-        r" name another folder by --output\. What was drawn for readmission is lost, and entry 1 stays spent; to pay again"
-        r" write: vestry release study\.toml readmission --again, or leave it out\.",
+        r"vestry: \S+/readmission/release-1-[0-9a-f]{8}\.json cannot be written \(No space left on device\); make room"
+        r" or name another folder by --output\. What was drawn for readmission is lost, and entry 1 stays spent; to pay"
+        r" again write: vestry release study\.toml readmission --again, or leave it out\.",
         done.err.strip(),
     )
     assert actions(tmp_path) == ["charge", "open"]

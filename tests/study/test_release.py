@@ -42,7 +42,9 @@ def _closed():
 def _quick_page(request, monkeypatch):
     """The page has its own tests, and takes a second."""
     if request.node.name != "test_the_report_is_written_and_written_again":
-        monkeypatch.setattr("vestry.study.story.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>")
+        monkeypatch.setattr(
+            "vestry.study.story.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>"
+        )
 
 
 def contents(folder: Path) -> dict[str, bytes]:

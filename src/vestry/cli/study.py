@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from vestry.cli.output import Json, columns, emit, examples
 from vestry.cli.progress import working
-from vestry.errors import InvalidParameter, MissingExtra, VestryError
+from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +34,10 @@ REPORT_EXAMPLES = examples("vestry report .", "vestry report study.toml")
 
 
 def check(study: File, json: Json = False) -> None:
-    """Read a study file and say what each release would cost. Touches no data.
+    """Read a study file and say what each release would cost, and which of them fit the budget. Touches no data.
 
-    A fault is told with its file, line and key, and what to write instead.
+    A fault is told with its file, line and key, and what to write instead, with exit code 2. Exit code 3 says that
+    vestry release would refuse the study as a whole, because not all of it fits; 0 that all of it fits.
     """
     opened = _opened(study)
     with working("calibrating"):
@@ -50,16 +50,35 @@ def check(study: File, json: Json = False) -> None:
         "budget": str(said.budget),
         "ledger": "there" if opened.has_ledger() else "missing",
         "data": "missing" if opened.lacks_data() else "not read",
+        "fits": all(cost.fits for cost in costs),
         "releases": [vars(cost) for cost in costs],
     }
     count = "1 release" if len(costs) == 1 else f"{len(costs)} releases"
-    lines = [f"{study.name} is sound: {count}, budget {said.budget}, {said.frame.neighbours},"
-             f" unit {said.frame.unit}."]  # fmt: skip
+    head = f"{study.name} is sound" if record["fits"] else f"{study.name} can be read, and {_short(costs)}"
+    lines = [f"{head}: {count}, budget {said.budget}, {said.frame.neighbours}, unit {said.frame.unit}."]
+    if not record["fits"]:
+        lines.append(f"Left of the budget: {opened.left()}. {_remedy(study, costs)}")
     if record["ledger"] == "missing":
         lines.append(f"There is no ledger yet. Make it once: {opened.create_command()}")
     if record["data"] == "missing":
         lines.append(f"The data file {said.data} is not here; a release needs it.")
     emit(record, "\n".join([*lines, "", *_cost_lines(opened, costs)]), as_json=json)
+    if not record["fits"]:
+        raise typer.Exit(BudgetExceeded.exit_code)
+
+
+def _short(costs: list[Cost]) -> str:
+    """Say how much of a study does not fit the budget."""
+    names, fitting = [cost.name for cost in costs if not cost.fits], [cost for cost in costs if cost.fits]
+    if not fitting:
+        return "no release fits the budget"
+    return f"{', '.join(names)} {'does' if len(names) == 1 else 'do'} not fit the budget"
+
+
+def _remedy(study: Path, costs: list[Cost]) -> str:
+    due = [cost.name for cost in costs if cost.fits and cost.state == "new"]
+    alone = f", or release what fits: vestry release {study} {' '.join(due)}" if due else ""
+    return f"Spend less, or raise the budget with vestry ledger amend{alone}."
 
 
 def plan(
@@ -104,9 +123,11 @@ def release(
 ) -> None:
     """Run releases: charge the ledger, sum over the records, draw noise, write the files and the report.
 
-    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html.
+    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html; posterior.nc holds up to 10,000
+    numbers of draws, and vestry posterior --draws FILE writes more.
 
-    What was released before is free and is not released again.
+    What was released before is free and is not released again. Where another process releases into the same folder,
+    it is waited for. The folder .vestry keeps what was computed; it may be deleted at any time.
     """
     from vestry.study.room import room
 
@@ -127,7 +148,7 @@ def release(
     state = ledger.state()
     if not json:
         left = f"left of {said.budget}: {room(state.filter, state.spent)}"
-        typer.echo("\n".join([*_cost_lines(opened, costs), left]), err=True)
+        typer.echo("\n".join([*_cost_lines(opened, costs), left, *_remarks(opened, costs, again=again)]), err=True)
     due = [cost.name for cost in costs if again or cost.state == "new"]
     if due and not yes:
         _confirm(due)
@@ -149,6 +170,19 @@ def release(
         "report": str(page),
     }
     emit(record, f"left of {said.budget}: {room(after.filter, after.spent)}\nreport: {page}", as_json=json)
+
+
+def _remarks(study: Study, costs: list[Cost], *, again: bool) -> list[str]:
+    """Say what is easily overlooked: a release is of its day, and a clock may be wrong."""
+    before = [cost.name for cost in costs if cost.state == "released before"]
+    notes = [f"note: {note}" for note in study.notes()]
+    if before and not again:
+        file = study.declaration.path.name
+        notes.append(
+            f"note: {', '.join(before)} {'is' if len(before) == 1 else 'are'} of the records as they were then; to pay"
+            f" for the records as they are now write: vestry release {file} {' '.join(before)} --again."
+        )
+    return notes
 
 
 def report(
@@ -191,12 +225,12 @@ def _confirm(due: list[str]) -> None:
 
 
 def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
-    rows = [("release", "spend", "mechanism", "", "")]
+    rows, whole = [("release", "spend", "mechanism", "", "")], all(cost.fits for cost in costs)
     for cost in costs:
-        fits = {True: "", False: "does not fit the budget", None: ""}[cost.fits]
+        fits = "" if whole else "fits" if cost.fits else "does not fit the budget"
         state = "" if cost.state == "new" else cost.state
         faint = cost.value if cost.parameter == "likelihood_power" and cost.value < _FAINT else None
-        notes = [fits or state, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
+        notes = [state or fits, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
         value = study.calibrated(cost.name, cost.parameter, cost.value)
         rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
     return columns(rows)
@@ -237,7 +271,9 @@ def _posterior_lines(outcome: Outcome) -> list[str]:
         return [f"  {told} no interval"]
     if not rows:
         return ["  the counts are released; states are sampled by the extra: pip install 'vestry[glm]'"]
-    shown = [(r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:_ROWS]]
+    shown = [
+        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:_ROWS]
+    ]
     return _first_lines(("group", "parameter", "mean", "90 % interval"), shown, len(rows))
 
 
@@ -263,6 +299,6 @@ def _say(line: str) -> None:
     typer.echo(f"vestry: {line}", err=True)
 
 
-# A record that counts less than this is told before anything is spent; draws of a regression, and rows, beyond these are
-# counted.
+# A record that counts less than this is told before anything is spent; draws of a regression, and rows, beyond these
+# are counted.
 _FAINT, _MOST_DRAWS, _ROWS = 0.1, 3, 24

@@ -115,7 +115,9 @@ class NormalMean:
             raise InvalidParameter("high", self.high, f"above low, {self.low:g}", "the ends of the declared interval")
         whole = isinstance(self.dimension, int) and not isinstance(self.dimension, bool)
         if not whole or not 1 <= self.dimension <= _MOST_COORDINATES:
-            allowed = "a whole number of at least 1" if not whole or self.dimension < 1 else f"at most {_MOST_COORDINATES}"
+            allowed = (
+                "a whole number of at least 1" if not whole or self.dimension < 1 else f"at most {_MOST_COORDINATES}"
+            )
             raise InvalidParameter("dimension", self.dimension, allowed, "for example dimension=1")
 
     def statistic(self, x: ArrayLike) -> Array:

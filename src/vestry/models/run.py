@@ -147,7 +147,7 @@ def refuse_repetition(definition: str, ledger: Ledger) -> None:
 
 
 def waiting(definition: str, prepared: Prepared, ledger: Ledger) -> Charge | None:
-    """Return a charge for the same that was never opened: it may be used, at no new cost, if it pays for what would run."""
+    """Return a charge for the same that was never opened: it may be used, free, if it pays for what would run."""
     event = prepared.mechanism.charge.under(ledger.terms.neighbours).to_dict()
     for entry, done in ledger.charges():
         if entry.facts.get("definition") == definition and not done and entry.facts["event"] == event:

@@ -76,7 +76,7 @@ class SystemNoise(Noise):
 
 @cache
 def _opendp() -> Any:
-    """Import what is used of OpenDP at its first use and turn on its samplers, once: that switch is the whole process's.
+    """Import what is used of OpenDP at its first use and turn on its samplers, once for the whole process.
 
     Its front door imports all of it, which takes ten times as long.
     """

@@ -41,8 +41,8 @@ def _size(numbers: int, most: int | None) -> tuple[int, int]:
     """Return how many chains and draws of so many numbers each a file holds."""
     if most is None or CHAINS * LENGTH * numbers <= most:
         return CHAINS, LENGTH
-    if CHAINS * numbers <= most:
-        return CHAINS, min(LENGTH, most // (CHAINS * numbers))
+    if CHAINS * CHAINS * numbers <= most:  # no fewer draws than chains
+        return CHAINS, most // (CHAINS * numbers)
     return 1, most // numbers
 
 
@@ -55,5 +55,9 @@ def _thinned(tree: Any, most: int | None) -> Any:
         return tree
     if numbers > most:
         return None
-    kept = {"draw": slice(most // (chains * numbers))} if chains * numbers <= most else {"chain": slice(1), "draw": slice(1)}
+    kept = (
+        {"draw": slice(most // (chains * numbers))}
+        if chains * numbers <= most
+        else {"chain": slice(1), "draw": slice(1)}
+    )
     return tree.isel(kept)

@@ -63,7 +63,7 @@ def labels(result: Result) -> tuple[str, ...]:
 
 
 def estimates(result: Result) -> tuple[Estimate, ...]:
-    """Return every parameter of every group, or the first of very many; nothing for released draws and hidden states."""
+    """Return every parameter of every group, or the first of many; nothing for released draws and hidden states."""
     if result.posterior.label == DRAWS or isinstance(result.posterior.reading, HiddenStates):
         return ()
     names = labels(result)

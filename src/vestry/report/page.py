@@ -45,8 +45,8 @@ def part(result: Result, place: int, figures: int) -> Part:
 def page(story: Story, write: Callable[[Result, int, int], Part] = part) -> str:
     """Write the page: a function of the story alone, and the same text each time.
 
-    It holds its own style and pictures, asks for nothing over the network and needs no script. `write` may return a part
-    that was written before from the same.
+    It holds its own style and pictures, asks for nothing over the network and needs no script. `write` may return a
+    part that was written before from the same.
     """
     parts: list[Part] = []
     for place, result in enumerate(story.results, 1):

@@ -171,8 +171,8 @@ class Course:
         raise EntryState(
             f"{asked.name} was paid for by entry {entry} of a ledger, and the ledger at {self.ledger.address} does not"
             " know that release: it is another ledger, or it was lost and made again, or put back from an old copy, and"
-            " has forgotten what was spent; put the right ledger back, or, if this is another study's folder, name a new"
-            " one by --output."
+            " has forgotten what was spent; put the right ledger back, or, if this is another study's folder, name a"
+            " new one by --output."
         )
 
     def _ready(self, asked: Asked) -> Prepared:

@@ -1,7 +1,7 @@
 """Where a study's releases lie: each file is written whole or not at all, and what was paid for is never deleted.
 
-A new release is first saved under the number and the hash of its charge, `release-7-1f0c5a2e.json`, which is how a crash
-before the ledger was told is found and mended: a charge of another ledger has another hash. Then it is moved to
+A new release is first saved under the number and the hash of its charge, `release-7-1f0c5a2e.json`, which is how a
+crash before the ledger was told is found and mended: a charge of another ledger has another hash. Then it is moved to
 `release.json`; another release that lay there keeps its own number, `release-4.json`, and takes no other's place.
 """
 

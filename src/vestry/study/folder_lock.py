@@ -1,7 +1,7 @@
 """One process at a time in a study's folder, by a lock of the operating system: it ends with the process that holds it.
 
-The lock keeps a release and the files that follow from it together. That nothing is paid twice rests on the ledger, whose
-transaction sees every folder and every machine.
+The lock keeps a release and the files that follow from it together. That nothing is paid twice rests on the ledger,
+whose transaction sees every folder and every machine.
 """
 
 from __future__ import annotations
@@ -86,6 +86,6 @@ def _is(handle: int, folder: Path) -> bool:
     """Tell whether the handle is of what has the folder's name, or of the file in it."""
     mine = os.fstat(handle)
     try:
-        return any(os.path.samestat(mine, os.stat(each)) for each in (folder, folder / _FILE) if each.exists())
+        return any(os.path.samestat(mine, each.stat()) for each in (folder, folder / _FILE) if each.exists())
     except OSError:
         return False

@@ -16,7 +16,9 @@ from vestry.study.declaration import Declaration
 from vestry.study.folder import REPORT, Folder
 
 
-def told(declaration: Declaration, ledger: Ledger, folder: Folder, known: Mapping[str, Posterior] | None = None) -> Path:
+def told(
+    declaration: Declaration, ledger: Ledger, folder: Folder, known: Mapping[str, Posterior] | None = None
+) -> Path:
     """Write the page, from what changed since it was written; nothing, if nothing did.
 
     `known` are posteriors that were computed already, by the name of their release.
@@ -49,9 +51,7 @@ def _facts(result: Result) -> dict[str, Any]:
     return {**told, "release": result.release.to_dict()["sha256"]}
 
 
-def story_of(
-    declaration: Declaration, ledger: Ledger, folder: Folder, known: Mapping[str, Posterior]
-) -> Story:
+def story_of(declaration: Declaration, ledger: Ledger, folder: Folder, known: Mapping[str, Posterior]) -> Story:
     """Return what the page tells."""
     state = ledger.state()
     results = []

@@ -27,6 +27,7 @@ from vestry.study.course import FREE, Course, Outcome
 from vestry.study.declaration import Declaration, read
 from vestry.study.folder import Folder
 from vestry.study.folder_lock import locked
+from vestry.study.room import room
 
 Progress = Callable[[str], None]
 
@@ -109,11 +110,11 @@ class Study:
         return ledger
 
     def has_ledger(self) -> bool:
-        """Tell whether there is a ledger where the study says."""
+        """Tell whether there is a ledger where the study says, or was: what it paid for tells of it."""
         try:
             self._opened()
         except LedgerMissing:
-            return False
+            return bool(self._paid())
         except VestryError:
             return True  # there is one, and `ledger` will say what is wrong with it
         return True
@@ -222,7 +223,9 @@ class Study:
         for asked in chosen:
             course.recognise(asked, charges)
         known = set(charges.releases.values())
-        course.folder.try_writing([name for name in names if course.again or course.folder.certified(name) not in known])
+        course.folder.try_writing(
+            [name for name in names if course.again or course.folder.certified(name) not in known]
+        )
         course.afford(chosen, charges)
 
     def report(self, output: Path | None = None, *, waits: Callable[[str], None] = lambda said: None) -> Path:
@@ -231,14 +234,21 @@ class Study:
         with locked(folder.path, waits):
             return self._told(folder, ledger)
 
+    def left(self) -> str:
+        """Say what is left of the budget: the ledger's, or all of it where there is no ledger yet."""
+        if not self.has_ledger():
+            return str(self.declaration.budget)
+        state = self.ledger.state()
+        return room(state.filter, state.spent)
+
     def notes(self) -> list[str]:
         """Say what is odd about the ledger and harms nothing."""
         charges = Charges.of(self.ledger)
         if not charges.ahead_of(datetime.now(UTC)):
             return []
         return [
-            f"the ledger's last line bears a later time ({charges.last}) than this machine's clock has; lines are in the"
-            " order of their numbers, and nothing is decided by the time: set the clock."
+            f"the ledger's last line bears a later time ({charges.last}) than this machine's clock has; lines are in"
+            " the order of their numbers, and nothing is decided by the time: set the clock."
         ]
 
     def create_command(self) -> str:
@@ -262,8 +272,8 @@ class Study:
         paid = self._paid()
         if paid:
             raise LedgerMissing(
-                f"the ledger at {where} is lost: {' and '.join(paid)} {'was' if len(paid) == 1 else 'were'} paid for from"
-                " it, and a new one would not know what was spent; put it back from where it was moved to, or from a"
+                f"the ledger at {where} is lost: {' and '.join(paid)} {'was' if len(paid) == 1 else 'were'} paid for"
+                " from it, and a new one would not know what was spent; put it back from where it was moved to, or from a"
                 " backup."
             )
         raise LedgerMissing(f"there is no ledger at {where}; make it once with: {self.create_command()}")
@@ -283,9 +293,7 @@ class Study:
             prepared.check_bound(said.frame.domains, said.largest)
         return prepared
 
-    def _page(
-        self, folder: Folder, ledger: Ledger, progress: Progress, outcomes: Sequence[Outcome] = ()
-    ) -> None:
+    def _page(self, folder: Folder, ledger: Ledger, progress: Progress, outcomes: Sequence[Outcome] = ()) -> None:
         """Write the report, if there is something to tell; of what was just released, the posterior is known."""
         if any(folder.holds_release(asked.name) for asked in self.declaration.releases):
             progress("report")
