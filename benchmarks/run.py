@@ -22,10 +22,12 @@ import hmm
 import langevin
 import ledger
 import noise
+import releases
 import study
 
 _MODULES = (
-    ledger, accounting, conjugate, noise, exact, audit, data, study, gradient, langevin, estimators, hmm, events,
+    ledger, accounting, conjugate, noise, exact, audit, data, study, releases, gradient, langevin, estimators, hmm,
+    events,
 )  # fmt: skip
 
 

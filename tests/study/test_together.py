@@ -229,8 +229,8 @@ def test_a_lost_ledger_is_said_in_those_words(tmp_path):
         assert (done.code, done.out) == (2, "")
         assert done.err.strip() == (
             f"vestry: study.toml, line 7, study.ledger: the ledger at {tmp_path / 'people.ledger'} is lost: readmission"
-            " and stay were paid for from it, and a new one would not know what was spent; put it back from where it was"
-            " moved to, or from a backup."
+            " and stay were paid for from it, and a new one would not know what was spent; put it back from where it"
+            " was moved to, or from a backup."
         )
 
 

@@ -147,8 +147,8 @@ def _grouped(result: Result, found: tuple[Estimate, ...], album: Album) -> list[
                 " crosses the dashed line leaves the sign of the difference open. Circles are means.",
             ),
             table(
-                f"Differences for {compared(result)}, from {whole(drawn_for(result))} draws seeded by the release's hash"
-                + left_out,
+                f"Differences for {compared(result)}, from {whole(drawn_for(result))} draws seeded by the release's"
+                f" hash{left_out}",
                 heads,
                 cells,
                 names=2 if several else 1,

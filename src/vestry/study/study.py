@@ -273,8 +273,8 @@ class Study:
         if paid:
             raise LedgerMissing(
                 f"the ledger at {where} is lost: {' and '.join(paid)} {'was' if len(paid) == 1 else 'were'} paid for"
-                " from it, and a new one would not know what was spent; put it back from where it was moved to, or from a"
-                " backup."
+                " from it, and a new one would not know what was spent; put it back from where it was moved to, or from"
+                " a backup."
             )
         raise LedgerMissing(f"there is no ledger at {where}; make it once with: {self.create_command()}")
 
