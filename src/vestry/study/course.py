@@ -127,6 +127,11 @@ class Course:
 
         try:
             return run(prepared, self.table, charge, noise=self.noise, keep=keep)
+        except EntryState:
+            raise EntryState(
+                f"entry {charge.sequence}, which pays for {asked.name}, was taken up by another process meanwhile; its"
+                " release is in the folder of that process: wait for it, and run it again."
+            ) from None
         except VestryError as error:
             if error not in unsaved:
                 raise
@@ -283,9 +288,7 @@ class Course:
     def _save_draws(self, outcome: Outcome, sha256: str) -> None:
         from vestry.posterior.draw_file import draw_file
 
-        content = draw_file(outcome.posterior, sha256)
-        if content is not None:
-            self.folder.save_posterior(outcome.name, content)
+        self.folder.save_posterior(outcome.name, draw_file(outcome.posterior, sha256))
 
 
 def summary_of(posterior: Posterior) -> Rows:

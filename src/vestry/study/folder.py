@@ -54,8 +54,9 @@ class Folder:
         """Remove what processes that were killed left unfinished; only whoever holds the folder may."""
         for folder in (self.path, *(self.path / name for name in names)):
             for part in folder.glob(f"*{_PART}"):
-                with suppress(OSError):
-                    part.unlink()
+                if part.name.startswith(_OWN):
+                    with suppress(OSError):
+                        part.unlink()
 
     def release(self, name: str) -> Release | None:
         """Return the release that lies here; None if there is none."""
@@ -149,9 +150,13 @@ class Folder:
         """Return the hash of a release's file; None if it cannot be read."""
         return _hash(self.path / name / file)
 
-    def save_posterior(self, name: str, content: bytes | memoryview) -> None:
-        """Write the posterior's draws."""
-        write(self.path / name / POSTERIOR, content)
+    def save_posterior(self, name: str, content: bytes | memoryview | None) -> None:
+        """Write the posterior's draws; where there is no such file, none of another release stays."""
+        if content is not None:
+            write(self.path / name / POSTERIOR, content)
+            return
+        with suppress(OSError):
+            (self.path / name / POSTERIOR).unlink(missing_ok=True)
 
     def report_hash(self) -> str | None:
         """Return the hash of the report; None if there is none."""
@@ -196,6 +201,8 @@ def _part(path: Path) -> tuple[IO[bytes], Path]:
 
 
 _PART = ".part"
+# How the names of a study's files begin.
+_OWN = ("release", CERTIFICATE, POSTERIOR, REPORT, ".probe")
 _NUMBERS: Iterator[int] = itertools.count()
 
 
