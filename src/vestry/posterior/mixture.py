@@ -272,9 +272,14 @@ class DirichletMixture:
         return int(self.alphas.shape[1])
 
     def marginal(self, index: int) -> BetaMixture:
-        """Return the law of one probability: Beta(alpha_i, sum of the others)."""
+        """Return the law of one probability: Beta(alpha_i, sum of the others), each such pair once.
+
+        Thousands of joint counts have a few hundred pairs of a count and its total; their weights are added.
+        """
         own = self.alphas[:, index]
-        return BetaMixture(self.weights, own, self._totals - own)
+        pairs, place = np.unique(np.column_stack([own, self._totals - own]), axis=0, return_inverse=True)
+        weights = np.bincount(np.ravel(place), weights=self.weights)
+        return BetaMixture(weights, pairs[:, 0], pairs[:, 1])
 
     @cached_property
     def _totals(self) -> Array:
