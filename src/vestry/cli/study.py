@@ -37,7 +37,7 @@ def check(study: File, json: Json = False) -> None:
     """Read a study file and say what each release would cost, and which of them fit the budget. Touches no data.
 
     A fault is told with its file, line and key, and what to write instead, with exit code 2. Exit code 3 says that
-    vestry release would refuse the study as a whole, because not all of it fits; 0 that all of it fits.
+    no release that is still to be made fits what is left of the budget; 0 that one does, or that all are made.
     """
     opened = _opened(study)
     with working("calibrating"):
@@ -54,25 +54,30 @@ def check(study: File, json: Json = False) -> None:
         "releases": [vars(cost) for cost in costs],
     }
     count = "1 release" if len(costs) == 1 else f"{len(costs)} releases"
-    head = f"{study.name} is sound" if record["fits"] else f"{study.name} can be read, and {_short(costs)}"
+    none = _none_fits(costs)
+    head = f"{study.name} can be read, and no release fits the budget" if none else f"{study.name} is sound"
     lines = [f"{head}: {count}, budget {said.budget}, {said.frame.neighbours}, unit {said.frame.unit}."]
     if not record["fits"]:
-        lines.append(f"Left of the budget: {opened.left()}. {_remedy(study, costs)}")
+        lines.append(f"Left of the budget: {opened.left()}. {_short(costs)} {_remedy(study, costs)}")
     if record["ledger"] == "missing":
         lines.append(f"There is no ledger yet. Make it once: {opened.create_command()}")
     if record["data"] == "missing":
         lines.append(f"The data file {said.data} is not here; a release needs it.")
     emit(record, "\n".join([*lines, "", *_cost_lines(opened, costs)]), as_json=json)
-    if not record["fits"]:
+    if none:
         raise typer.Exit(BudgetExceeded.exit_code)
 
 
+def _none_fits(costs: list[Cost]) -> bool:
+    """Tell whether there are releases to be made and none of them fits."""
+    due = [cost for cost in costs if cost.state == "new"]
+    return bool(due) and not any(cost.fits for cost in due)
+
+
 def _short(costs: list[Cost]) -> str:
-    """Say how much of a study does not fit the budget."""
-    names, fitting = [cost.name for cost in costs if not cost.fits], [cost for cost in costs if cost.fits]
-    if not fitting:
-        return "no release fits the budget"
-    return f"{', '.join(names)} {'does' if len(names) == 1 else 'do'} not fit the budget"
+    """Say which releases do not fit the budget."""
+    names = [cost.name for cost in costs if not cost.fits]
+    return f"{', '.join(names)} {'does' if len(names) == 1 else 'do'} not fit, so all of them together are refused."
 
 
 def _remedy(study: Path, costs: list[Cost]) -> str:
