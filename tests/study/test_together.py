@@ -344,8 +344,8 @@ def test_check_says_what_fits(tmp_path):
     assert done.code == 0
     assert done.out.startswith("study.toml is sound: 2 releases, budget epsilon=0.4,")
     assert (
-        "\nLeft of the budget: epsilon=0.4. stay does not fit, so all of them together are refused. Spend less, or raise"
-        f" the budget with vestry ledger amend, or release what fits: vestry release {study} readmission.\n"
+        "\nLeft of the budget: epsilon=0.4. stay does not fit, so all of them together are refused. Spend less, or"
+        f" raise the budget with vestry ledger amend, or release what fits: vestry release {study} readmission.\n"
     ) in done.out
     assert vestry("release", study, "--yes").code == 3  # as check said
     assert vestry("release", study, "readmission", "--yes").code == 0
