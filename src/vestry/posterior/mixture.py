@@ -278,7 +278,7 @@ class DirichletMixture:
         """
         own = self.alphas[:, index]
         pairs, place = np.unique(np.column_stack([own, self._totals - own]), axis=0, return_inverse=True)
-        weights = np.bincount(np.ravel(place), weights=self.weights)
+        weights: Array = np.bincount(np.ravel(place), weights=self.weights).astype(float)
         return BetaMixture(weights, pairs[:, 0], pairs[:, 1])
 
     @cached_property
