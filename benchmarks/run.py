@@ -22,12 +22,13 @@ import hmm
 import langevin
 import ledger
 import noise
+import releases
 import study
 import wide_csv
 
 _MODULES = (
-    ledger, accounting, conjugate, noise, exact, audit, data, study, gradient, langevin, estimators, hmm, events,
-    wide_csv,
+    ledger, accounting, conjugate, noise, exact, audit, data, study, releases, gradient, langevin, estimators, hmm,
+    events, wide_csv,
 )  # fmt: skip
 
 

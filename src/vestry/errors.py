@@ -113,6 +113,14 @@ class EntryState(VestryError, RuntimeError):  # noqa: N818
     """An entry is not in the state that this step needs."""
 
 
+class AskedBefore(EntryState):
+    """The same question was charged before; `sequence` is the newest charge for it."""
+
+    def __init__(self, sequence: int) -> None:
+        super().__init__(f"the same was charged before, by entry {sequence}; resume that charge, or use its release.")
+        self.sequence = sequence
+
+
 class StudyFault(VestryError, ValueError):  # noqa: N818
     """A study file says something that cannot be; `line` and `key` tell where."""
 

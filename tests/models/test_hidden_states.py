@@ -198,7 +198,7 @@ def story(*results):
 
 
 def result(release, posterior):
-    return Result("incidents", "States?", release, posterior, 1, "epsilon=5", "epsilon=4", release.labels)
+    return Result("incidents", "States?", release, 1, "epsilon=5", "epsilon=4", release.labels, posterior)
 
 
 def test_without_the_extra_all_but_the_sweeps_works(bare, tmp_path):

@@ -82,7 +82,7 @@ def release(contents, claim, *, family="beta-bernoulli", prior=(1.0, 1.0), by=No
 
 def result(name, question, made, *, entry=1, spent="epsilon=0.3", remaining="epsilon=0.7", labels=(), posterior=None):
     posterior = posterior or Posterior.from_release(made)
-    return Result(name, question, made, posterior, entry, spent, remaining, labels)
+    return Result(name, question, made, entry, spent, remaining, labels, posterior)
 
 
 WARDS = {"surgery": (61, 423), "medicine": (118, 371), "maternity": (14, 288), "intensive care": (37, 52)}

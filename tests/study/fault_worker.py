@@ -43,7 +43,7 @@ from vestry.study.folder import Folder
 
 for heavy in ("arviz_base", "h5netcdf", "h5py", "ibis.backends.duckdb", "pyarrow.parquet", "rich.progress", "xarray"):
     importlib.import_module(heavy)
-story.page = lambda told: f"{len(told.results)} releases"
+story.page = lambda told, write=None: f"{len(told.results)} releases"
 
 NAME = "readmission"
 # What a release goes through, each once before and once after.
@@ -159,7 +159,7 @@ def look(folder: Path) -> dict[str, Any]:
             wrong.append(str(error))
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
         lost.discard(sha256)
-        number = file.stem.partition("-")[2]
+        number = file.stem.partition("-")[2].partition("-")[0]
         if (int(number) if number else hashes.get(sha256)) not in opened:
             wrong.append(f"{file.name} has no opened charge")
     if lost:

@@ -62,7 +62,7 @@ def _closed():
 @pytest.fixture(autouse=True)
 def _quick_page(request, monkeypatch):
     if "whole" not in request.node.name:
-        monkeypatch.setattr("vestry.study.story.page", lambda story: f"<html>{story}</html>")
+        monkeypatch.setattr("vestry.study.story.page", lambda story, write=None: f"<html>{story}</html>")
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,9 @@ def _closed():
 def _quick_page(request, monkeypatch):
     """The page has its own tests, and takes a second."""
     if request.node.name != "test_the_report_is_written_and_written_again":
-        monkeypatch.setattr("vestry.study.story.page", lambda story: f"<html>{len(story.results)} releases</html>")
+        monkeypatch.setattr(
+            "vestry.study.story.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>"
+        )
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -314,7 +316,7 @@ def test_a_budget_that_does_not_hold_is_exit_code_three(tmp_path):
 def test_what_was_released_is_told_though_the_next_fails(tmp_path, monkeypatch):
     """Another process may spend between the look at the budget and the charge."""
     study = study_in(tmp_path, "readmission", "stay", budget="{ epsilon = 0.4 }")
-    monkeypatch.setattr("vestry.study.course.Course.afford", lambda course, asked: None)
+    monkeypatch.setattr("vestry.study.course.Course.afford", lambda course, asked, charges: None)
     done = vestry("release", study, "--yes")
     assert done.code == 3
     assert done.out.startswith("readmission: released\n")
@@ -379,11 +381,11 @@ def test_a_weakened_posterior_is_told_before_and_after(tmp_path):
 def test_a_report_that_fails_does_not_hide_a_refused_budget(tmp_path, monkeypatch):
     study = study_in(tmp_path, "readmission", "stay", budget="{ epsilon = 0.4 }")
 
-    def fails(story):
+    def fails(story, write):
         raise VestryError("the page cannot be written.")
 
     monkeypatch.setattr("vestry.study.story.page", fails)
-    monkeypatch.setattr("vestry.study.course.Course.afford", lambda course, asked: None)
+    monkeypatch.setattr("vestry.study.course.Course.afford", lambda course, asked, charges: None)
     done = vestry("release", study, "--yes", "--json")
     assert done.code == 3
     assert "does not fit" in done.err
@@ -576,7 +578,7 @@ def test_an_output_that_is_no_folder_is_refused_before_the_charge(fresh, tmp_pat
     (tmp_path / "file").write_text("")
     done = vestry("release", study, "--yes", "--output", tmp_path / "file")
     assert (done.code, done.out) == (2, "")
-    assert f"{tmp_path / 'file' / 'readmission'} cannot be written (Not a directory); make room or name" in done.err
+    assert f"{tmp_path / 'file'} cannot be written (Not a directory); make room or name" in done.err
     assert_untouched(tmp_path, head)
 
 

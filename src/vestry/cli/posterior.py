@@ -21,6 +21,7 @@ EXAMPLES = examples(
     "vestry posterior release.json",
     "vestry posterior release.json --prior 2,2 --level 0.95 --json",
     "vestry posterior release.json --states 3 --sweeps 1000",
+    "vestry posterior release.json --draws draws.nc",
 )
 
 
@@ -33,6 +34,9 @@ def posterior(
     ] = False,
     states: Annotated[int | None, typer.Option(help="Another number of hidden states (hmm).")] = None,
     sweeps: Annotated[int | None, typer.Option(help="How many sweeps sample hidden states (hmm).")] = None,
+    draws: Annotated[
+        Path | None, typer.Option(help="Also write draws, 4 chains of 1000 or those that were released, as netCDF.")
+    ] = None,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
@@ -45,11 +49,27 @@ def posterior(
     with working("computing the posterior"):
         found = open_release(release).posterior(prior=told, posterior=kind, **options)
         record, lines = _told(found, level)
+        if draws is not None:
+            _write_draws(found, release, draws)
+            lines = [*lines, "", f"draws: {draws}"]
+            record = {**record, "draws_file": str(draws)}
     if plot is not None:
         from vestry.report.plot import plot as draw
 
         draw(found, path=plot)
     emit({"posterior": found.label, **record}, "\n".join(lines), as_json=json)
+
+
+def _write_draws(found: Posterior, release: Path, path: Path) -> None:
+    """Write draws whose generator is seeded by the release: the same release and prior give the same ones."""
+    import hashlib
+
+    from vestry.posterior.draw_file import draw_file
+    from vestry.study.folder import write
+
+    content = draw_file(found, hashlib.sha256(release.read_bytes()).hexdigest(), most=None)
+    assert content is not None  # noqa: S101 - nothing is too long
+    write(path, content)
 
 
 def _told(found: Posterior, level: float) -> tuple[dict[str, Any], list[str]]:

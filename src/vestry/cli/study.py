@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from vestry.cli.output import Json, columns, emit, examples
 from vestry.cli.progress import working
-from vestry.errors import InvalidParameter, MissingExtra, VestryError
+from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +34,10 @@ REPORT_EXAMPLES = examples("vestry report .", "vestry report study.toml")
 
 
 def check(study: File, json: Json = False) -> None:
-    """Read a study file and say what each release would cost. Touches no data.
+    """Read a study file and say what each release would cost, and which of them fit the budget. Touches no data.
 
-    A fault is told with its file, line and key, and what to write instead.
+    A fault is told with its file, line and key, and what to write instead, with exit code 2. Exit code 3 says that
+    no release that is still to be made fits what is left of the budget; 0 that one does, or that all are made.
     """
     opened = _opened(study)
     with working("calibrating"):
@@ -50,16 +50,40 @@ def check(study: File, json: Json = False) -> None:
         "budget": str(said.budget),
         "ledger": "there" if opened.has_ledger() else "missing",
         "data": "missing" if opened.lacks_data() else "not read",
+        "fits": all(cost.fits for cost in costs),
         "releases": [vars(cost) for cost in costs],
     }
     count = "1 release" if len(costs) == 1 else f"{len(costs)} releases"
-    lines = [f"{study.name} is sound: {count}, budget {said.budget}, {said.frame.neighbours},"
-             f" unit {said.frame.unit}."]  # fmt: skip
+    none = _none_fits(costs)
+    head = f"{study.name} can be read, and no release fits the budget" if none else f"{study.name} is sound"
+    lines = [f"{head}: {count}, budget {said.budget}, {said.frame.neighbours}, unit {said.frame.unit}."]
+    if not record["fits"]:
+        lines.append(f"Left of the budget: {opened.left()}. {_short(costs)} {_remedy(study, costs)}")
     if record["ledger"] == "missing":
         lines.append(f"There is no ledger yet. Make it once: {opened.create_command()}")
     if record["data"] == "missing":
         lines.append(f"The data file {said.data} is not here; a release needs it.")
     emit(record, "\n".join([*lines, "", *_cost_lines(opened, costs)]), as_json=json)
+    if none:
+        raise typer.Exit(BudgetExceeded.exit_code)
+
+
+def _none_fits(costs: list[Cost]) -> bool:
+    """Tell whether there are releases to be made and none of them fits."""
+    due = [cost for cost in costs if cost.state == "new"]
+    return bool(due) and not any(cost.fits for cost in due)
+
+
+def _short(costs: list[Cost]) -> str:
+    """Say which releases do not fit the budget."""
+    names = [cost.name for cost in costs if not cost.fits]
+    return f"{', '.join(names)} {'does' if len(names) == 1 else 'do'} not fit, so all of them together are refused."
+
+
+def _remedy(study: Path, costs: list[Cost]) -> str:
+    due = [cost.name for cost in costs if cost.fits and cost.state == "new"]
+    alone = f", or release what fits: vestry release {study} {' '.join(due)}" if due else ""
+    return f"Spend less, or raise the budget with vestry ledger amend{alone}."
 
 
 def plan(
@@ -104,9 +128,11 @@ def release(
 ) -> None:
     """Run releases: charge the ledger, sum over the records, draw noise, write the files and the report.
 
-    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html.
+    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html; posterior.nc holds up to 10,000
+    numbers of draws, and vestry posterior --draws FILE writes more.
 
-    What was released before is free and is not released again.
+    What was released before is free and is not released again. Where another process releases into the same folder,
+    it is waited for. The folder .vestry keeps what was computed; it may be deleted at any time.
     """
     from vestry.study.room import room
 
@@ -123,30 +149,45 @@ def release(
         return
     with working("calibrating"):
         ledger = opened.ledger
-        costs = [cost for cost in opened.check() if cost.name in chosen_names]
+        costs = [cost for cost in opened.check(output=output or said.folder) if cost.name in chosen_names]
     state = ledger.state()
     if not json:
         left = f"left of {said.budget}: {room(state.filter, state.spent)}"
-        typer.echo("\n".join([*_cost_lines(opened, costs), left]), err=True)
+        typer.echo("\n".join([*_cost_lines(opened, costs), left, *_remarks(opened, costs, again=again)]), err=True)
     due = [cost.name for cost in costs if again or cost.state == "new"]
     if due and not yes:
         _confirm(due)
     outcomes: list[Outcome] = []
     try:
         with working("releasing") as progress:
-            opened.release(*chosen_names, again=again, output=output, progress=progress, told=outcomes.append)
+            opened.release(
+                *chosen_names, again=again, output=output, progress=progress, told=outcomes.append, waits=_say
+            )
     finally:  # what was released and paid for is told, whatever became of the rest
         if not json:
             typer.echo("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
     after = ledger.state()
     page = (output or said.folder) / "report.html"
     record = {
-        "releases": [{"name": each.name, "done": each.done, "summary": _summary(each.posterior)} for each in outcomes],
+        "releases": [{"name": each.name, "done": each.done, "summary": each.summary} for each in outcomes],
         "left": after.filter.left(after.spent),
         "head": ledger.head(),
         "report": str(page),
     }
     emit(record, f"left of {said.budget}: {room(after.filter, after.spent)}\nreport: {page}", as_json=json)
+
+
+def _remarks(study: Study, costs: list[Cost], *, again: bool) -> list[str]:
+    """Say what is easily overlooked: a release is of its day, and a clock may be wrong."""
+    before = [cost.name for cost in costs if cost.state == "released before"]
+    notes = [f"note: {note}" for note in study.notes()]
+    if before and not again:
+        file = study.declaration.path.name
+        notes.append(
+            f"note: {', '.join(before)} {'is' if len(before) == 1 else 'are'} of the records as they were then; to pay"
+            f" for the records as they are now write: vestry release {file} {' '.join(before)} --again."
+        )
+    return notes
 
 
 def report(
@@ -164,7 +205,7 @@ def report(
             )
         folder = files[0]
     with working("writing the report"):
-        path = _opened(folder).report(output)
+        path = _opened(folder).report(output, waits=_say)
     emit({"report": str(path)}, f"report: {path}", as_json=json)
 
 
@@ -189,12 +230,12 @@ def _confirm(due: list[str]) -> None:
 
 
 def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
-    rows = [("release", "spend", "mechanism", "", "")]
+    rows, whole = [("release", "spend", "mechanism", "", "")], all(cost.fits for cost in costs)
     for cost in costs:
-        fits = {True: "", False: "does not fit the budget", None: ""}[cost.fits]
+        fits = "" if whole else "fits" if cost.fits else "does not fit the budget"
         state = "" if cost.state == "new" else cost.state
         faint = cost.value if cost.parameter == "likelihood_power" and cost.value < _FAINT else None
-        notes = [fits or state, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
+        notes = [state or fits, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
         value = study.calibrated(cost.name, cost.parameter, cost.value)
         rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
     return columns(rows)
@@ -216,23 +257,29 @@ def _plan_lines(study: Study, name: str, found: list[Expectation]) -> list[str]:
 def _outcome_lines(outcome: Outcome) -> list[str]:
     from vestry.report.weight import weight
 
-    posterior = outcome.posterior
-    weakened = " ".join(weight(posterior.certificate).split())  # a terminal needs no thin spaces
+    weakened = " ".join(weight(outcome.release.certificate).split())  # a terminal needs no thin spaces
     how = [f"  {weakened}"] if weakened else []
-    return [f"{outcome.name}: {outcome.done}", *_posterior_lines(posterior), *how, ""]
+    if outcome.moved is not None:
+        how.append(f"  another release lay in its place, and is now {outcome.moved}")
+    return [f"{outcome.name}: {outcome.done}", *_posterior_lines(outcome), *how, ""]
 
 
-def _posterior_lines(posterior: Any) -> list[str]:
-    rows = _summary(posterior)
-    if posterior.reading.parameter == "coefficient":
-        return coefficient_lines(posterior)
-    if not rows and posterior.label != "released draws":
+def _posterior_lines(outcome: Outcome) -> list[str]:
+    from vestry.certificate import Draws
+
+    rows, contents = outcome.summary, outcome.release.contents.values()
+    drawn = any(isinstance(each, Draws) for each in contents)
+    if drawn and outcome.posterior.reading.parameter == "coefficient":
+        return coefficient_lines(outcome.posterior)
+    if drawn:
+        told = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
+        return [f"  {told} no interval"]
+    if not rows:
         return ["  the counts are released; states are sampled by the extra: pip install 'vestry[glm]'"]
-    if not rows or "low" not in rows[0]:
-        drawn = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
-        return [f"  {drawn} no interval"]
-    shown = [(r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows]
-    return _first_lines(("group", "parameter", "mean", "90 % interval"), shown)
+    shown = [
+        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:_ROWS]
+    ]
+    return _first_lines(("group", "parameter", "mean", "90 % interval"), shown, len(rows))
 
 
 def coefficient_lines(posterior: Any) -> list[str]:
@@ -245,22 +292,18 @@ def coefficient_lines(posterior: Any) -> list[str]:
     shown = [(name, *(f"{x:.4g}" for x in drawn[:, place])) for place, name in enumerate(posterior.labels)]
     left = len(every) - len(drawn)
     more = [f"  and {left} more {'draw' if left == 1 else 'draws'} in release.json"] if left else []
-    return _first_lines(("coefficient", *heads), shown) + more
+    return _first_lines(("coefficient", *heads), shown[:_ROWS], len(shown)) + more
 
 
-def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], most: int = 24) -> list[str]:
-    more = [f"  and {len(rows) - most} more"] if len(rows) > most else []
-    return [f"  {line}" for line in columns([heads, *rows[:most]])] + more
+def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], count: int) -> list[str]:
+    more = [f"  and {count - len(rows)} more"] if count > len(rows) else []
+    return [f"  {line}" for line in columns([heads, *rows])] + more
 
 
-def _summary(posterior: Any) -> list[dict[str, Any]]:
-    if posterior.label == "released draws":
-        return [{"group": group, "draw": row.tolist()} for group, rows in posterior.draw().items() for row in rows]
-    rows: list[dict[str, Any]] = []
-    with suppress(MissingExtra):  # hidden states are sampled by an extra; what is released is released
-        rows = posterior.summary()
-    return rows
+def _say(line: str) -> None:
+    typer.echo(f"vestry: {line}", err=True)
 
 
-# A record that counts less than this is told before anything is spent; draws of a regression beyond these are counted.
-_FAINT, _MOST_DRAWS = 0.1, 3
+# A record that counts less than this is told before anything is spent; draws of a regression, and rows, beyond these
+# are counted.
+_FAINT, _MOST_DRAWS, _ROWS = 0.1, 3, 24

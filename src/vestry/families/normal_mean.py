@@ -113,10 +113,12 @@ class NormalMean:
         object.__setattr__(self, "high", check_number("high", self.high, instead="the largest value a record may have"))
         if not self.low < self.high:
             raise InvalidParameter("high", self.high, f"above low, {self.low:g}", "the ends of the declared interval")
-        if isinstance(self.dimension, bool) or not isinstance(self.dimension, int) or self.dimension < 1:
-            raise InvalidParameter(
-                "dimension", self.dimension, "a whole number of at least 1", "for example dimension=1"
+        whole = isinstance(self.dimension, int) and not isinstance(self.dimension, bool)
+        if not whole or not 1 <= self.dimension <= _MOST_COORDINATES:
+            allowed = (
+                "a whole number of at least 1" if not whole or self.dimension < 1 else f"at most {_MOST_COORDINATES}"
             )
+            raise InvalidParameter("dimension", self.dimension, allowed, "for example dimension=1")
 
     def statistic(self, x: ArrayLike) -> Array:
         """Return x, each coordinate clipped to [low, high]; a missing value counts as low."""
@@ -225,3 +227,7 @@ class NormalMean:
             "high": self.high,
             "dimension": self.dimension,
         }
+
+
+# Coordinates of one mean: each has a name and a number of its own.
+_MOST_COORDINATES = 10_000

@@ -20,13 +20,14 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from vestry.errors import IN_LEDGER, BudgetExceeded, EntryState, InvalidParameter, LedgerCorrupt, Mismatch
+from vestry.errors import IN_LEDGER, AskedBefore, BudgetExceeded, EntryState, InvalidParameter, LedgerCorrupt, Mismatch
 from vestry.ledger.address import Address
 from vestry.ledger.database import COPY_FORMAT, FORMAT, Database, Session
 from vestry.ledger.entry import GENESIS, Entry, canonical, seal
 from vestry.ledger.filter import Filter, Spent
 from vestry.ledger.state import BEFORE, State, Walk
 from vestry.ledger.statements import (
+    ASKED,
     CHARGES,
     FOLLOWING,
     INSERT_LINE,
@@ -213,6 +214,7 @@ class Ledger:
         definition: str | None = None,
         who: str | None = None,
         assumptions: Sequence[str] = (),
+        once: bool = False,
     ) -> Charge:
         """Charge an event, or refuse: one transaction reads the totals, applies the filter and appends.
 
@@ -228,6 +230,9 @@ class Ledger:
             Who charges; the operating system's user if left out.
         assumptions
             What no theorem covers; refused unless the ledger was made to accept it.
+        once
+            Whether to refuse, inside the same transaction, a definition that was charged before: of two processes that
+            ask the same question at the same moment one is charged.
         """
         if assumptions and not self.terms.accepts_unproved:
             raise Mismatch(
@@ -239,6 +244,8 @@ class Ledger:
         }
         paid = self._priced(what, purpose=purpose, who=who, **more)
         with self._database.transaction() as (session, head):
+            if once and definition is not None:
+                _refuse_twice(session, definition)
             state = State.read(head.state)
             _require_room(state, paid)
             after = State(state.filter, state.spent.plus(paid.price))
@@ -478,6 +485,14 @@ def _append(
     session.run(MOVE_HEAD, **_head(entry, content, state))
     session.appended = entry.sequence, entry.hash
     return entry
+
+
+def _refuse_twice(session: Session, definition: str) -> None:
+    """Refuse a definition that a charge has; what only looks like one in a line's text does not count."""
+    found = [Entry.read(row) for row in session.run(ASKED, part=canonical({"definition": definition})[1:-1])]
+    asked = [entry.sequence for entry in found if entry.facts.get("definition") == definition]
+    if asked:
+        raise AskedBefore(asked[-1])
 
 
 def _added(

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from vestry.certificate import Release
 from vestry.data import Table
-from vestry.errors import IN_LEDGER, InvalidParameter, Mismatch
+from vestry.errors import IN_LEDGER, AskedBefore, InvalidParameter, Mismatch
 from vestry.ledger import Charge, Ledger
 from vestry.mechanisms.publish import assumptions_of, publish
 from vestry.models.plan import advised
 from vestry.models.request import AUTO, Frame, Model, Prepared, Request
+from vestry.models.size import check_size
 from vestry.noise import Noise
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
@@ -62,8 +63,23 @@ def release(
     if not again:
         refuse_repetition(definition, ledger)
     with _kept(path) as keep:
-        charge = waiting(definition, ledger) or charge_for(request, ready, frame, ledger, purpose=purpose)
+        charge = waiting(definition, ready, ledger)
+        if charge is None:
+            charge = _charged_once(request, ready, frame, ledger, purpose=purpose, again=again)
         return Posterior.from_release(run(ready, table, charge, keep=keep))
+
+
+def _charged_once(
+    request: Request, ready: Prepared, frame: Frame, ledger: Ledger, *, purpose: str | None, again: bool
+) -> Charge:
+    """Charge, or say which charge for the same there is: another process may have made it since it was looked up."""
+    try:
+        return charge_for(request, ready, frame, ledger, purpose=purpose, once=not again)
+    except AskedBefore as error:
+        entry = error.sequence
+    refuse_repetition(request.definition(frame), ledger)
+    owned = f"charged before, by entry {entry}, by another process or for another number of records"
+    raise Mismatch("release", "new", owned, "try again, or say again=True to pay again", where=IN_LEDGER)
 
 
 def _opened(ledger: object) -> Ledger:
@@ -112,6 +128,7 @@ def ready_for(request: Request, table: Table, ledger: Ledger, *, n: int | None =
     """
     ledger.require(unit=table.unit, neighbours=table.neighbours)
     frame = frame_of(table)
+    check_size(request.model, frame.domains)
     count = table.count() if frame.counts_publicly(request.model) else None
     if count == 0:
         raise InvalidParameter("the number of records", 0, "at least 1", "a table with records")
@@ -129,23 +146,31 @@ def refuse_repetition(definition: str, ledger: Ledger) -> None:
             raise Mismatch("release", "new", f"{state} before, by entry {entry.sequence}", instead, where=IN_LEDGER)
 
 
-def waiting(definition: str, ledger: Ledger) -> Charge | None:
-    """Return a charge for the same that was never opened: it may be used, at no new cost."""
+def waiting(definition: str, prepared: Prepared, ledger: Ledger) -> Charge | None:
+    """Return a charge for the same that was never opened: it may be used, free, if it pays for what would run."""
+    event = prepared.mechanism.charge.under(ledger.terms.neighbours).to_dict()
     for entry, done in ledger.charges():
-        if entry.facts.get("definition") == definition and not done:
+        if entry.facts.get("definition") == definition and not done and entry.facts["event"] == event:
             return ledger.resume(entry.sequence)
     return None
 
 
 def charge_for(
-    request: Request, prepared: Prepared, frame: Frame, ledger: Ledger, *, purpose: str | None = None
+    request: Request,
+    prepared: Prepared,
+    frame: Frame,
+    ledger: Ledger,
+    *,
+    purpose: str | None = None,
+    once: bool = False,
 ) -> Charge:
-    """Charge the ledger for what will run."""
+    """Charge the ledger for what will run; `once`, refuse what was charged before, in the charge's own transaction."""
     return ledger.charge(
         prepared.mechanism.charge,
         purpose=purpose or request.model.question(),
         definition=request.definition(frame),
         assumptions=assumptions_of(prepared.mechanism),
+        once=once,
     )
 
 

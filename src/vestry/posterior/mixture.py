@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -271,9 +272,18 @@ class DirichletMixture:
         return int(self.alphas.shape[1])
 
     def marginal(self, index: int) -> BetaMixture:
-        """Return the law of one probability: Beta(alpha_i, sum of the others)."""
+        """Return the law of one probability: Beta(alpha_i, sum of the others), each such pair once.
+
+        Thousands of joint counts have a few hundred pairs of a count and its total; their weights are added.
+        """
         own = self.alphas[:, index]
-        return BetaMixture(self.weights, own, self.alphas.sum(axis=1) - own)
+        pairs, place = np.unique(np.column_stack([own, self._totals - own]), axis=0, return_inverse=True)
+        weights: Array = np.bincount(np.ravel(place), weights=self.weights).astype(float)
+        return BetaMixture(weights, pairs[:, 0], pairs[:, 1])
+
+    @cached_property
+    def _totals(self) -> Array:
+        return np.asarray(self.alphas.sum(axis=1))
 
     def mean(self) -> Array:
         """Return the mean of each probability."""

@@ -32,8 +32,13 @@ _SIZE = re.compile(r'<svg [^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"[^>]*>')
 class Album:
     """The pictures of one page, numbered as they are put in."""
 
-    def __init__(self) -> None:
-        self._count = 0
+    def __init__(self, count: int = 0) -> None:
+        self._count = count
+
+    @property
+    def count(self) -> int:
+        """How many pictures there are so far."""
+        return self._count
 
     def figure(self, drawn: Any, *, alternative: str, caption: str) -> Markup:
         """Return a picture with its alternative text and its caption."""

@@ -12,8 +12,8 @@ from vestry.report.story import Result
 
 # Up to this many groups every pair is compared; beyond, each group with the first.
 MOST_PAIRED = 4
-# How many draws a difference rests on.
-DRAWN = 20_000
+# How many draws a difference rests on, and how many numbers they have at most.
+DRAWN, _NUMBERS = 20_000, 2_000_000
 # Further rows are left out of the page.
 MOST_ROWS = 66
 
@@ -30,9 +30,14 @@ def contrasts(result: Result) -> Rows:
     for place, (a, b) in enumerate(pairs):
         if len(rows) >= MOST_ROWS:
             break
-        found = posterior.contrast(a, b, rng=np.random.default_rng([seed, place]), draws=DRAWN)
+        found = posterior.contrast(a, b, rng=np.random.default_rng([seed, place]), draws=drawn_for(result))
         rows += [{**row, "a": a, "b": b, "label": name} for row, name in zip(found, names, strict=True)]
     return rows[:MOST_ROWS]
+
+
+def drawn_for(result: Result) -> int:
+    """Return how many draws a difference rests on: fewer where a group has very many parameters."""
+    return max(1000, min(DRAWN, _NUMBERS // result.posterior.reading.dimension))
 
 
 def compared(result: Result) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -10,10 +11,13 @@ from vestry.certificate import NoisyStatistics
 from vestry.posterior.hidden_states import HiddenStates
 from vestry.posterior.mixture import Law, Marginal
 from vestry.posterior.posterior import DRAWS, Posterior
+from vestry.report.number import whole
 from vestry.report.story import Result
 
 # The tails of the half and of the wide interval, and how far pictures reach.
 HALF, WIDE, _REACH = 0.5, 0.9, 0.999
+# A page tells of so many parameters of a release, each with its row.
+MOST_ESTIMATES = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +63,26 @@ def labels(result: Result) -> tuple[str, ...]:
 
 
 def estimates(result: Result) -> tuple[Estimate, ...]:
-    """Return every parameter of every group; nothing for released draws and hidden states."""
+    """Return every parameter of every group, or the first of many; nothing for released draws and hidden states."""
     if result.posterior.label == DRAWS or isinstance(result.posterior.reading, HiddenStates):
         return ()
     names = labels(result)
-    return tuple(
-        _estimate(law, group, names[index], index)
+    rows = (
+        (law, group, names[index], index)
         for group, law in result.posterior.laws.items()
         for index in range(law.dimension)
     )
+    return tuple(_estimate(*row) for row in islice(rows, MOST_ESTIMATES))
+
+
+def first_of(shown: int, count: int) -> str:
+    """Say that a table has the first of its rows alone, if it has."""
+    return "" if shown >= count else f"; the first {shown} of {whole(count)} rows, all of them by vestry posterior"
+
+
+def size(result: Result) -> int:
+    """Return how many parameters there are in all."""
+    return len(result.posterior.laws) * result.posterior.reading.dimension
 
 
 def name_of(group: str, label: str, posterior: Posterior) -> str:

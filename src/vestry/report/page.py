@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.resources import files
 
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.report.account import account
 from vestry.report.album import Album
-from vestry.report.estimate import Estimate, estimates
+from vestry.report.estimate import estimates
 from vestry.report.markup import Markup, definitions, joined, paragraph, register, safe, tag, terms
 from vestry.report.promise import hidden
 from vestry.report.section import headline, section
 from vestry.report.story import Result, Story
 
-__all__ = ["Result", "Story", "page"]
+__all__ = ["Part", "Result", "Story", "page", "part"]
 
 
-def page(story: Story) -> str:
+@dataclass(frozen=True)
+class Part:
+    """What a page tells of one release.
+
+    Attributes
+    ----------
+    headline, section
+        The answer in one line, and all of it; both are HTML.
+    figures
+        How many pictures the page has after it.
+    """
+
+    headline: str
+    section: str
+    figures: int
+
+
+def part(result: Result, place: int, figures: int) -> Part:
+    """Write what a page tells of one release: its place among them, and how many pictures come before it."""
+    album, found = Album(figures), estimates(result)
+    told = section(result, place, found, album)
+    return Part(safe(headline(result, found)), told, album.count)
+
+
+def page(story: Story, write: Callable[[Result, int, int], Part] = part) -> str:
     """Write the page: a function of the story alone, and the same text each time.
 
-    It holds its own style and pictures, asks for nothing over the network and needs no script.
+    It holds its own style and pictures, asks for nothing over the network and needs no script. `write` may return a
+    part that was written before from the same.
     """
-    album = Album()
-    found = [estimates(result) for result in story.results]
-    sections = [
-        section(result, place, each, album)
-        for place, (result, each) in enumerate(zip(story.results, found, strict=True), 1)
-    ]
-    main = tag("main", joined([_asked(story, found), *sections, account(story, album)]), id="main")
+    parts: list[Part] = []
+    for place, result in enumerate(story.results, 1):
+        parts.append(write(result, place, parts[-1].figures if parts else 0))
+    album = Album(parts[-1].figures if parts else 0)
+    sections = [Markup(each.section) for each in parts]
+    main = tag("main", joined([_asked(story, parts), *sections, account(story, album)]), id="main")
     style = files("vestry.report").joinpath("page.css").read_text(encoding="utf-8")
     return "\n".join(
         [
@@ -50,10 +76,15 @@ def page(story: Story) -> str:
     )
 
 
-def _asked(story: Story, found: list[tuple[Estimate, ...]]) -> Markup:
+def _asked(story: Story, parts: list[Part]) -> Markup:
     rows = [
-        (tag("a", result.name, href=f"#release-{place}"), result.question, headline(result, each), terms(result.spent))
-        for place, (result, each) in enumerate(zip(story.results, found, strict=True), 1)
+        (
+            tag("a", result.name, href=f"#release-{place}"),
+            result.question,
+            Markup(each.headline),
+            terms(result.spent),
+        )
+        for place, (result, each) in enumerate(zip(story.results, parts, strict=True), 1)
     ]
     change = hidden(Unit.parse(story.unit), Neighbours.parse(story.neighbours))
     facts = definitions(

@@ -43,7 +43,7 @@ def intervals(found: tuple[Estimate, ...], posterior: Posterior, before: Law) ->
     """Draw each posterior's intervals of 50 % and 90 %, and the prior's 90 % below, dashed."""
     shown = found[:MOST_ROWS]
     names = [name_of(each.group, each.label, posterior) for each in shown]
-    ends = [before.marginal(index).interval(WIDE) for index in range(posterior.reading.dimension)]
+    ends = {index: before.marginal(index).interval(WIDE) for index in {each.index for each in shown}}
     with figure(1, path=None, width=WIDTH, height=0.95 + height_of(names)) as (drawn, (axes,)):
         for height, each in zip(reversed(range(len(shown))), shown, strict=True):
             axes.plot(ends[each.index], [height - 0.3] * 2, color=PRIOR, linewidth=1, linestyle="--",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 from vestry.certificate import NoisyStatistics
 from vestry.posterior.posterior import DRAWS, PLUG_IN
@@ -10,8 +11,8 @@ from vestry.report import picture
 from vestry.report.album import Album
 from vestry.report.claim import claim
 from vestry.report.coefficients import coefficients_headline, coefficients_parts, has_coefficients
-from vestry.report.contrast import DRAWN, MOST_ROWS, compared, contrasts
-from vestry.report.estimate import Estimate, labels, name_of, prior
+from vestry.report.contrast import MOST_ROWS, compared, contrasts, drawn_for
+from vestry.report.estimate import MOST_ESTIMATES, Estimate, first_of, labels, name_of, prior, size
 from vestry.report.markup import Content, Markup, beside, joined, paragraph, table, tag
 from vestry.report.noise_share import Share, shares
 from vestry.report.number import Digits, number, probability, roughly, whole
@@ -58,7 +59,8 @@ def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
         lines = [_line(each, result, named=len(found) > 1) for each in found]
         return joined(lines, "<br>")
     low, high = min(found, key=lambda each: each.mean), max(found, key=lambda each: each.mean)
-    between = f"{len(found)} estimates, between"
+    few = size(result) > len(found)
+    between = f"{size(result)} estimates, {f'the first {len(found)} of them ' if few else ''}between"
     return joined([between, _line(low, result, named=True), "and", _line(high, result, named=True)], "<br>")
 
 
@@ -80,7 +82,8 @@ def _estimated(result: Result, found: tuple[Estimate, ...], album: Album) -> lis
         " cut at the edge of the picture."
     )
     if len(found) > picture.MOST_ROWS:
-        caption += f" The first {picture.MOST_ROWS} of {len(found)} rows; the table has all."
+        rest = "the table has all" if size(result) == len(found) else f"the table has {len(found)}"
+        caption += f" The first {picture.MOST_ROWS} of {size(result)} rows; {rest}."
     parts: list[Content] = [tag("h3", "What the data say")]
     if posterior.label == PLUG_IN:
         parts.append(
@@ -109,7 +112,8 @@ def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
         rows.append((*_names(each.group, each.label, result), *numbers))
     what = result.posterior.reading.parameter
     return table(
-        f"Posterior of the {what}: mean, standard deviation, and intervals that hold it with 50 % and 90 % probability",
+        f"Posterior of the {what}: mean, standard deviation, and intervals that hold it with 50 % and 90 % probability"
+        + first_of(len(found), size(result)),
         (*heads, "mean", "sd", "50 %", "90 %"),
         rows,
         names=len(heads),
@@ -143,7 +147,8 @@ def _grouped(result: Result, found: tuple[Estimate, ...], album: Album) -> list[
                 " crosses the dashed line leaves the sign of the difference open. Circles are means.",
             ),
             table(
-                f"Differences for {compared(result)}, from {whole(DRAWN)} draws seeded by the release's hash{left_out}",
+                f"Differences for {compared(result)}, from {whole(drawn_for(result))} draws seeded by the release's"
+                f" hash{left_out}",
                 heads,
                 cells,
                 names=2 if several else 1,
@@ -177,7 +182,8 @@ def _noise(result: Result, found: tuple[Estimate, ...]) -> list[Content]:
         paragraph(_cost(measured)),
         table(
             "Standard deviations: of the noise on the estimate, of the posterior had the same numbers been exact, and"
-            " of the posterior as it is; and what the noise adds to the width of the interval",
+            " of the posterior as it is; and what the noise adds to the width of the interval"
+            + first_of(len(found), size(result)),
             (*heads, "noise", "without noise", "with noise", "noise adds"),
             rows,
             names=len(heads),
@@ -193,14 +199,21 @@ def _released(contents: Mapping[str, NoisyStatistics], result: Result) -> Markup
     if len(names) == len(result.labels) > 2:
         names = result.labels
     if by is not None and len(names) <= _MOST_NAMED:
-        return table(caption, (by, *names), [(group, *map(whole, each.values)) for group, each in contents.items()])
+        lines = [(group, *map(whole, each.values)) for group, each in islice(contents.items(), MOST_ESTIMATES)]
+        return table(caption + _rest(len(lines), len(contents)), (by, *names), lines)
     grouped = () if by is None else (by,)
     rows = [
         (*((group,) if grouped else ()), name, whole(value))
         for group, each in contents.items()
         for name, value in zip(names, each.values, strict=True)
     ]
-    return table(caption, (*grouped, "statistic", "noisy value"), rows, names=1 + len(grouped))
+    told = rows[:MOST_ESTIMATES]
+    caption += _rest(len(told), len(rows))
+    return table(caption, (*grouped, "statistic", "noisy value"), told, names=1 + len(grouped))
+
+
+def _rest(shown: int, count: int) -> str:
+    return "" if shown == count else f"; the first {shown} of {whole(count)} rows, all of them in release.json"
 
 
 def widening(share: Share) -> str:

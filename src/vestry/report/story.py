@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from vestry.certificate import Release
@@ -20,8 +21,8 @@ class Result:
         The release's name in the study.
     question
         What was asked, in words.
-    release, posterior
-        What was published, and what follows from it.
+    release
+        What was published.
     entry
         The number of the ledger's charge.
     spent
@@ -30,16 +31,23 @@ class Result:
         What the ledger had left after it, in words.
     labels
         What each parameter of a group is called, for example the levels of a column; the posterior's names if empty.
+    given
+        What follows from the release, if it was computed already.
     """
 
     name: str
     question: str
     release: Release
-    posterior: Posterior
     entry: int
     spent: str
     remaining: str
     labels: tuple[str, ...] = ()
+    given: Posterior | None = None
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """What follows from the release; computed when it is first asked for."""
+        return Posterior.from_release(self.release) if self.given is None else self.given
 
 
 @dataclass(frozen=True)

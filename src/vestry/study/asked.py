@@ -13,6 +13,7 @@ from vestry.errors import InvalidParameter
 from vestry.models import MODELS, NormalMean
 from vestry.models.model import levels_of
 from vestry.models.request import AUTO, Frame, Request
+from vestry.models.size import check_size
 from vestry.statistics.domain import Levels
 from vestry.study.section import EXAMPLES, Section, finite
 
@@ -47,6 +48,8 @@ def asked(name: str, releases: Section, frame: Frame) -> Asked:
     found.require(("spend", *(field.name for field in own if field.default is MISSING)))
     spend = found.guarantee("spend", frame.neighbours)
     model = _model(make, found, frame)
+    with releases.at(name):
+        check_size(model, frame.domains)
     draws = found.whole("draws", 1, most=_DRAWS)
     truncation = found.number("truncation", "0.05")
     with found.at("truncation"):

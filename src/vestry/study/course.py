@@ -4,47 +4,64 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
+from pathlib import Path
 
 from vestry.certificate import Release
 from vestry.data import Table
 from vestry.data.query import check_column
-from vestry.errors import BudgetExceeded, EntryState, InvalidParameter, VestryError
+from vestry.errors import AskedBefore, BudgetExceeded, EntryState, InvalidParameter, MissingExtra, VestryError
 from vestry.ledger import Charge, Ledger
+from vestry.ledger.entry import Entry
 from vestry.ledger.filter import Filter, Spent
-from vestry.models.request import Frame, Prepared
+from vestry.models.request import Prepared
 from vestry.models.run import charge_for, ready_for, run
 from vestry.noise import Noise
-from vestry.posterior import Posterior
+from vestry.posterior.posterior import DRAWS, Posterior, Rows
 from vestry.study.asked import Asked
+from vestry.study.cache import Cache
+from vestry.study.charges import CHARGED, KEPT, NEW, OPENED, Charges
 from vestry.study.declaration import Declaration
-from vestry.study.folder import Folder
+from vestry.study.folder import POSTERIOR, Folder
 from vestry.study.room import refused
 
-NEW, KEPT, CHARGED, OPENED = "new", "released before", "charged before", "opened before"
+RELEASED, RESUMED, FREE = "released", "resumed, at no new cost", "released before, free"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a release: its name, what was done, and its posterior."""
+    """What became of a release.
+
+    Attributes
+    ----------
+    name, done
+        The release, and what was done.
+    release
+        What was published.
+    summary
+        The posterior's rows; or the draws, where draws were released.
+    moved
+        Where another release went that lay in its place; None if none did.
+    """
 
     name: str
     done: str
-    posterior: Posterior
+    release: Release
+    summary: Rows
+    moved: Path | None = None
 
+    @cached_property
+    def posterior(self) -> Posterior:
+        """The posterior, computed when it is first asked for."""
+        return Posterior.from_release(self.release)
 
-def standing(asked: Asked, frame: Frame, ledger: Ledger) -> tuple[str, Charge | None]:
-    """Say what the ledger knows of a release: the newest charge with its definition."""
-    definition = asked.request.definition(frame)
-    found: tuple[str, Charge | None] = (NEW, None)
-    for entry, done in ledger.charges():
-        if entry.facts.get("definition") == definition:
-            state = KEPT if "release" in done else OPENED if "open" in done else CHARGED
-            found = state, ledger.resume(entry.sequence)
-    return found
+    @property
+    def computed(self) -> Posterior | None:
+        """The posterior, if it was asked for; None if it was not."""
+        return self.__dict__.get("posterior")
 
 
 @dataclass(frozen=True)
@@ -58,54 +75,110 @@ class Course:
     again: bool
     noise: Noise | None
 
-    def run(self, asked: Asked) -> Outcome:
-        """Take a release from where it stands to its files."""
-        frame = self.declaration.frame
-        state, charge = standing(asked, frame, self.ledger)
-        if charge is not None and state == OPENED:
+    def run(self, asked: Asked, charges: Charges) -> Outcome:
+        """Take a release from where it stands to its files; from anew, if another process asks the same meanwhile."""
+        for _ in range(_TRIES):
+            with suppress(AskedBefore):
+                return self._run(asked, charges)
+            charges = Charges.of(self.ledger)
+        raise EntryState(f"{asked.name} is being released by other processes; wait for them, and run it again.")
+
+    def _run(self, asked: Asked, charges: Charges) -> Outcome:
+        state, entry = charges.standing(asked.request.definition(self.declaration.frame))
+        if entry is not None and state == OPENED:
             # A saved file that was changed is as good as lost.
             with suppress(VestryError) if self.again else nullcontext():
-                state = KEPT if self._finished(asked, charge) else OPENED
-        if charge is not None and state == KEPT and not self.again:
-            return self._kept(asked, charge)
-        if charge is not None and state == OPENED and not self.again:
+                content = self._finished(asked, entry)
+                if content is not None and not self.again:
+                    return self._written(asked, entry, content, FREE, charges)
+        if entry is not None and state == KEPT and not self.again:
+            return self._kept(asked, entry, charges)
+        if entry is not None and state == OPENED and not self.again:
             raise EntryState(
-                f"{asked.name} was opened by entry {charge.sequence} and its release was lost; noise"
-                f" is never drawn twice for one charge; {self._pay_again(asked)}"
+                f"{asked.name} was opened by entry {entry.sequence} and its release was lost, unless another process is"
+                f" making it in another folder; noise is never drawn twice for one charge; {self._pay_again(asked)}"
             )
         prepared = self._ready(asked)
-        done = "resumed, at no new cost"
+        done, charge = RESUMED, None if entry is None else Charge(self.ledger, entry)
         if charge is None or state != CHARGED or not self._paid(asked, charge, prepared):
-            done = "released"
-            purpose = f"{asked.name}: {asked.purpose}"
-            try:
-                charge = charge_for(asked.request, prepared, frame, self.ledger, purpose=purpose)
-            except BudgetExceeded:
-                now = self.ledger.state()
-                raise refused(asked, now.filter, now.spent, self._price(prepared, now.filter)) from None
-        keep = partial(self.folder.keep, asked.name, charge.sequence)
-        made = run(prepared, self.table, charge, noise=self.noise, keep=keep)
-        return self._written(asked, charge, made.text().encode(), done)
+            done, charge = RELEASED, self._charged(asked, prepared)
+        made = self._made(asked, prepared, charge)
+        return self._written(asked, charge.entry, made.text().encode(), done, charges)
 
-    def afford(self, asked: Sequence[Asked]) -> None:
+    def _charged(self, asked: Asked, prepared: Prepared) -> Charge:
+        """Charge, unless the same question was charged since it was looked up."""
+        frame, purpose = self.declaration.frame, f"{asked.name}: {asked.purpose}"
+        try:
+            return charge_for(asked.request, prepared, frame, self.ledger, purpose=purpose, once=not self.again)
+        except BudgetExceeded:
+            now = self.ledger.state()
+            raise refused(asked, now.filter, now.spent, self._price(prepared, now.filter)) from None
+
+    def _made(self, asked: Asked, prepared: Prepared, charge: Charge) -> Release:
+        """Draw, and save what was drawn before the ledger is told."""
+        unsaved: list[VestryError] = []
+
+        def keep(text: str) -> None:
+            try:
+                self.folder.keep(asked.name, charge.entry, text)
+            except VestryError as error:
+                unsaved.append(error)
+                raise
+
+        try:
+            return run(prepared, self.table, charge, noise=self.noise, keep=keep)
+        except EntryState:
+            raise EntryState(
+                f"entry {charge.sequence}, which pays for {asked.name}, was taken up by another process meanwhile; its"
+                " release is in the folder of that process: wait for it, and run it again."
+            ) from None
+        except VestryError as error:
+            if error not in unsaved:
+                raise
+            raise VestryError(
+                f"{str(error).removesuffix('.')}. What was drawn for {asked.name} is lost, and entry {charge.sequence}"
+                f" stays spent; {self._pay_again(asked)}"
+            ) from None
+
+    def afford(self, asked: Sequence[Asked], charges: Charges) -> None:
         """Refuse releases that do not fit the budget together, before the first of them is charged."""
+        due = self._due(asked, charges)
+        if len(due) < 2:
+            return
         state = self.ledger.state()
-        spent, due = state.spent, self._due(asked)
-        for place, each in enumerate(due if len(due) > 1 else ()):
+        spent = state.spent
+        for place, each in enumerate(due):
             price = self._price(self._ready(each), state.filter)
             if not state.filter.holds(spent.plus(price)):
                 before = [other.name for other in due[:place]]
                 raise refused(each, state.filter, spent, price, before)
             spent = spent.plus(price)
 
-    def _due(self, asked: Sequence[Asked]) -> list[Asked]:
+    def _due(self, asked: Sequence[Asked], charges: Charges) -> list[Asked]:
         """Return what will be charged, each question once; a charge that was not opened may be resumed."""
         frame, due = self.declaration.frame, dict[str, Asked]()
         for each in asked:
-            state, _ = standing(each, frame, self.ledger)
+            definition = each.request.definition(frame)
+            state, _ = charges.standing(definition)
             if state == NEW or (self.again and state != CHARGED):
-                due.setdefault(each.name if self.again else each.request.definition(frame), each)
+                due.setdefault(each.name if self.again else definition, each)
         return list(due.values())
+
+    def recognise(self, asked: Asked, charges: Charges) -> None:
+        """Refuse a folder whose certificate is of a release that the ledger does not know, before anything is charged.
+
+        It was paid for: by another ledger, or by this one before it was lost, cut short or put back from an old copy.
+        """
+        sha256 = self.folder.certified(asked.name)
+        if sha256 is None or sha256 in charges.by_hash():
+            return
+        entry = self.folder.facts(asked.name).get("entry")
+        raise EntryState(
+            f"{asked.name} was paid for by entry {entry} of a ledger, and the ledger at {self.ledger.address} does not"
+            " know that release: it is another ledger, or it was lost and made again, or put back from an old copy, and"
+            " has forgotten what was spent; put the right ledger back, or, if this is another study's folder, name a"
+            " new one by --output."
+        )
 
     def _ready(self, asked: Asked) -> Prepared:
         with self.declaration.places.at(f"release.{asked.name}"):
@@ -147,57 +220,83 @@ class Course:
             )
         return False
 
-    def _finished(self, asked: Asked, charge: Charge) -> bool:
-        """Tell the ledger of a release that was saved just before a crash."""
-        content = self.folder.saved(asked.name, charge.sequence)
-        if content is None:
-            return False
-        charge.finish(content)  # unless another process has told it since
-        return True
+    def _finished(self, asked: Asked, entry: Entry) -> bytes | None:
+        """Tell the ledger of a release that was saved just before a crash, and return it; None if none was."""
+        content = self.folder.saved(asked.name, entry)
+        if content is not None:
+            Charge(self.ledger, entry).finish(content)  # unless another process has told it since
+        return content
 
-    def _kept(self, asked: Asked, charge: Charge) -> Outcome:
+    def _kept(self, asked: Asked, entry: Entry, charges: Charges) -> Outcome:
         """Return a release that the ledger knows, by the file that has its hash."""
-        content = self.folder.find(asked.name, next(sha for sha, entry in self._released() if entry == charge.sequence))
+        content = self.folder.find(asked.name, charges.releases[entry.sequence])
         if content is None:
             raise InvalidParameter(
                 f"the release {asked.name}",
                 "not in this folder",
-                f"as entry {charge.sequence} released it",
+                f"as entry {entry.sequence} released it",
                 f"its folder by --output, or, {self._pay_again(asked).removesuffix('.')}",
             )
-        return self._written(asked, charge, content, "released before, free")
+        return self._written(asked, entry, content, FREE, charges)
 
-    def _released(self) -> Iterator[tuple[str, int]]:
-        """Yield the hash of each release that the ledger knows, and its charge."""
-        for entry in self.ledger.entries():
-            if entry.action == "release":
-                yield str(entry.facts["release_sha256"]), entry.target or 0
-
-    def _written(self, asked: Asked, charge: Charge, content: bytes, done: str) -> Outcome:
-        """Put the release in its place and write what follows from it, the certificate last."""
+    def _written(self, asked: Asked, entry: Entry, content: bytes, done: str, charges: Charges) -> Outcome:
+        """Put the release in its place, write its certificate, and then what follows from it."""
         sha256 = hashlib.sha256(content).hexdigest()
+        moved = None
         if not self.folder.holds(asked.name, sha256):
-            self.folder.settle(asked.name, charge.sequence, content, dict(self._released()))
+            moved = self.folder.settle(asked.name, entry, content, {**charges.by_hash(), sha256: entry.sequence})
         record = json.loads(content)
-        posterior = Posterior.from_release(Release.from_dict(record))
         known = self.folder.facts(asked.name)
-        there = (known.get("entry"), known.get("release_sha256")) == (charge.sequence, sha256)
-        if not there or not self.folder.has_posterior(asked.name):
-            self.folder.save_posterior(asked.name, posterior, sha256)
-        if not there:
-            state = self.ledger.state()
-            self.folder.certify(
-                asked.name,
-                {
-                    "certificate": record["certificate"],
-                    "release": asked.name,
-                    "question": asked.request.model.question(),
-                    "purpose": asked.purpose,
-                    "ledger": self.ledger.address,
-                    "entry": charge.sequence,
-                    "spent": str(asked.request.guarantee),
-                    "remaining": state.filter.left(state.spent),
-                    "release_sha256": sha256,
-                },
-            )
-        return Outcome(asked.name, done, posterior)
+        if (known.get("entry"), known.get("release_sha256")) != (entry.sequence, sha256):
+            self._certify(asked, entry, record, sha256)
+        outcome = Outcome(asked.name, done, Release.from_dict(record), [], moved)
+        outcome.summary.extend(self._summary(outcome, sha256))
+        return outcome
+
+    def _certify(self, asked: Asked, entry: Entry, record: dict[str, object], sha256: str) -> None:
+        state = self.ledger.state()
+        self.folder.certify(
+            asked.name,
+            {
+                "certificate": record["certificate"],
+                "release": asked.name,
+                "question": asked.request.model.question(),
+                "purpose": asked.purpose,
+                "ledger": self.ledger.address,
+                "entry": entry.sequence,
+                "spent": str(asked.request.guarantee),
+                "remaining": state.filter.left(state.spent),
+                "release_sha256": sha256,
+            },
+        )
+
+    def _summary(self, outcome: Outcome, sha256: str) -> Rows:
+        """Return the posterior's rows, and see that the file of its draws is there; both as they were kept."""
+        cache, name, facts = Cache(self.folder.path), f"summary-{outcome.name}", {"release": sha256, "level": 0.9}
+        kept = cache.read(name, facts)
+        if kept is not None and kept["draws"] == self.folder.hash_of(outcome.name, POSTERIOR):
+            return list(kept["rows"]) if kept["rows"] is not None else summary_of(outcome.posterior)
+        with suppress(MissingExtra):  # hidden states are sampled by an extra; a later run writes them
+            self._save_draws(outcome, sha256)
+            rows = summary_of(outcome.posterior)
+            drawn = outcome.posterior.label == DRAWS
+            written = self.folder.hash_of(outcome.name, POSTERIOR)
+            cache.keep(name, facts, {"rows": None if drawn else rows, "draws": written})
+            return rows
+        return []
+
+    def _save_draws(self, outcome: Outcome, sha256: str) -> None:
+        from vestry.posterior.draw_file import draw_file
+
+        self.folder.save_posterior(outcome.name, draw_file(outcome.posterior, sha256))
+
+
+def summary_of(posterior: Posterior) -> Rows:
+    """Return the rows of a posterior's table; of released draws, the draws."""
+    if posterior.label == DRAWS:
+        return [{"group": group, "draw": row.tolist()} for group, rows in posterior.draw().items() for row in rows]
+    return posterior.summary()
+
+
+# How often a release begins anew because another process charged the same question.
+_TRIES = 5

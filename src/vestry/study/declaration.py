@@ -24,7 +24,7 @@ from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.statistics.domain import Domain, domain_from
 from vestry.statistics.tally import Tally
 from vestry.study.asked import Asked, asked
-from vestry.study.place import Places
+from vestry.study.place import Places, check_keys
 from vestry.study.section import EXAMPLES, Section, check_text
 
 SECTIONS = ("study", "columns", "release")
@@ -118,6 +118,7 @@ def read(path: str | Path) -> Declaration:
         raise InvalidParameter("a study file", str(path), "text in UTF-8", "the file again, saved as UTF-8") from None
     except ValueError:
         raise InvalidParameter("a study file", str(path), "a path", "another path") from None
+    check_keys(file.name, text)
     try:
         record = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,25 +1,26 @@
 """Where a study's releases lie: each file is written whole or not at all, and what was paid for is never deleted.
 
-A new release is first saved under the number of its charge, `release-7.json`, which is how a crash before the ledger
-was told is found and mended. Then it is moved to `release.json`; another release that lay there keeps its own number.
+A new release is first saved under the number and the hash of its charge, `release-7-1f0c5a2e.json`, which is how a
+crash before the ledger was told is found and mended: a charge of another ledger has another hash. Then it is moved to
+`release.json`; another release that lay there keeps its own number, `release-4.json`, and takes no other's place.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import IO, Any
 
 from vestry.certificate import Release, open_release
-from vestry.errors import MissingExtra, VestryError
-from vestry.posterior import Posterior
+from vestry.errors import VestryError
+from vestry.ledger.entry import Entry
 
 RELEASE, CERTIFICATE, POSTERIOR, REPORT = "release.json", "certificate.json", "posterior.nc", "report.html"
 
@@ -49,22 +50,34 @@ class Folder:
                     if made:
                         folder.rmdir()
 
+    def sweep(self, names: list[str]) -> None:
+        """Remove what processes that were killed left unfinished; only whoever holds the folder may."""
+        for folder in (self.path, *(self.path / name for name in names)):
+            for part in folder.glob(f"*{_PART}"):
+                if part.name.startswith(_OWN):
+                    with suppress(OSError):
+                        part.unlink()
+
     def release(self, name: str) -> Release | None:
         """Return the release that lies here; None if there is none."""
         path = self.path / name / RELEASE
         return open_release(path) if _exists(path) else None
 
+    def holds_release(self, name: str) -> bool:
+        """Tell whether a release lies here."""
+        return _exists(self.path / name / RELEASE)
+
     def holds(self, name: str, sha256: str) -> bool:
         """Tell whether the release file is the one with this hash."""
         return _hash(self.path / name / RELEASE) == sha256
 
-    def keep(self, name: str, entry: int, text: str) -> None:
-        """Save a new release under its charge's number, before the ledger is told."""
-        write(self._numbered(name, entry), text.encode())
+    def keep(self, name: str, charge: Entry, text: str) -> None:
+        """Save a new release under its charge, before the ledger is told."""
+        write(self._unfinished(name, charge), text.encode())
 
-    def saved(self, name: str, entry: int) -> bytes | None:
-        """Return what was saved under a charge's number, whole; None if nothing was."""
-        path = self._numbered(name, entry)
+    def saved(self, name: str, charge: Entry) -> bytes | None:
+        """Return what was saved under a charge, whole; None if nothing was."""
+        path = self._unfinished(name, charge)
         if not _exists(path):
             return None
         open_release(path)  # refuses a file that was changed
@@ -77,28 +90,44 @@ class Folder:
                 return path.read_bytes()
         return None
 
-    def settle(self, name: str, entry: int, content: bytes, entries: Mapping[str, int]) -> None:
-        """Make this the release that lies here; another one is moved to its own number.
+    def settle(self, name: str, charge: Entry, content: bytes, entries: Mapping[str, int]) -> Path | None:
+        """Make this the release that lies here; another one is moved to its own number, which is returned.
 
         Parameters
         ----------
-        name, entry, content
+        name, charge, content
             The release, its charge and its file.
         entries
             The charge of each release that the ledger knows, by the hash of its file.
         """
-        path, numbered = self.path / name / RELEASE, self._numbered(name, entry)
-        there = _hash(path)
+        path, unfinished, wanted = self.path / name / RELEASE, self._unfinished(name, charge), _sha256(content)
+        moved = None
         try:
-            if there is not None and there != hashlib.sha256(content).hexdigest():
-                path.replace(self._numbered(name, entries.get(there, there[:16])))
-            if _hash(numbered) != hashlib.sha256(content).hexdigest():
+            if _hash(path) != wanted:
+                moved = self._set_aside(name, entries)
+            if _hash(unfinished) != wanted:
                 write(path, content)
             else:
-                numbered.replace(path)
+                unfinished.replace(path)
                 _synchronise(path.parent)
         except OSError as error:
-            raise _unwritable(path, error) from None
+            raise unwritable(path, error) from None
+        return moved
+
+    def _set_aside(self, name: str, entries: Mapping[str, int]) -> Path | None:
+        """Move the release that lies here to a name of its own; None if none does."""
+        path = self.path / name / RELEASE
+        if not _exists(path):
+            return None
+        there = _sha256(path.read_bytes())
+        number = entries.get(there)
+        names = [str(number), f"{number}-{there[:16]}"] if number is not None else [there[:16], there]
+        for each in names:
+            target = self.path / name / f"release-{each}.json"
+            if not _exists(target) or _hash(target) == there:
+                path.replace(target)
+                return target
+        raise VestryError(f"{path} holds another release, and its own name is taken; move it, and try again.")
 
     def facts(self, name: str) -> dict[str, Any]:
         """Return what was written beside the certificate: the charge's number, what was spent and what was left."""
@@ -112,18 +141,26 @@ class Folder:
         """Write the certificate with what the ledger says."""
         write(self.path / name / CERTIFICATE, (json.dumps(facts, indent=2, sort_keys=True) + "\n").encode())
 
-    def has_posterior(self, name: str) -> bool:
-        """Tell whether there is a posterior."""
-        return _exists(self.path / name / POSTERIOR)
+    def certified(self, name: str) -> str | None:
+        """Return the hash of the release that the certificate here is of; None if there is none that can be read."""
+        sha256 = self.facts(name).get("release_sha256")
+        return sha256 if isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256) else None
 
-    def save_posterior(self, name: str, posterior: Posterior, seed: str) -> None:
-        """Write the posterior as an ArviZ tree; its draws are a function of the release.
+    def hash_of(self, name: str, file: str) -> str | None:
+        """Return the hash of a release's file; None if it cannot be read."""
+        return _hash(self.path / name / file)
 
-        Where an extra is missing that samples it (hidden states), it is left out: a later run writes it.
-        """
-        rng = np.random.default_rng(list(bytes.fromhex(seed)))
-        with suppress(MissingExtra):
-            write(self.path / name / POSTERIOR, posterior.to_arviz(rng).to_netcdf(engine="h5netcdf"))
+    def save_posterior(self, name: str, content: bytes | memoryview | None) -> None:
+        """Write the posterior's draws; where there is no such file, none of another release stays."""
+        if content is not None:
+            write(self.path / name / POSTERIOR, content)
+            return
+        with suppress(OSError):
+            (self.path / name / POSTERIOR).unlink(missing_ok=True)
+
+    def report_hash(self) -> str | None:
+        """Return the hash of the report; None if there is none."""
+        return _hash(self.path / REPORT)
 
     def report(self, html: str) -> Path:
         """Write the report."""
@@ -131,25 +168,42 @@ class Folder:
         write(path, html.encode())
         return path
 
-    def _numbered(self, name: str, number: int | str) -> Path:
-        return self.path / name / f"release-{number}.json"
+    def _unfinished(self, name: str, charge: Entry) -> Path:
+        return self.path / name / f"release-{charge.sequence}-{charge.hash[:8]}.json"
 
 
 def write(path: Path, content: bytes | memoryview) -> None:
-    """Write a file whole, or leave what was there: a part is written, synchronised and moved."""
-    part = path.with_name(path.name + ".part")
+    """Write a file whole, or leave what was there: a part of its own is written, synchronised and moved."""
+    part: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
+        file, part = _part(path)
+        with file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
         _synchronise(path.parent)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise _unwritable(path, error) from None
+        if part is not None:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+        raise unwritable(path, error) from None
+
+
+def _part(path: Path) -> tuple[IO[bytes], Path]:
+    """Open a new file beside another, under a name that no process has."""
+    for number in _NUMBERS:
+        part = path.with_name(f"{path.name}.{os.getpid()}-{number}{_PART}")
+        with suppress(FileExistsError):
+            return part.open("xb"), part
+    raise AssertionError("numbers do not end")
+
+
+_PART = ".part"
+# How the names of a study's files begin.
+_OWN = ("release", CERTIFICATE, POSTERIOR, REPORT, ".probe")
+_NUMBERS: Iterator[int] = itertools.count()
 
 
 def _synchronise(folder: Path) -> None:
@@ -172,10 +226,15 @@ def _exists(path: Path) -> bool:
 def _hash(path: Path) -> str | None:
     """Return the hash of a file; None if it cannot be read."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return _sha256(path.read_bytes())
     except OSError:
         return None
 
 
-def _unwritable(path: Path, error: OSError) -> VestryError:
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def unwritable(path: Path, error: OSError) -> VestryError:
+    """Say that a file could not be written, and why."""
     return VestryError(f"{path} cannot be written ({error.strerror}); make room or name another folder by --output.")

@@ -91,6 +91,25 @@ class Places:
         return key
 
 
+def check_keys(path: str, text: str) -> None:
+    """Refuse a key of very many parts, before anything takes it apart: that would take a time quadratic in them."""
+    parts, line = 0, 1
+    for word in _WORD.finditer(text):
+        kind, found = word.lastgroup, word[0]
+        if kind in ("text", "bare"):
+            parts += 1
+        elif kind in ("newline", "mark"):
+            parts = 0
+        if parts > _MOST_PARTS:
+            said = f"a key has more than {_MOST_PARTS} parts; write it as the study file's sections have it."
+            raise StudyFault(path, line, "the file", said)
+        line += found.count("\n")
+
+
+# A study's keys have three parts, or four.
+_MOST_PARTS = 16
+
+
 def _keys(text: str) -> Iterator[tuple[_Path, int]]:
     """Yield each header and key with its line."""
     section: _Path = ()

@@ -2,15 +2,57 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 from vestry.ledger import Ledger
 from vestry.posterior import Posterior
-from vestry.report.page import Result, Story, page
+from vestry.report.page import Part, Result, Story, page, part
+from vestry.study.cache import Cache
 from vestry.study.declaration import Declaration
-from vestry.study.folder import Folder
+from vestry.study.folder import REPORT, Folder
 
 
-def told(declaration: Declaration, ledger: Ledger, folder: Folder) -> str:
-    """Write the page."""
+def told(
+    declaration: Declaration, ledger: Ledger, folder: Folder, known: Mapping[str, Posterior] | None = None
+) -> Path:
+    """Write the page, from what changed since it was written; nothing, if nothing did.
+
+    `known` are posteriors that were computed already, by the name of their release.
+    """
+    story, cache = story_of(declaration, ledger, folder, known or {}), Cache(folder.path)
+    facts = {**vars(replace(story, results=())), "results": [_facts(result) for result in story.results]}
+    kept = cache.read("page", facts)
+    if kept is not None and kept["page"] == folder.report_hash():
+        return folder.path / REPORT
+    html = page(story, lambda result, place, figures: _part(cache, result, place, figures))
+    path = folder.report(html)
+    cache.keep("page", facts, {"page": hashlib.sha256(html.encode()).hexdigest()})
+    return path
+
+
+def _part(cache: Cache, result: Result, place: int, figures: int) -> Part:
+    """Return what the page tells of a release, as it was written before from the same."""
+    name, facts = f"section-{result.name}", {**_facts(result), "place": place, "figures": figures}
+    kept = cache.read(name, facts)
+    if kept is not None:
+        return Part(**kept)
+    made = part(result, place, figures)
+    cache.keep(name, facts, vars(made))
+    return made
+
+
+def _facts(result: Result) -> dict[str, Any]:
+    """Return everything that a page's part follows from."""
+    told = {key: getattr(result, key) for key in ("name", "question", "entry", "spent", "remaining", "labels")}
+    return {**told, "release": result.release.to_dict()["sha256"]}
+
+
+def story_of(declaration: Declaration, ledger: Ledger, folder: Folder, known: Mapping[str, Posterior]) -> Story:
+    """Return what the page tells."""
     state = ledger.state()
     results = []
     for asked in declaration.releases:
@@ -23,28 +65,26 @@ def told(declaration: Declaration, ledger: Ledger, folder: Folder) -> str:
                 name=asked.name,
                 question=str(facts.get("question", asked.request.model.question())),
                 release=release,
-                posterior=Posterior.from_release(release),
                 entry=int(facts.get("entry", 0)),
                 spent=str(facts.get("spent", asked.request.guarantee)),
                 remaining=str(facts.get("remaining", "")),
                 labels=release.labels,
+                given=known.get(asked.name),
             )
         )
-    return page(
-        Story(
-            title=declaration.name,
-            dataset=ledger.terms.dataset,
-            unit=str(ledger.terms.unit),
-            neighbours=str(ledger.terms.neighbours),
-            budget=str(state.filter.budget),
-            remaining=state.filter.left(state.spent),
-            columns={name: domain.to_dict() for name, domain in declaration.frame.domains.items()},
-            public=_public(declaration),
-            source=declaration.text,
-            ledger=ledger.address,
-            head=ledger.head(),
-            results=tuple(sorted(results, key=lambda result: result.entry)),
-        )
+    return Story(
+        title=declaration.name,
+        dataset=ledger.terms.dataset,
+        unit=str(ledger.terms.unit),
+        neighbours=str(ledger.terms.neighbours),
+        budget=str(state.filter.budget),
+        remaining=state.filter.left(state.spent),
+        columns={name: domain.to_dict() for name, domain in declaration.frame.domains.items()},
+        public=_public(declaration),
+        source=declaration.text,
+        ledger=ledger.address,
+        head=ledger.head(),
+        results=tuple(sorted(results, key=lambda result: result.entry)),
     )
 
 

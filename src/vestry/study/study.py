@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,20 @@ from vestry.data import Table
 from vestry.data.source import is_missing
 from vestry.errors import IN_LEDGER, LedgerMissing, Mismatch, VestryError
 from vestry.ledger import Ledger
+from vestry.ledger.filter import Filter
 from vestry.mechanisms.additive import layout
 from vestry.models.conjugate import Conjugate
 from vestry.models.plan import ASSUMED, Expectation, advised, expectations, needed
 from vestry.noise import Noise
+from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
 from vestry.study.asked import Asked
-from vestry.study.course import NEW, Course, Outcome, standing
+from vestry.study.charges import KEPT, NEW, Charges
+from vestry.study.course import FREE, Course, Outcome
 from vestry.study.declaration import Declaration, read
 from vestry.study.folder import Folder
+from vestry.study.folder_lock import locked
+from vestry.study.room import room
 
 Progress = Callable[[str], None]
 
@@ -37,7 +43,7 @@ class Cost:
     mechanism, parameter, value
         What would run.
     fits
-        Whether the ledger would accept it after the releases before it; None if there is no ledger yet.
+        Whether the ledger, or a new one with the declared budget, would accept it after the releases before it.
     state
         `new`, or what the ledger says of it.
     """
@@ -48,7 +54,7 @@ class Cost:
     mechanism: str
     parameter: str
     value: float
-    fits: bool | None
+    fits: bool
     state: str
 
 
@@ -111,11 +117,11 @@ class Study:
         return ledger
 
     def has_ledger(self) -> bool:
-        """Tell whether there is a ledger where the study says."""
+        """Tell whether there is a ledger where the study says, or was: what it paid for tells of it."""
         try:
             self._opened()
         except LedgerMissing:
-            return False
+            return bool(self._paid())
         except VestryError:
             return True  # there is one, and `ledger` will say what is wrong with it
         return True
@@ -127,22 +133,35 @@ class Study:
         except OSError:
             return False  # a folder that may not be entered: `release` will say so
 
-    def check(self) -> list[Cost]:
-        """Return what each release would be charged, from declarations and the ledger alone; data are not touched."""
+    def check(self, *, output: Path | None = None) -> list[Cost]:
+        """Return what each release would be charged, from declarations and the ledger alone; data are not touched.
+
+        Parameters
+        ----------
+        output
+            A folder of releases: what lies there is not calibrated again.
+        """
         ledger = self.ledger if self.has_ledger() else None
-        state = None if ledger is None else ledger.state()
-        spent = None if state is None else state.spent
+        filter_ = Filter.of(self.declaration.budget) if ledger is None else ledger.state().filter
+        spent = filter_.nothing if ledger is None else ledger.state().spent
+        charges = None if ledger is None else Charges.of(ledger)
         frame, costs = self.declaration.frame, []
         for asked in self.declaration.releases:
-            made = self._prepared(asked).mechanism
-            stands = NEW if ledger is None else standing(asked, frame, ledger)[0]
-            fits = None if state is None else True
-            if state is not None and spent is not None and stands == NEW:
-                total = spent.plus(state.filter.price(made.charge.under(frame.neighbours)))
-                fits = state.filter.holds(total)
-                spent = total if fits else spent
+            stands, entry = (NEW, None) if charges is None else charges.standing(asked.request.definition(frame))
             question, spend = asked.request.model.question(), str(asked.request.guarantee)
-            costs.append(Cost(asked.name, question, spend, made.name, made.parameter, made.value, fits, stands))
+            if output is not None and charges is not None and entry is not None and stands == KEPT:
+                made = _released(Folder(output), asked.name, charges.releases[entry.sequence])
+                if made is not None:
+                    costs.append(Cost(asked.name, question, spend, *made, fits=True, state=stands))
+                    continue
+            mechanism = self._prepared(asked).mechanism
+            fits = True
+            if stands == NEW:
+                total = spent.plus(filter_.price(mechanism.charge.under(frame.neighbours)))
+                fits = filter_.holds(total)
+                spent = total if fits else spent
+            numbers = mechanism.name, mechanism.parameter, mechanism.value
+            costs.append(Cost(asked.name, question, spend, *numbers, fits=fits, state=stands))
         return costs
 
     def plan(self, name: str) -> list[Expectation]:
@@ -173,38 +192,71 @@ class Study:
         progress: Progress = lambda said: None,
         noise: Noise | None = None,
         told: Callable[[Outcome], None] = lambda outcome: None,
+        waits: Callable[[str], None] = lambda said: None,
     ) -> list[Outcome]:
         """Release what is named, or all: charge, collect, release, and write the files.
 
         What was released before is not released again, unless `again`; a charge that was not opened is resumed, free;
         one that was opened is never drawn again. What does not fit the budget together is refused before the first
-        charge. Each outcome is `told` as it happens; the report is written last.
+        charge. Each outcome is `told` as it happens; the report is written last. One process at a time writes into a
+        folder: a second one waits, is told so by `waits`, and then finds what the first has released.
         """
         said = self.declaration
         chosen = [said.release(name) for name in dict.fromkeys(names)] or list(said.releases)
         folder = Folder(output or said.folder)
-        folder.try_writing([asked.name for asked in chosen])
-        course = Course(said, self.ledger, self.table, folder, again, noise)
-        course.afford(chosen)
-        outcomes = []
-        try:
-            for asked in chosen:
-                progress(asked.name)
-                outcomes.append(course.run(asked))
-                told(outcomes[-1])
-        except VestryError:
-            with suppress(VestryError):  # what went wrong first is told
-                self._page(folder, progress)
-            raise
-        self._page(folder, progress)
+        with locked(folder.path, waits):
+            course = Course(said, self.ledger, self.table, folder, again, noise)
+            charges = Charges.of(course.ledger)
+            self._try(course, chosen, charges)
+            outcomes: list[Outcome] = []
+            try:
+                for asked in chosen:
+                    progress(asked.name)
+                    outcomes.append(course.run(asked, charges))
+                    told(outcomes[-1])
+                    if outcomes[-1].done != FREE:
+                        charges = Charges.of(course.ledger)
+            except VestryError:
+                with suppress(VestryError):  # what went wrong first is told
+                    self._page(folder, course.ledger, progress)
+                raise
+            self._page(folder, course.ledger, progress, outcomes)
         return outcomes
 
-    def report(self, output: Path | None = None) -> Path:
-        """Write the page of all releases that lie in the folder."""
-        from vestry.study.story import told
+    def _try(self, course: Course, chosen: Sequence[Asked], charges: Charges) -> None:
+        """Try what can fail before anything is charged: the folder, what lies in it, and the budget."""
+        names = [asked.name for asked in chosen]
+        course.folder.sweep(names)
+        for asked in chosen:
+            course.recognise(asked, charges)
+        known = set(charges.releases.values())
+        course.folder.try_writing(
+            [name for name in names if course.again or course.folder.certified(name) not in known]
+        )
+        course.afford(chosen, charges)
 
-        folder = Folder(output or self.declaration.folder)
-        return folder.report(told(self.declaration, self.ledger, folder))
+    def report(self, output: Path | None = None, *, waits: Callable[[str], None] = lambda said: None) -> Path:
+        """Write the page of all releases that lie in the folder."""
+        folder, ledger = Folder(output or self.declaration.folder), self.ledger
+        with locked(folder.path, waits):
+            return self._told(folder, ledger)
+
+    def left(self) -> str:
+        """Say what is left of the budget: the ledger's, or all of it where there is no ledger yet."""
+        if not self.has_ledger():
+            return str(self.declaration.budget)
+        state = self.ledger.state()
+        return room(state.filter, state.spent)
+
+    def notes(self) -> list[str]:
+        """Say what is odd about the ledger and harms nothing."""
+        charges = Charges.of(self.ledger)
+        if not charges.ahead_of(datetime.now(UTC)):
+            return []
+        return [
+            f"the ledger's last line bears a later time ({charges.last}) than this machine's clock has; lines are in"
+            " the order of their numbers, and nothing is decided by the time: set the clock."
+        ]
 
     def create_command(self) -> str:
         """Return the command that makes the study's ledger."""
@@ -224,7 +276,19 @@ class Study:
             return Ledger.open(where)
         except LedgerMissing:
             pass
+        paid = self._paid()
+        if paid:
+            raise LedgerMissing(
+                f"the ledger at {where} is lost: {' and '.join(paid)} {'was' if len(paid) == 1 else 'were'} paid for"
+                " from it, and a new one would not know what was spent; put it back from where it was moved to, or from"
+                " a backup."
+            )
         raise LedgerMissing(f"there is no ledger at {where}; make it once with: {self.create_command()}")
+
+    def _paid(self) -> list[str]:
+        """Return the releases beside the study file that have a certificate."""
+        folder = Folder(self.declaration.folder)
+        return [asked.name for asked in self.declaration.releases if folder.certified(asked.name) is not None]
 
     def _prepared(self, asked: Asked) -> Any:
         """Calibrate from declarations; a public count that is not declared is assumed."""
@@ -236,11 +300,27 @@ class Study:
             prepared.check_bound(said.frame.domains, said.largest)
         return prepared
 
-    def _page(self, folder: Folder, progress: Progress) -> None:
-        """Write the report, if there is something to tell."""
-        if any(folder.release(asked.name) is not None for asked in self.declaration.releases):
+    def _page(self, folder: Folder, ledger: Ledger, progress: Progress, outcomes: Sequence[Outcome] = ()) -> None:
+        """Write the report, if there is something to tell; of what was just released, the posterior is known."""
+        if any(folder.holds_release(asked.name) for asked in self.declaration.releases):
             progress("report")
-            self.report(folder.path)
+            known = {each.name: each.computed for each in outcomes if each.computed is not None}
+            self._told(folder, ledger, known)
+
+    def _told(self, folder: Folder, ledger: Ledger, known: Mapping[str, Posterior] | None = None) -> Path:
+        from vestry.study.story import told
+
+        return told(self.declaration, ledger, folder, known)
+
+
+def _released(folder: Folder, name: str, sha256: str) -> tuple[str, str, float] | None:
+    """Return what ran for a release that lies in a folder: mechanism, parameter and value; None if it does not."""
+    if not folder.holds(name, sha256):
+        return None
+    release = folder.release(name)
+    if release is None:
+        return None
+    return release.certificate.mechanism, release.certificate.parameter, release.certificate.value
 
 
 def _beside(folder: Path, address: str) -> str:
