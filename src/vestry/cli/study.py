@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vestry.cli.output import Json, columns, emit, examples
+from vestry.cli.output import Json, columns, emit, examples, say
 from vestry.cli.progress import working
 from vestry.errors import InvalidParameter, MissingExtra, VestryError
 
@@ -127,7 +127,7 @@ def release(
     state = ledger.state()
     if not json:
         left = f"left of {said.budget}: {room(state.filter, state.spent)}"
-        typer.echo("\n".join([*_cost_lines(opened, costs), left]), err=True)
+        say("\n".join([*_cost_lines(opened, costs), left]), err=True)
     due = [cost.name for cost in costs if again or cost.state == "new"]
     if due and not yes:
         _confirm(due)
@@ -137,7 +137,7 @@ def release(
             opened.release(*chosen_names, again=again, output=output, progress=progress, told=outcomes.append)
     finally:  # what was released and paid for is told, whatever became of the rest
         if not json:
-            typer.echo("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
+            say("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
     after = ledger.state()
     page = (output or said.folder) / "report.html"
     record = {
