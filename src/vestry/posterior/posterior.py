@@ -205,7 +205,7 @@ class Posterior:
         return {group: self.reading.predict(self._drawn(group, rng, draws), size, generator) for group in self.laws}
 
     def classify(
-        self, levels: Mapping[str, str], rng: np.random.Generator | None = None, *, draws: int | None = None
+        self, levels: Mapping[str, str | int | bool], rng: np.random.Generator | None = None, *, draws: int | None = None
     ) -> dict[str, float]:
         """Return the predictive probability of each class for a record with these levels, for naive Bayes."""
         if not isinstance(self.reading, NaiveBayes):
