@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import re
@@ -22,12 +23,17 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 import unicodedata
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
 from fuzz_case import KINDS, Case, case
 from fuzz_good import HEAD, make_good_folder
+
+import vestry.cli
 
 SECONDS, WALL_SECONDS, BYTES = 10, 90, 2 << 30
 _EVERY = 50
@@ -45,53 +51,90 @@ class Done:
 
 
 def run(tried: Case, good: Path) -> Done:
-    """Run a case in a fork of this process, in a copy of the good folder."""
+    """Run a case in a fork of its own."""
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "folder"
-        shutil.copytree(good, folder)
-        for name, content in tried.files.items():
-            (folder / name).write_bytes(content)
-        out, err = Path(place) / "out", Path(place) / "err"
-        sys.stdout.flush()
-        sys.stderr.flush()
-        child = os.fork()
-        if child == 0:
-            _become(tried, folder, out, err)
+        child = _forked(lambda: _perform(tried, good, Path(place)))
         _, status, usage = os.wait4(child, 0)
-        seconds = usage.ru_utime + usage.ru_stime
-        texts = [path.read_bytes().decode("utf-8", "replace") for path in (out, err)]
-        return Done(status, seconds, usage.ru_maxrss * 1024, *texts)
+        return _done(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, Path(place))
 
 
-def _become(tried: Case, folder: Path, out: Path, err: Path) -> None:
-    """Be the command, in this forked process, until it ends."""
-    code = 99
+def work(cases: list[Case], good: Path) -> tuple[list[int], int]:
+    """Run cases one after another in one fork; return those that should be run alone, and how many it lived through.
+
+    Alone are run those with faults, and all if together they took more than 2 GB.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        notes = Path(place) / "notes"
+
+        def each() -> int:
+            for number, tried in enumerate(cases):
+                folder = Path(place) / str(number)
+                folder.mkdir()
+                start = time.process_time()
+                code = _perform(tried, good, folder)
+                done = _done(code << 8, time.process_time() - start, 0, folder)
+                with notes.open("a") as file:
+                    file.write("bad\n" if faults(tried, done) else "good\n")
+                shutil.rmtree(folder)
+            return 0
+
+        _, _, usage = os.wait4(_forked(each), 0)
+        known = notes.read_text().split() if notes.exists() else []
+    large = usage.ru_maxrss * 1024 > BYTES
+    return [place for place, word in enumerate(known) if large or word == "bad"], len(known)
+
+
+def _forked(task: Callable[[], int]) -> int:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            for kind, amount in ((resource.RLIMIT_AS, 3 * BYTES), (resource.RLIMIT_CORE, 0)):
+                resource.setrlimit(kind, (amount, amount))
+            code = task()
+        finally:
+            os._exit(code)
+    return child
+
+
+def _perform(tried: Case, good: Path, place: Path) -> int:
+    """Be the command, in a copy of the good folder, until it ends; return its exit code."""
+    folder = place / "folder"
+    shutil.copytree(good, folder)
+    for name, content in tried.files.items():
+        (folder / name).write_bytes(content)
+    for handle, path in ((1, place / "out"), (2, place / "err")):
+        sys.__stdout__.flush()
+        sys.__stderr__.flush()
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT)
+        os.dup2(opened, handle)
+        os.close(opened)
+    os.chdir(folder)
+    sys.stdin = open(os.devnull)
+    sys.argv = ["vestry", *tried.arguments]
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(WALL_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS + 1)  # what ends the process if nothing else does
     try:
-        for handle, path in ((1, out), (2, err)):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), handle)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.chdir(folder)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(WALL_SECONDS)
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS + 1, SECONDS + 2))
-        resource.setrlimit(resource.RLIMIT_AS, (3 * BYTES, 3 * BYTES))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        sys.argv = ["vestry", *tried.arguments]
-        from vestry.cli import main
-
-        main()
-        code = 0
+        vestry.cli.main()
     except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 98
+        return ended.code if isinstance(ended.code, int) else 98
     except BaseException:
-        import traceback
-
         traceback.print_exc()
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):
-                stream.flush()
-        os._exit(code)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.alarm(0)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 99
+
+
+def _done(status: int, seconds: float, peak: int, place: Path) -> Done:
+    paths = (place / "out", place / "err")
+    texts = [path.read_bytes().decode("utf-8", "replace") if path.exists() else "" for path in paths]
+    return Done(status, seconds, peak, *texts)
 
 
 def faults(tried: Case, done: Done) -> list[str]:
@@ -138,22 +181,37 @@ def fuzz(kind: str, count: int, seed: int, good: Path, log: Path) -> int:
     """Run the cases that the log does not have yet; return how many findings it has."""
     first, findings, start = *_known(kind, seed, log), time.monotonic()
     with log.open("a", encoding="utf-8") as lines:
-        for number in range(first, count):
-            tried = case(kind, seed, number, good)
-            done = run(tried, good)
-            if wrong := faults(tried, done):
-                findings += 1
-                record = {"kind": kind, "seed": seed, "case": number, "faults": wrong, "arguments": tried.arguments,
-                          "seconds": round(done.seconds, 1), "megabytes": done.peak >> 20, "err": done.err[-1500:],
-                          "out": done.out[-300:]}  # fmt: skip
-                lines.write(json.dumps(record) + "\n")
-                print(f"{kind} {number}: {', '.join(wrong)}: {' '.join(tried.arguments)[:200]!r} {done.err[-160:]!r}")
-            if (number + 1) % _EVERY == 0 or number + 1 == count:
-                lines.write(json.dumps({"kind": kind, "seed": seed, "done": number + 1}) + "\n")
-                lines.flush()
+        for begin in range(first, count, _EVERY):
+            end = min(begin + _EVERY, count)
+            for number in _doubted(kind, seed, begin, end, good):
+                tried = case(kind, seed, number, good)
+                done = run(tried, good)
+                if wrong := faults(tried, done):
+                    findings += 1
+                    lines.write(json.dumps(_record(kind, seed, number, tried, done, wrong)) + "\n")
+                    said = f"{' '.join(tried.arguments)[:200]!r} {done.err[-160:]!r}"
+                    print(f"{kind} {number}: {', '.join(wrong)}: {said}", flush=True)
+            lines.write(json.dumps({"kind": kind, "seed": seed, "done": end}) + "\n")
+            lines.flush()
     seconds = time.monotonic() - start
     print(f"{kind}: {count} cases (seed {seed}), {count - first} now in {seconds:.0f} s, {findings} findings", flush=True)
     return findings
+
+
+def _doubted(kind: str, seed: int, begin: int, end: int, good: Path) -> Iterator[int]:
+    """Yield the cases that must be run alone; where a worker died, the rest goes on in another one."""
+    while begin < end:
+        bad, reached = work([case(kind, seed, number, good) for number in range(begin, end)], good)
+        yield from (begin + place for place in bad)
+        if begin + reached < end:  # it died of this one
+            yield begin + reached
+        begin += reached + 1
+
+
+def _record(kind: str, seed: int, number: int, tried: Case, done: Done, wrong: list[str]) -> dict[str, object]:
+    return {"kind": kind, "seed": seed, "case": number, "faults": wrong, "arguments": tried.arguments,
+            "seconds": round(done.seconds, 1), "megabytes": done.peak >> 20, "err": done.err[-1500:],
+            "out": done.out[-300:]}  # fmt: skip
 
 
 def _known(kind: str, seed: int, log: Path) -> tuple[int, int]:
@@ -164,23 +222,24 @@ def _known(kind: str, seed: int, log: Path) -> tuple[int, int]:
     return first, len({record["case"] for record in mine if record.get("case", first) < first})
 
 
-def _warm() -> None:
-    """Import what commands import, once."""
-    import vestry.audit
-    import vestry.cli
-    import vestry.data
-    import vestry.experiments
-    import vestry.mechanisms.calibrated
-    import vestry.mechanisms.objective
-    import vestry.models.run
-    import vestry.privacy.batch
-    import vestry.report.page
-    import vestry.report.plot
-    import vestry.study.story  # noqa: F401
-
-    for name in ("arviz_base", "dp_accounting", "ibis", "duckdb", "opendp.prelude", "scipy.stats"):
-        with contextlib.suppress(ImportError):
-            __import__(name)
+def _warm(good: Path) -> None:
+    """Import what commands import, once, by running a few; and build the tree of commands, which takes as long."""
+    vestry.cli.app = typer.main.get_command(vestry.cli.app)  # type: ignore[assignment]
+    for line in (
+        "convert epsilon=1 --group 2",
+        "calibrate diffused --family beta-bernoulli --prior 6,12 --n 100 --guarantee epsilon=1,delta=1e-5",
+        "calibrate objective --lipschitz 1 --smoothness 0.25 --regularisation 10 --guarantee epsilon=1,delta=1e-5",
+        "curve laplace --family beta-bernoulli --n 100 --at 10",
+        f"check {good}/every.toml",
+        f"posterior {good}/naive-bayes.json",
+        f"report {good}/study.toml --output {good.parent}/report",
+        f"ledger show {good}/patients.ledger",
+    ):
+        sys.argv = ["vestry", *line.split()]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+            vestry.cli.main()
+    for name in ("arviz_base", "ibis", "duckdb", "opendp.prelude", "vestry.audit"):
+        __import__(name)
 
 
 def main() -> None:
@@ -197,7 +256,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         good, log = Path(place) / "good", given.log or Path(place) / "log"
         make_good_folder(good)
-        _warm()
+        _warm(good)
         if given.only is not None:
             for kind in kinds:
                 tried = case(kind, given.seed, given.only, good)

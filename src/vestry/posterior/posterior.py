@@ -7,6 +7,7 @@ or in another way, for ever and at no cost.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NoReturn, Protocol
@@ -173,7 +174,7 @@ class Posterior:
         for group, law in self.laws.items():
             for index, parameter in enumerate(self.parameters):
                 marginal = law.marginal(index)
-                low, high = marginal.interval(level)
+                low, high = _ordered(marginal.interval(level))
                 found = {"mean": marginal.mean(), "sd": float(np.sqrt(marginal.variance())), "low": low, "high": high}
                 rows.append({"group": group, "parameter": parameter, **found})
         return rows
@@ -184,7 +185,7 @@ class Posterior:
         Refused for released draws: k draws are no interval.
         """
         return {
-            group: np.array([law.marginal(index).interval(level) for index in range(law.dimension)])
+            group: np.array([_ordered(law.marginal(index).interval(level)) for index in range(law.dimension)])
             for group, law in self.laws.items()
         }
 
@@ -309,6 +310,14 @@ def _law(read: Reading, content: NoisyStatistics | Draws, posterior: str) -> Law
     if isinstance(read, Coefficients):
         return ReleasedDraws(read.unscaled(values), read.method)
     return ReleasedDraws(values)
+
+
+def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
+    """Return an interval, or refuse: a file whose numbers do not go together gives none."""
+    low, high = float(ends[0]), float(ends[1])
+    if not low <= high or math.isinf(low) or math.isinf(high):
+        raise VestryError("these numbers give no interval, so they do not go together; use the release as it was written.")
+    return low, high
 
 
 def _checked(rng: np.random.Generator | None) -> np.random.Generator:
