@@ -112,7 +112,7 @@ def _perform(tried: Case, good: Path, place: Path) -> int:
         os.dup2(opened, handle)
         os.close(opened)
     os.chdir(folder)
-    sys.stdin = open(os.devnull)
+    sys.stdin = io.StringIO()
     sys.argv = ["vestry", *tried.arguments]
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(WALL_SECONDS)
@@ -145,10 +145,8 @@ def faults(tried: Case, done: Done) -> list[str]:
         found.append(f"killed by {signal.Signals(number).name}")
     elif os.WEXITSTATUS(done.status) not in (0, 1, 2, 3):
         found.append(f"exit code {os.WEXITSTATUS(done.status)}")
-    elif os.WEXITSTATUS(done.status) >= 2:
-        # What a command says before it refuses, such as costs, are lines of their own.
-        if not re.search(r"(?:^|\n)vestry: [^\n]+\n\Z", done.err):
-            found.append("a refusal that is not one line")
+    elif os.WEXITSTATUS(done.status) >= 2 and not re.search(r"(?:^|\n)vestry: [^\n]+\n\Z", done.err):
+        found.append("a refusal that is not one line")  # costs may be told in lines before it
     checks = {
         "a traceback": "Traceback (most recent call last)" in done.err + done.out,
         "not foreseen": "did not foresee" in done.err,
@@ -166,7 +164,8 @@ def faults(tried: Case, done: Done) -> list[str]:
 def _is_reversed(text: str) -> bool:
     """Tell whether an interval's low end is above its high end, in JSON or in a table."""
     number = r"(-?[\d.]+(?:e[+-]?\d+)?)"
-    pairs = re.findall(rf'"low": {number},\s*"high": {number}', text) + re.findall(rf"{number} to {number}$", text, re.M)
+    pairs = re.findall(rf'"low": {number},\s*"high": {number}', text)
+    pairs += re.findall(rf"{number} to {number}$", text, re.MULTILINE)
     return any(float(low) > float(high) for low, high in pairs)
 
 
@@ -194,7 +193,8 @@ def fuzz(kind: str, count: int, seed: int, good: Path, log: Path) -> int:
             lines.write(json.dumps({"kind": kind, "seed": seed, "done": end}) + "\n")
             lines.flush()
     seconds = time.monotonic() - start
-    print(f"{kind}: {count} cases (seed {seed}), {count - first} now in {seconds:.0f} s, {findings} findings", flush=True)
+    now = f"{count - first} now in {seconds:.0f} s"
+    print(f"{kind}: {count} cases (seed {seed}), {now}, {findings} findings", flush=True)
     return findings
 
 

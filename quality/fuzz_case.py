@@ -3,6 +3,7 @@
 A case is a function of its kind, a seed and a number, so that any of them can be made again.
 """
 
+# ruff: noqa: E501 - tables
 from __future__ import annotations
 
 import hashlib
@@ -129,7 +130,7 @@ _OTHERS = [
     "convert epsilon=1,delta=1e-5 --to delta=1e-6", "convert rho=0.5 --to delta=1e-6 --json", "convert mu=1 --to order=4",
     "convert epsilon=1 --group 3 --neighbours add-remove --to-neighbours replace", "convert epsilon=1 --to rho --meet",
     "calibrate langevin --lipschitz 1 --strong-convexity 1 --smoothness 10 --steps 10 --step-size 0.1 --draws 2",
-    "init another --json", "check study.toml", "check study.toml --json", "plan study.toml readmission --width 0.1",
+    "init another --json", "check study.toml", "check study.toml --json", "plan study.toml readmission",
     "release study.toml --dry-run", "release study.toml readmission --yes --output out", "report . --output out",
     "report study.toml --json", "posterior beta-bernoulli.json --prior 2,2 --level 0.95 --json",
     "posterior dirichlet-categorical.json --plug-in", "posterior normal-mean.json --prior 1,2 --level 0.5",
@@ -187,7 +188,9 @@ def _toml_value(rng: random.Random) -> str:
             lambda: rng.choice(_NUMBERS),
             lambda: f"[{', '.join(rng.choice(_NUMBERS[:24]) for _ in range(rng.randrange(6)))}]",
             lambda: "[" * 500 + "]" * 500,
-            lambda: f"{{ {rng.choice(('epsilon', 'delta', 'rho', 'mu', 'value', 'person'))} = {rng.choice(_NUMBERS)} }}",
+            lambda: (
+                f"{{ {rng.choice(('epsilon', 'delta', 'rho', 'mu', 'value', 'person'))} = {rng.choice(_NUMBERS)} }}"
+            ),
             lambda: rng.choice(("true", "false", "1979-05-27", "07:32:00", '"auto"', '"ops"', '"drop"', '"level"')),
             lambda: rng.choice(('"diffused"', '"gaussian"', '"ward"', '"stay_days"', '"readmitted"', '"replace"')),
             lambda: json.dumps([f"level {i}" for i in range(rng.choice((0, 1, 2, 300)))]),

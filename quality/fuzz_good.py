@@ -1,5 +1,6 @@
 """A folder of good files for `fuzz.py`: studies, releases of every family with a certificate, and a ledger."""
 
+# ruff: noqa: E501 - tables
 from __future__ import annotations
 
 import contextlib

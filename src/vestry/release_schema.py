@@ -6,6 +6,7 @@ is refused by the place in the file. `docs/release.schema.json` says the same of
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,6 +21,7 @@ _LARGEST, _INTEGER, _TEXT = 1e300, 2**64, 100_000
 
 def check_release(record: Mapping[str, Any]) -> None:
     """Refuse a release that is not as `Release.to_dict` writes it."""
+    _check_characters(record)
     _RELEASE(record, "")
     _check_family(record)
     contents = list(record["contents"].values())
@@ -32,14 +34,24 @@ def check_release(record: Mapping[str, Any]) -> None:
 
 def check_facts(record: Mapping[str, Any]) -> None:
     """Refuse a certificate file that is not as a study writes it."""
+    _check_characters(record)
     _FACTS(record, "")
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------
 
 
+def _check_characters(record: Any) -> None:
+    """Refuse text that no file in UTF-8 can hold: JSON may spell half of a character."""
+    try:
+        json.dumps(record, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        raise _refused("its text", "half a character, or nested too deeply", "whole and plain") from None
+
+
 def _refused(where: str, given: Any, allowed: str) -> InvalidParameter:
-    return InvalidParameter(where or "a release", given, f"{allowed} in a file that vestry has written", "the original file")
+    allowed = f"{allowed} in a file that vestry has written"
+    return InvalidParameter(where or "a release", given, allowed, "the original file")
 
 
 def _that(test: Callable[[Any], bool], allowed: str) -> Check:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 try:
@@ -74,6 +75,9 @@ def main() -> None:
         _end("nothing was charged.", _INTERRUPTED)
     except KeyboardInterrupt:
         code = _INTERRUPTED
+    except BrokenPipeError:  # whoever read has gone away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except Exception as error:
         _end(refusal(error), getattr(error, "exit_code", 2))
     if code == _INTERRUPTED:

@@ -1,4 +1,4 @@
-"""What commands print: one JSON object, or text for people. No other file of this room prints text that it was given."""
+"""What commands print: one JSON object, or text for people. Nothing else of this room prints what it was given."""
 
 from __future__ import annotations
 

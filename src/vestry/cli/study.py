@@ -73,7 +73,8 @@ def plan(
     KL is the Kullback-Leibler divergence from the posterior without privacy to the released one.
     """
     opened = _opened(study)
-    chosen = names or [asked.name for asked in opened.declaration.releases]
+    chosen = [opened.declaration.release(name).name for name in names or []]
+    chosen = chosen or [asked.name for asked in opened.declaration.releases]
     record: dict[str, Any] = {"study": opened.declaration.name, "n": opened.assumed, "releases": {}}
     where = "declared" if opened.declaration.n else "assumed; write n = ... under [study] to change it"
     lines = [f"With {opened.assumed} records ({where}); widths are of 90 % intervals."]
@@ -155,7 +156,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Write the page of a study's releases again. Reads releases and the ledger, never data."""
-    if folder.is_dir():
+    if _is_folder(folder):
         files = sorted(folder.glob("*.toml"))
         if len(files) != 1:
             found = ", ".join(file.name for file in files) or "none"
@@ -166,6 +167,14 @@ def report(
     with working("writing the report"):
         path = _opened(folder).report(output)
     emit({"report": str(path)}, f"report: {path}", as_json=json)
+
+
+def _is_folder(path: Path) -> bool:
+    """Tell whether there is a folder; a name that no folder can have is left to whoever opens it."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _opened(path: Path) -> Study:

@@ -135,7 +135,9 @@ class NaiveBayes:
 
     def question(self) -> str:
         """Say in words what is asked."""
-        return f"The probabilities of {listing(self.features)}" + ("" if self.target is None else f" given {self.target}")
+        return f"The probabilities of {listing(self.features)}" + (
+            "" if self.target is None else f" given {self.target}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""
