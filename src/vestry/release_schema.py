@@ -229,7 +229,7 @@ _REGRESSION: dict[str, Check] = {
 }
 _FAMILIES: dict[str, dict[str, Check]] = {
     "beta-bernoulli": {},
-    "dirichlet-categorical": {"categories": _one},
+    "dirichlet-categorical": {},
     "normal-mean": {"variance": _positive, "low": _number, "high": _number, "dimension": _one},
     "gamma-poisson": {"high": _positive},
     "gamma-exponential": {"low": _number, "high": _number},
