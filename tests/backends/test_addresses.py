@@ -23,13 +23,12 @@ WAYS = {
     "a key": "postgresql://keeper@/postgres/answers?host={host}&password=${SECRET}",
     "a key in capitals": "postgresql://keeper@/postgres/answers?host={host}&PASSWORD=${SECRET}",
     "a key in other letters": "postgresql://keeper@/postgres/answers?host={host}&pass%77ord=${SECRET}",
-    "an encoded variable": "postgresql://keeper@/postgres/answers?host={host}&password=%24%7BSECRET%7D",
     "of a certificate too": "postgresql://keeper:${SECRET}@/postgres/answers?host={host}&sslpassword=${SECRET}",
     "in options too": "postgresql://keeper:${SECRET}@/postgres/answers?host={host}&options=-capplication_name=${SECRET}",
     "in a name too": "postgresql://keeper:${SECRET}@/postgres/answers?host={host}&application_name=${SECRET}",
     "everything by key": "postgresql:///postgres/answers?host={host}&user=keeper&password=${SECRET}",
 }
-WRITTEN = {name: way.replace("${SECRET}", SECRET).replace("%24%7BSECRET%7D", SECRET) for name, way in WAYS.items()}
+WRITTEN = {name: way.replace("${SECRET}", SECRET) for name, way in WAYS.items()}
 # What may hold anything is shown as it was typed, and is nobody's password.
 del WRITTEN["in options too"], WRITTEN["in a name too"]
 
