@@ -256,7 +256,7 @@ def _check_family(record: Mapping[str, Any]) -> None:
     if name not in _FAMILIES:
         raise _refused("family.name", name, "one of " + ", ".join(_FAMILIES))
     _object(_FAMILIES[name], more=True)(family, "family")
-    if "low" in family and "high" in family and not family["low"] < family["high"]:
+    if "low" in _FAMILIES[name] and not family["low"] < family["high"]:
         raise _refused("family.low", family["low"], "below family.high")
     for check in _CHECKS.get(name, ()):
         check(record, family)

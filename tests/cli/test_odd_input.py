@@ -125,6 +125,7 @@ NOISY = "contents/all/noisy-statistics"
         ("family", {"name": "normal-mean", "variance": 1.0, "low": 0.0}),
         ("family", {"name": "naive-bayes", "target": None, "classes": [], "features": ["a"], "levels": []}),
         ("family", {"name": "linear", "method": 1}),
+        ("family", {"name": "gamma-poisson", "low": "a", "high": -1.0}),
         ("prior", "11"),
         ("prior", [1.0, None]),
         ("prior", [1.0, float("nan")]),
