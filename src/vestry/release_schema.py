@@ -42,11 +42,11 @@ def check_facts(record: Mapping[str, Any]) -> None:
 
 
 def _check_characters(record: Any) -> None:
-    """Refuse text that no file in UTF-8 can hold: JSON may spell half of a character."""
+    """Refuse what cannot be written again: half a character, which JSON may spell, and numbers that are not finite."""
     try:
-        json.dumps(record, ensure_ascii=False).encode()
-    except (UnicodeEncodeError, RecursionError):
-        raise _refused("its text", "half a character, or nested too deeply", "whole and plain") from None
+        json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        raise _refused("its text", "half a character, nan, or nested too deeply", "whole and plain") from None
 
 
 def _refused(where: str, given: Any, allowed: str) -> InvalidParameter:

@@ -147,6 +147,7 @@ NOISY = "contents/all/noisy-statistics"
         (f"{NOISY}/count_grid", 2.0),
         (f"{NOISY}/more", 1),
         ("certificate/value", "one"),
+        ("certificate/guarantee", {"epsilon": float("nan")}),
         ("certificate/event", {"kind": "pure"}),
         ("certificate/versions", {"vestry": 1}),
         ("certificate/assumptions", "none"),
