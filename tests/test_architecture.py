@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "vestry"
 # A room may import rooms of lower rows only. Row 0 is ordered: privacy may import errors and numerics.
 ROWS = [
     {"errors", "numerics"},
-    {"privacy", "address"},
+    {"privacy", "address", "release_schema"},
     {"statistics", "noise"},
     {"families", "losses", "samplers", "ledger", "certificate"},
     {"data", "mechanisms"},

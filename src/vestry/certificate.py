@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vestry.errors import InvalidParameter
+from vestry.release_schema import check_release
 
 SCHEMA = "vestry-release-1"
 
@@ -155,17 +156,15 @@ class Release:
         body = {key: value for key, value in record.items() if key != "sha256"}
         if record.get("sha256") != _hash(body):
             raise InvalidParameter("a release", "one that was changed", "as it was written", "the original file")
-        try:
-            return cls(
-                family=body["family"],
-                prior=tuple(body["prior"]),
-                contents={group: _content(each) for group, each in body["contents"].items()},
-                certificate=Certificate(**_frozen(body["certificate"])),
-                by=body["by"],
-                labels=tuple(body["labels"]),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise InvalidParameter("a release", "one that lacks a part", "whole", "the original file") from None
+        check_release(record)
+        return cls(
+            family=body["family"],
+            prior=tuple(body["prior"]),
+            contents={group: _content(each) for group, each in body["contents"].items()},
+            certificate=Certificate(**_frozen(body["certificate"])),
+            by=body["by"],
+            labels=tuple(body["labels"]),
+        )
 
 
 def _hash(record: Mapping[str, Any]) -> str:
@@ -179,7 +178,7 @@ def open_release(path: str | Path) -> Release:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidParameter("a release file", str(path), f"readable ({error.strerror})", "another path") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidParameter("a release file", str(path), "JSON", "a file that vestry has written") from None
     if not isinstance(record, dict):
         raise InvalidParameter("a release file", str(path), "a JSON object", "a file that vestry has written")

@@ -7,13 +7,17 @@ declarations and parameters, never on a private value.
 from __future__ import annotations
 
 import os
+import unicodedata
 from typing import Any
 
 
 class VestryError(Exception):
-    """The root: everything Vestry raises on purpose."""
+    """The root: everything Vestry raises on purpose. A message holds no control characters, whatever it quotes."""
 
     exit_code = 2
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
 
 
 class InvalidParameter(VestryError, ValueError):  # noqa: N818 - the name is the fact
@@ -140,6 +144,20 @@ class MissingExtra(VestryError, ImportError):  # noqa: N818
 
 class UnpaidRelease(UserWarning):
     """What was returned is a release that no ledger is charged for, if the rows are private."""
+
+
+def printable(text: str) -> str:
+    """Write control characters, marks that turn the line around and lone surrogates as escapes; lines stay lines.
+
+    What a terminal obeys is never printed: names come from files, and a file may come from anyone.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if _is_shown(each) else each.encode("unicode_escape").decode() for each in text)
+
+
+def _is_shown(character: str) -> bool:
+    return character.isprintable() or character == "\n" or unicodedata.category(character) == "Zs"
 
 
 def _shown(value: Any, limit: int = 80) -> str:

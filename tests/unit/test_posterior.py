@@ -18,7 +18,7 @@ from vestry.posterior.noise_law import Gaussian, Laplace
 
 CERTIFICATE = Certificate(
     guarantee={"kind": "pure", "epsilon": 0.5, "neighbours": "replace"},
-    event={"kind": "discrete-laplace"},
+    event={"kind": "discrete-laplace", "count": 1},
     mechanism="laplace",
     parameter="scale",
     value=2.0,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 try:
-    from typing import Annotated
+    from typing import Annotated, NoReturn
 
     import typer
 
     from vestry import __version__
     from vestry.cli import audit, calibrate, convert, curve, init, ledger, posterior, reproduce, study
     from vestry.cli.group import Commands
-    from vestry.cli.output import examples, first_example
-    from vestry.errors import VestryError
+    from vestry.cli.output import examples, first_example, say
+    from vestry.cli.refusal import refusal
 except KeyboardInterrupt:  # `main` catches it from here on
     sys.stderr.write("vestry: interrupted; nothing was charged.\n")
     sys.exit(130)
@@ -51,7 +52,7 @@ _INTERRUPTED = 130
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"vestry {__version__}")
+        say(f"vestry {__version__}")
         raise typer.Exit
 
 
@@ -68,20 +69,26 @@ def main() -> None:
     """Run the command line; errors are one sentence on standard error, with exit code 2, or 3 for a refused budget."""
     try:
         code = app(standalone_mode=False)
-    except VestryError as error:
-        typer.echo(f"vestry: {' '.join(str(error).split())}", err=True)
-        sys.exit(error.exit_code)
     except _USAGE as error:
-        typer.echo(f"vestry: {_misused(error)}", err=True)
-        sys.exit(2)
+        _end(_misused(error), 2)
     except typer.Abort:  # at a question, which comes before any charge
-        typer.echo("vestry: nothing was charged.", err=True)
-        sys.exit(_INTERRUPTED)
+        _end("nothing was charged.", _INTERRUPTED)
     except KeyboardInterrupt:
         code = _INTERRUPTED
+    except BrokenPipeError:  # whoever read has gone away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        _end(refusal(error), getattr(error, "exit_code", 2))
     if code == _INTERRUPTED:
-        typer.echo(f"vestry: {_interrupted(sys.argv[1:])}", err=True)
+        _end(_interrupted(sys.argv[1:]), code)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _end(sentence: str, code: int) -> NoReturn:
+    """Say one sentence on one line, and end."""
+    say(f"vestry: {' '.join(sentence.split())}", err=True)
+    sys.exit(code)
 
 
 def _misused(error: Exception) -> str:

@@ -12,6 +12,7 @@ from vestry.cli.group import CONJUGATE, add, group
 from vestry.cli.option import Plot, Wanted
 from vestry.cli.output import Json, emit, examples
 from vestry.cli.progress import working
+from vestry.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from vestry.audit import Verdict
@@ -44,6 +45,9 @@ def audit(
     from vestry.audit import audit_shipped
     from vestry.noise import SystemNoise
 
+    for name, asked, most in (("--trials", trials, _MOST_TRIALS), ("--releases", releases or 0, _MOST_RELEASES)):
+        if asked > most:
+            raise InvalidParameter(name, asked, f"at most {most}", f"for example {name} {most}")
     with working("calibrating") as progress:
         made = given.made(given.wanted(guarantee))
         found = audit_shipped(
@@ -55,6 +59,10 @@ def audit(
     emit(record, _text(given.mechanism, made, found), as_json=json)
     if found.refuted:
         raise typer.Exit(1)
+
+
+# What hours are enough for.
+_MOST_TRIALS, _MOST_RELEASES = 10**9, 10**7
 
 
 def _draw(name: str, made: Any, found: Verdict, path: Path) -> None:

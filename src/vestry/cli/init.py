@@ -61,9 +61,9 @@ def init(
     from vestry.ledger import Ledger
     from vestry.study import Study
 
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidParameter("a new study's folder", str(folder), "new or empty", "another name")
     try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InvalidParameter("a new study's folder", str(folder), "new or empty", "another name")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "study.toml").write_text(STUDY, encoding="utf-8")
         (folder / "patients.csv").write_text(_patients(), encoding="utf-8")

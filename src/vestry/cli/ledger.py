@@ -296,7 +296,7 @@ def _print(record: dict[str, Any], charges: Iterator[dict[str, Any]], shown: int
     table = _table(page, record["alternatives"], heading=True)
     unproved = "accepted" if record["accepts_unproved"] else "refused"
     for name in ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "left", "entries", "head"):
-        typer.echo(f"{name:<18} {_printable(str(record.get(name, unproved)))}")
+        typer.echo(f"{name:<18} {printable(str(record.get(name, unproved)))}")
     if record["copy"]:
         typer.echo("this is a copy: it can be shown and verified, and not charged")
     if page:
@@ -322,13 +322,8 @@ def _table(rows: list[dict[str, Any]], alternatives: list[dict[str, Any]], *, he
         when = row["when"][:16].replace("T", " ")
         price = _price(row["price"], alternatives)
         cells = str(row["entry"]), row["state"], price, row["purpose"], when
-        table.add_row(*(Text(_printable(cell)) for cell in cells))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
-
-
-def _printable(text: str) -> str:
-    """Replace what a terminal would obey; no ledger of ours has any, but a file may come from anywhere."""
-    return "".join(mark if mark.isprintable() else "?" for mark in text)
 
 
 def _price(price: dict[str, Any], alternatives: list[dict[str, Any]]) -> str:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vestry.cli.option import NeighboursName, Rows
+from vestry.cli.option import NeighboursName, Rows, check_size
 from vestry.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ _POSITIVE = ("lipschitz", "strong_convexity", "smoothness", "regularisation", "n
              "draws")  # fmt: skip
 # Options that are at least 0.
 _NOT_NEGATIVE = ("slack", "start", "tolerance")
+# The most that whole numbers may be; study files and ledgers have the same limits.
+_MOST, _LARGEST = {"draws": 10**6, "dimension": 10**6, "rows": 10**9 - 1}, 10**15
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,12 @@ class Mechanism(ABC):
             amount = getattr(self, name, 0.0)
             if not 0 <= amount < float("inf"):
                 raise InvalidParameter(name, amount, "a finite number of at least 0", f"for example {name}=0")
+        for name, value in vars(self).items():
+            if isinstance(value, float):
+                check_size(name, value, f"for example {name}=1")
+            elif isinstance(value, int) and value > _MOST.get(name, _LARGEST):
+                allowed = f"at most {_MOST.get(name, _LARGEST)}"
+                raise InvalidParameter(name, value, allowed, f"for example {name}=1")
 
     @property
     def usual(self) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from functools import wraps
@@ -86,11 +87,23 @@ def _also(each: inspect.Parameter, name: str | None) -> inspect.Parameter:
 def numbers(option: str, text: str, example: str) -> tuple[float, ...]:
     """Read numbers with commas between them."""
     try:
-        return tuple(float(part) for part in text.split(","))
+        found = tuple(float(part) for part in text.split(","))
     except ValueError:
         raise InvalidParameter(
             option, text, "numbers with commas between them", f"for example {option} {example}"
         ) from None
+    for number in found:
+        check_size(option, number, f"for example {option} {example}")
+    return found
+
+
+def check_size(name: str, number: float, instead: str) -> None:
+    """Refuse a number beyond which no calibration computes well; study files have the same limits."""
+    if number != 0 and math.isfinite(number) and not 1 / _GREATEST <= abs(number) <= _GREATEST:
+        raise InvalidParameter(name, number, f"0, or from {1 / _GREATEST:g} to {_GREATEST:g} in size", instead)
+
+
+_GREATEST = 1e30
 
 
 def option_name(field: str) -> str:

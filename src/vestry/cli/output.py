@@ -1,4 +1,4 @@
-"""What commands print: one JSON object, or text for people."""
+"""What commands print: one JSON object, or text for people. Nothing else of this room prints what it was given."""
 
 from __future__ import annotations
 
@@ -8,12 +8,25 @@ from typing import Annotated, Any
 
 import typer
 
+from vestry.errors import VestryError, printable
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def emit(record: dict[str, Any], text: str, *, as_json: bool) -> None:
     """Print the record as JSON, or the text."""
-    typer.echo(json.dumps(record, indent=2) if as_json else text)
+    if not as_json:
+        say(text)
+        return
+    try:
+        say(json.dumps(record, indent=2, allow_nan=False))
+    except ValueError:
+        raise VestryError("a result is no finite number, so nothing is printed; write more moderate numbers.") from None
+
+
+def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print text, of which a terminal obeys nothing: control characters are written as escapes."""
+    typer.echo(printable(text), err=err, nl=nl)
 
 
 def columns(rows: Sequence[tuple[str, ...]], *, names: int | None = None) -> list[str]:

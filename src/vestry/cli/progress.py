@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from vestry.errors import printable
+
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
@@ -18,5 +20,5 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 
     columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda what: bar.update(task, description=what)
+        task = bar.add_task(printable(what), total=None)
+        yield lambda what: bar.update(task, description=printable(what))

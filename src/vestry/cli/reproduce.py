@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vestry.cli.output import Json, emit, examples
+from vestry.cli.output import Json, emit, examples, say
 from vestry.cli.progress import working
 from vestry.errors import InvalidParameter
 
@@ -56,11 +56,11 @@ def reproduce(
 
 
 def _performed(experiment: Any, folder: Path, quick: bool, place: str) -> dict[str, Any]:
-    typer.echo(f"[{place}] {experiment.name} ...", err=True)
+    say(f"[{place}] {experiment.name} ...", err=True)
     start = time.monotonic()
     with working(experiment.name):
         record = experiment.perform(folder, quick=quick)
-    typer.echo(f"[{place}] {experiment.name} took {time.monotonic() - start:.1f} s", err=True)
+    say(f"[{place}] {experiment.name} took {time.monotonic() - start:.1f} s", err=True)
     files = {kind: str(folder / f"{experiment.name}.{kind}") for kind in ("png", "json")}
     return {"name": experiment.name, **files, "erratum": record["erratum"], "claims": record["claims"]}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vestry.cli.output import Json, columns, emit, examples
+from vestry.cli.output import Json, columns, emit, examples, say
 from vestry.cli.progress import working
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
@@ -97,7 +97,8 @@ def plan(
     KL is the Kullback-Leibler divergence from the posterior without privacy to the released one.
     """
     opened = _opened(study)
-    chosen = names or [asked.name for asked in opened.declaration.releases]
+    chosen = [opened.declaration.release(name).name for name in names or []]
+    chosen = chosen or [asked.name for asked in opened.declaration.releases]
     record: dict[str, Any] = {"study": opened.declaration.name, "n": opened.assumed, "releases": {}}
     where = "declared" if opened.declaration.n else "assumed; write n = ... under [study] to change it"
     lines = [f"With {opened.assumed} records ({where}); widths are of 90 % intervals."]
@@ -153,7 +154,7 @@ def release(
     state = ledger.state()
     if not json:
         left = f"left of {said.budget}: {room(state.filter, state.spent)}"
-        typer.echo("\n".join([*_cost_lines(opened, costs), left, *_remarks(opened, costs, again=again)]), err=True)
+        say("\n".join([*_cost_lines(opened, costs), left, *_remarks(opened, costs, again=again)]), err=True)
     due = [cost.name for cost in costs if again or cost.state == "new"]
     if due and not yes:
         _confirm(due)
@@ -165,7 +166,7 @@ def release(
             )
     finally:  # what was released and paid for is told, whatever became of the rest
         if not json:
-            typer.echo("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
+            say("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
     after = ledger.state()
     page = (output or said.folder) / "report.html"
     record = {
@@ -196,7 +197,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Write the page of a study's releases again. Reads releases and the ledger, never data."""
-    if folder.is_dir():
+    if _is_folder(folder):
         files = sorted(folder.glob("*.toml"))
         if len(files) != 1:
             found = ", ".join(file.name for file in files) or "none"
@@ -207,6 +208,14 @@ def report(
     with working("writing the report"):
         path = _opened(folder).report(output, waits=_say)
     emit({"report": str(path)}, f"report: {path}", as_json=json)
+
+
+def _is_folder(path: Path) -> bool:
+    """Tell whether there is a folder; a name that no folder can have is left to whoever opens it."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _opened(path: Path) -> Study:
@@ -301,7 +310,7 @@ def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], count:
 
 
 def _say(line: str) -> None:
-    typer.echo(f"vestry: {line}", err=True)
+    say(f"vestry: {line}", err=True)
 
 
 # A record that counts less than this is told before anything is spent; draws of a regression, and rows, beyond these

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
+from vestry.address import ServerAddress, parse_address
 from vestry.data.engine import Source, of_duckdb
 from vestry.data.quiet import quietly
 from vestry.errors import InvalidParameter, MissingExtra
@@ -20,7 +18,6 @@ SCHEMES = ("duckdb", "postgresql", "pyspark")
 _POSTGRES = "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE"
 # Nothing is written, and values have one text, whatever the server or the user prefers.
 _SESSION = "-c default_transaction_read_only=on -c datestyle=ISO -c timezone=UTC -c extra_float_digits=1"
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def open_table(kind: str, address: str) -> Source:
@@ -39,12 +36,16 @@ def _duckdb(address: str) -> Source:
 
 
 def _postgresql(address: str) -> Source:
-    place, name = _place(address)
+    server = parse_address(address, name="data", instead=_POSTGRES)
+    if server.table is None or "dbname" not in dict(server.parameters):
+        raise InvalidParameter("data", "postgresql://...", "a database and a table", _POSTGRES)
+    server.filled()  # names a variable that is not set
     if importlib.util.find_spec("psycopg") is None:
         raise MissingExtra("data in PostgreSQL", "postgres")
     unreachable = InvalidParameter("data", "postgresql://...", "a PostgreSQL database that can be reached", _POSTGRES)
-    backend = quietly(lambda: _connected(place), unreachable)
+    backend = quietly(lambda: _connected(server), unreachable)
     unknown = InvalidParameter("data", "postgresql://...", "a table that this user can read", _POSTGRES)
+    name = server.table
     try:
         table = quietly(lambda: _table(backend, name), unknown)
     except BaseException:
@@ -53,39 +54,18 @@ def _postgresql(address: str) -> Source:
     return Source("postgresql", (table,), backend, close=backend.disconnect)
 
 
-def _connected(place: dict[str, Any]) -> Any:
+def _connected(server: ServerAddress) -> Any:
+    """Connect by what the environment holds now; what is filled in lives in the connection alone."""
     import ibis
 
-    return ibis.postgres.connect(**place)
-
-
-def _place(address: str) -> tuple[dict[str, Any], str]:
-    """Return where the database is, with every ${VARIABLE} filled from the environment, and the table's name."""
-    unreadable = InvalidParameter("data", "postgresql://...", "a URL that can be read", _POSTGRES)
-    url, port = quietly(lambda: (urlsplit(address), urlsplit(address).port), unreadable)
-    more = dict(parse_qsl(url.query))
-    secrets = [url.password, more.get("password"), more.get("sslpassword")]
-    if any(secret is not None and not _VARIABLE.fullmatch(secret) for secret in secrets):
-        raise InvalidParameter(
-            "data", "one with a password in it", "free of secrets", f"{_POSTGRES} and set VARIABLE in the environment"
-        )
-    database, _, name = url.path.removeprefix("/").partition("/")
-    if not database or not name or "/" in name:
-        raise InvalidParameter("data", "postgresql://...", "a database and a table", _POSTGRES)
-    place = {"host": url.hostname, "port": port, "user": url.username, "password": url.password, "database": database}
-    filled = {key: _filled(value) for key, value in {**place, **more}.items() if value is not None}
+    filled = server.filled()
     # Nothing is written, whatever the user may do.
     options = f"{filled.pop('options', '')} {_SESSION}".strip()
-    return {"port": 5432, "connect_timeout": 10, **filled, "options": options}, unquote(name)
-
-
-def _filled(value: Any) -> Any:
-    def found(match: re.Match[str]) -> str:
-        if match[1] not in os.environ:
-            raise InvalidParameter("the environment variable", match[1], "set", f"export {match[1]}=... first")
-        return os.environ[match[1]]
-
-    return _VARIABLE.sub(found, unquote(value)) if isinstance(value, str) else value
+    place = {"port": "5432", "connect_timeout": "10", **filled, "options": options, "database": filled["dbname"]}
+    backend = ibis.postgres.connect(**{key: value for key, value in place.items() if key != "dbname"})
+    # Ibis would keep what it was given, to connect again and to tell one server from another.
+    backend._con_args, backend._con_kwargs, backend._can_reconnect = (server.shown,), {}, False
+    return backend
 
 
 def _pyspark(address: str) -> Source:

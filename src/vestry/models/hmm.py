@@ -19,7 +19,7 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive import Additive
 from vestry.mechanisms.publish import Mechanism
 from vestry.models.counts import concentration, feature_levels, key_levels
-from vestry.models.model import WIDE, declaration
+from vestry.models.model import WIDE, declaration, listing
 from vestry.models.prepared import PreparedSums
 from vestry.models.request import Frame, Request
 from vestry.privacy.neighbours import Neighbours
@@ -158,7 +158,7 @@ class HiddenMarkov:
         """Say in words what is asked."""
         region, time = self.sequence["region"], self.sequence["time"]
         known = f"; {region} and {time} are public" if self.cell == PUBLIC else ""
-        return f"The hidden state of each {region} at each {time}, from {', '.join(self.features)}{known}"
+        return f"The hidden state of each {region} at each {time}, from {listing(self.features)}{known}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""

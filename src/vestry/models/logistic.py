@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import vestry.losses as losses
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.regression import OBJECTIVE
-from vestry.models.model import levels_of
+from vestry.models.model import levels_of, listing
 from vestry.models.regression import RowModel
 from vestry.statistics.design import Design
 from vestry.statistics.domain import Domain
@@ -58,4 +58,4 @@ class Logistic(RowModel):
     def question(self) -> str:
         """Say in words what is asked."""
         what = self.outcome if self.success is None else f"{self.outcome} = {self.success}"
-        return f"how the odds of {what} depend on {', '.join(self.predictors)}"
+        return f"how the odds of {what} depend on {listing(self.predictors)}"

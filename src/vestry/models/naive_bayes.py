@@ -20,7 +20,7 @@ from vestry.mechanisms.additive import Additive
 from vestry.mechanisms.publish import Mechanism
 from vestry.mechanisms.tables import DrawnTables, drawn_tables
 from vestry.models.counts import NOISES, concentration, feature_levels
-from vestry.models.model import WIDE, declaration, groups_of
+from vestry.models.model import WIDE, declaration, groups_of, listing
 from vestry.models.prepared import PreparedSums
 from vestry.models.request import Frame, Request
 from vestry.statistics.domain import Domain
@@ -135,8 +135,9 @@ class NaiveBayes:
 
     def question(self) -> str:
         """Say in words what is asked."""
-        named = ", ".join(self.features)
-        return f"The probabilities of {named}" + ("" if self.target is None else f" given {self.target}")
+        return f"The probabilities of {listing(self.features)}" + (
+            "" if self.target is None else f" given {self.target}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""

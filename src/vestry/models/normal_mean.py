@@ -10,7 +10,7 @@ import vestry.families as families
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive import Layout
 from vestry.models.conjugate import Conjugate
-from vestry.models.model import groups_of, interval_of
+from vestry.models.model import groups_of, interval_of, listing
 from vestry.statistics.domain import Domain
 from vestry.statistics.tally import Sum
 
@@ -69,4 +69,4 @@ class NormalMean(Conjugate):
 
     def question(self) -> str:
         """Say what is asked."""
-        return f"The mean of {' and '.join(self.own)}{self.by_words()}"
+        return f"The mean of {listing(self.own, ' and ')}{self.by_words()}"

@@ -19,7 +19,7 @@ from vestry.mechanisms.linear import LinearProblem
 from vestry.mechanisms.objective import ObjectivePerturbation
 from vestry.mechanisms.publish import Mechanism
 from vestry.mechanisms.regression import METHODS, POSTERIOR, Regression, penalty, regression, try_out
-from vestry.models.model import WIDE, declaration, declared
+from vestry.models.model import WIDE, declaration, declared, listing
 from vestry.models.request import Frame, Request
 from vestry.statistics.design import HALF, Design
 from vestry.statistics.domain import Domain, Interval, Levels
@@ -186,7 +186,7 @@ class RowModel(ABC):
 
     def question(self) -> str:
         """Say in words what is asked."""
-        return f"how {self.outcome} depends on {', '.join(self.predictors)}"
+        return f"how {self.outcome} depends on {listing(self.predictors)}"
 
 
 def _scale(domain: Domain) -> list[float] | None:

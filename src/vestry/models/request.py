@@ -15,7 +15,7 @@ from vestry.data.bound import LARGEST
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.calibrated import ADDITIVE, PARAMETERS
 from vestry.mechanisms.publish import Mechanism
-from vestry.models.model import groups_of
+from vestry.models.model import check_names, groups_of
 from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.statistics.domain import Domain, drops
@@ -157,6 +157,7 @@ class Request:
     truncation: float | None = None
 
     def __post_init__(self) -> None:
+        check_names(self.model)
         if self.model.mechanisms is not None:
             self._check_own(self.model.mechanisms)
             return

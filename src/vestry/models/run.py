@@ -12,6 +12,7 @@ from vestry.data import Table
 from vestry.errors import IN_LEDGER, AskedBefore, InvalidParameter, Mismatch
 from vestry.ledger import Charge, Ledger
 from vestry.mechanisms.publish import assumptions_of, publish
+from vestry.models.model import purpose_of
 from vestry.models.plan import advised
 from vestry.models.request import AUTO, Frame, Model, Prepared, Request
 from vestry.models.size import check_size
@@ -167,7 +168,7 @@ def charge_for(
     """Charge the ledger for what will run; `once`, refuse what was charged before, in the charge's own transaction."""
     return ledger.charge(
         prepared.mechanism.charge,
-        purpose=purpose or request.model.question(),
+        purpose=purpose or purpose_of(request.model.question()),
         definition=request.definition(frame),
         assumptions=assumptions_of(prepared.mechanism),
         once=once,

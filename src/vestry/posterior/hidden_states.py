@@ -21,6 +21,7 @@ from vestry.certificate import NoisyStatistics, Release
 from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior.mixture import Marginal, checked_level
 from vestry.posterior.noise_law import Array
+from vestry.posterior.variable_name import Names
 
 SWEEPS, CHAINS = 200, 4
 
@@ -278,7 +279,8 @@ class StateLaws(Mapping[str, "StateLaw"]):
     def variables(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return each variable as (draws, dimensions), and the coordinates of the dimensions."""
         drawn, reading, places = self.sampled, self.reading, list(range(1, self.number + 1))
-        region, time = reading.sequence["region"], reading.sequence["time"]
+        named = Names("chain", "draw", "state", "state_before", "state_of_cell", "transition", "start")
+        region, time = named(reading.sequence["region"]), named(reading.sequence["time"])
         coords: dict[str, Any] = {
             region: list(reading.regions), time: list(reading.times), "state": places, "state_before": places,
         }  # fmt: skip
@@ -288,8 +290,9 @@ class StateLaws(Mapping[str, "StateLaw"]):
             "start": (drawn.transitions[..., -1, :], ["state"]),
         }
         for feature, names, table in zip(reading.features, reading.levels, drawn.emissions, strict=True):
-            coords[f"{feature}_level"] = list(names)
-            found[f"emission_{feature}"] = table, ["state", f"{feature}_level"]
+            variable, level = named(f"emission_{feature}"), named(f"{feature}_level")
+            coords[level] = list(names)
+            found[variable] = table, ["state", level]
         return found, coords
 
 

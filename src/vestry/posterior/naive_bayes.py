@@ -27,6 +27,7 @@ from vestry.certificate import NoisyStatistics, Release
 from vestry.errors import InvalidParameter
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law, Marginal, two_sided
 from vestry.posterior.noise_law import Array, NoiseLaw, noise_law
+from vestry.posterior.variable_name import Names
 
 # Log weight below which counts are left out; points of a window; joint class sizes that stand for their law.
 _DROP, _POINTS, _SIZES = 40.0, 1 << 17, 4096
@@ -152,13 +153,13 @@ class NaiveBayes:
             for place, (group, table) in enumerate(tables.items())
         }
 
-    def classify(self, levels: Mapping[str, str], tables: dict[str, Array]) -> dict[str, float]:
+    def classify(self, levels: Mapping[str, str | int | bool], tables: dict[str, Array]) -> dict[str, float]:
         """Return the predictive probability of each class for a record with these levels; others are not looked at.
 
         Parameters
         ----------
         levels
-            The level of each known feature.
+            The level of each known feature, as it was declared or as text.
         tables
             Joint draws of each class's law, one a row.
         """
@@ -179,28 +180,31 @@ class NaiveBayes:
         """Return each variable as (joint draws, dimensions), and the coordinates of the dimensions."""
         found: dict[str, Any] = {}
         coords: dict[str, Any] = {}
-        start = 0
+        start, named = 0, Names("chain", "draw", "class_probability")
+        target = "" if self.target is None else named(self.target)
         if self.target is not None:
-            coords[self.target], start = list(self.classes), 1
-            found["class_probability"] = np.column_stack([table[:, 0] for table in tables.values()]), [self.target]
+            coords[target], start = list(self.classes), 1
+            found["class_probability"] = np.column_stack([table[:, 0] for table in tables.values()]), [target]
         for feature, names in zip(self.features, self.levels, strict=True):
-            coords[f"{feature}_level"] = list(names)
+            variable, level = named(f"probability_{feature}"), named(f"{feature}_level")
+            coords[level] = list(names)
             parts = [table[:, start : start + len(names)] for table in tables.values()]
             if self.target is None:
-                found[f"probability_{feature}"] = parts[0], [f"{feature}_level"]
+                found[variable] = parts[0], [level]
             else:
-                found[f"probability_{feature}"] = np.stack(parts, axis=1), [self.target, f"{feature}_level"]
+                found[variable] = np.stack(parts, axis=1), [target, level]
             start += len(names)
         return found, coords
 
-    def _place(self, feature: str, level: str) -> int:
+    def _place(self, feature: str, level: str | int | bool) -> int:
         if feature not in self.features:
             raise InvalidParameter("a feature", feature, "one of " + ", ".join(self.features), self.features[0])
         which = self.features.index(feature)
         names = self.levels[which]
-        if level not in names:
+        name = _level_name(level)
+        if name not in names:
             raise InvalidParameter(f"a level of {feature}", level, "one of " + ", ".join(names), f'"{names[0]}"')
-        return (self.target is not None) + sum(map(len, self.levels[:which])) + names.index(level)
+        return (self.target is not None) + sum(map(len, self.levels[:which])) + names.index(name)
 
     def _values(self, statistics: NoisyStatistics) -> list[Array]:
         """Return the noisy counts of each feature: of all its levels, or of the first of two beside a public total."""
@@ -252,6 +256,13 @@ class NaiveBayes:
         ladder = np.cumsum(np.exp(logs - logs.max()))
         places = (rng.permutation(_SIZES) + rng.random(_SIZES)) / _SIZES * ladder[-1]
         return np.asarray(counts[np.minimum(np.searchsorted(ladder, places), len(counts) - 1)])
+
+
+def _level_name(level: object) -> str:
+    """Return a level as a release writes it: 4 is "4", and True is "true"."""
+    whole = isinstance(level, (float, np.floating)) and float(level).is_integer()
+    text = str(int(level)) if whole else str(level)  # type: ignore[call-overload]
+    return text.lower() if isinstance(level, (bool, np.bool_)) else text
 
 
 def size_law(tables: list[Array], *, alpha: float, noise: NoiseLaw) -> tuple[Array, Array]:

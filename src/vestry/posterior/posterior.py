@@ -7,7 +7,9 @@ or in another way, for ever and at no cost.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -148,9 +150,11 @@ class Posterior:
                 f"no prior and no plug-in{instead}",
             )
         if isinstance(read, NaiveBayes) and not drawn:
-            bound, tables = read.laws(release, noise_aware=posterior == NOISE_AWARE)
+            with _computed():
+                bound, tables = read.laws(release, noise_aware=posterior == NOISE_AWARE)
             return cls(tables, posterior, bound, release.certificate, release.by, release.labels)
-        laws = {group: _law(read, content, posterior) for group, content in release.contents.items()}
+        with _computed():
+            laws = {group: _law(read, content, posterior) for group, content in release.contents.items()}
         return cls(laws, DRAWS if drawn else posterior, read, release.certificate, release.by, release.labels)
 
     def __repr__(self) -> str:
@@ -173,8 +177,10 @@ class Posterior:
         for group, law in self.laws.items():
             for index, parameter in enumerate(self.parameters):
                 marginal = law.marginal(index)
-                low, high = marginal.interval(level)
-                found = {"mean": marginal.mean(), "sd": float(np.sqrt(marginal.variance())), "low": low, "high": high}
+                with _computed():
+                    low, high = _ordered(marginal.interval(level))
+                    mean, sd = _finite(marginal.mean()), _finite(np.sqrt(marginal.variance()))
+                found = {"mean": mean, "sd": sd, "low": low, "high": high}
                 rows.append({"group": group, "parameter": parameter, **found})
         return rows
 
@@ -183,10 +189,11 @@ class Posterior:
 
         Refused for released draws: k draws are no interval.
         """
-        return {
-            group: np.array([law.marginal(index).interval(level) for index in range(law.dimension)])
-            for group, law in self.laws.items()
-        }
+        with _computed():
+            return {
+                group: np.array([_ordered(law.marginal(index).interval(level)) for index in range(law.dimension)])
+                for group, law in self.laws.items()
+            }
 
     def draw(self, rng: np.random.Generator | None = None, size: int | None = None) -> dict[str, Array]:
         """Return joint draws by group, one a row; of released draws, those that were released."""
@@ -205,7 +212,11 @@ class Posterior:
         return {group: self.reading.predict(self._drawn(group, rng, draws), size, generator) for group in self.laws}
 
     def classify(
-        self, levels: Mapping[str, str], rng: np.random.Generator | None = None, *, draws: int | None = None
+        self,
+        levels: Mapping[str, str | int | bool],
+        rng: np.random.Generator | None = None,
+        *,
+        draws: int | None = None,
     ) -> dict[str, float]:
         """Return the predictive probability of each class for a record with these levels, for naive Bayes."""
         if not isinstance(self.reading, NaiveBayes):
@@ -309,6 +320,47 @@ def _law(read: Reading, content: NoisyStatistics | Draws, posterior: str) -> Law
     if isinstance(read, Coefficients):
         return ReleasedDraws(read.unscaled(values), read.method)
     return ReleasedDraws(values)
+
+
+@contextmanager
+def _computed() -> Iterator[None]:
+    """Turn what arithmetic refuses into a sentence: a release or a prior may hold numbers of any size.
+
+    What comes out infinite or undefined is refused where it is told, by `_finite`.
+    """
+    failed = False
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except VestryError:
+        raise
+    except (ArithmeticError, ValueError, IndexError):
+        failed = True
+    if failed:
+        raise VestryError(_EXTREME)
+
+
+def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
+    """Return an interval whose low end is not above its high end; each end is exact to 1e-12 of its size or of 1."""
+    low, high = (_finite(end) for end in ends)
+    if low > high and low - high <= _TOLERANCE * (1 + abs(low)):
+        low = high = (low + high) / 2
+    if low > high:
+        raise VestryError(_EXTREME)
+    return low, high
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise VestryError(_EXTREME)
+    return float(number)
+
+
+_TOLERANCE = 1e-9
+_EXTREME = (
+    "no posterior can be computed from these numbers: they are too large or too small, or do not go together; use a"
+    " more moderate prior, or the release as it was written."
+)
 
 
 def _checked(rng: np.random.Generator | None) -> np.random.Generator:

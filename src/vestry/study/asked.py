@@ -11,7 +11,7 @@ from typing import Any
 
 from vestry.errors import InvalidParameter
 from vestry.models import MODELS, NormalMean
-from vestry.models.model import levels_of
+from vestry.models.model import levels_of, purpose_of
 from vestry.models.request import AUTO, Frame, Request
 from vestry.models.size import check_size
 from vestry.statistics.domain import Levels
@@ -59,7 +59,7 @@ def asked(name: str, releases: Section, frame: Frame) -> Asked:
         request = Request(model, spend, found.record.get("mechanism", AUTO), draws, truncation)
         if request.mechanism == "ops" and truncation is None:
             raise InvalidParameter("truncation", None, "given for ops", "truncation = 0.05")
-    return Asked(name, request, found.text("purpose", model.question()))
+    return Asked(name, request, found.text("purpose", purpose_of(model.question())))
 
 
 def _chosen(found: Section) -> Any:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from vestry.address import SCHEMES, parse_address
 from vestry.data.bound import LARGEST, LIMIT, check_bound
 from vestry.data.csv_reader import Dialect, dialect_from
 from vestry.data.source import kind_of
@@ -216,9 +217,11 @@ def _check_secretless(key: str, address: str) -> None:
     """Refuse a password that is written out. What may be one is never shown."""
     rest = address.partition("://")[2]
     # Whatever stands before the last @ and after a colon: a password may hold any mark.
-    asked = re.findall(r"(?:^|[?&])(?:ssl)?password=([^&]*)", rest.partition("?")[2])
+    asked = re.findall(r"(?i)(?:^|[?&])(?:ssl)?password=([^&]*)", rest.partition("?")[2])
     secrets = [*asked, *([rest.rpartition("@")[0].partition(":")[2]] if "@" in rest else [])]
     if any(secret and not re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", secret) for secret in secrets):
         table = "/TABLE" if key == "data" else ""
         instead = f'{key} = "postgresql://USER:${{VARIABLE}}@HOST/DATABASE{table}" and set VARIABLE in the environment'
         raise InvalidParameter(key, "one with a password in it", "free of secrets", instead)
+    if address.partition("://")[0] in SCHEMES:
+        parse_address(address, name=key, instead=EXAMPLES[key])

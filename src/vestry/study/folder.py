@@ -21,6 +21,7 @@ from typing import IO, Any
 from vestry.certificate import Release, open_release
 from vestry.errors import VestryError
 from vestry.ledger.entry import Entry
+from vestry.release_schema import check_facts
 
 RELEASE, CERTIFICATE, POSTERIOR, REPORT = "release.json", "certificate.json", "posterior.nc", "report.html"
 
@@ -133,9 +134,10 @@ class Folder:
         """Return what was written beside the certificate: the charge's number, what was spent and what was left."""
         try:
             found = json.loads((self.path / name / CERTIFICATE).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            check_facts(found)
+        except (OSError, ValueError, RecursionError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return dict(found)
 
     def certify(self, name: str, facts: Mapping[str, Any]) -> None:
         """Write the certificate with what the ledger says."""

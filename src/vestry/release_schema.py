@@ -1,0 +1,300 @@
+"""What a release file and a certificate file may hold, checked when they are read: types, ranges, lengths.
+
+A file may come from anyone, and its hash only finds an accident. What passes here can be computed with; what does not
+is refused by the place in the file. `docs/release.schema.json` says the same of types.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from vestry.errors import InvalidParameter
+
+Check = Callable[[Any, str], None]
+
+# Beyond these no number of a release lies: integers of sums are below 2^62, and noise is drawn in 64 bits.
+_LARGEST, _INTEGER, _TEXT = 1e300, 2**64, 100_000
+
+
+def check_release(record: Mapping[str, Any]) -> None:
+    """Refuse a release that is not as `Release.to_dict` writes it."""
+    _check_characters(record)
+    _RELEASE(record, "")
+    _check_family(record)
+    contents = list(record["contents"].values())
+    _agree("contents", {next(iter(each)) for each in contents})
+    if "draws" in contents[0]:
+        _agree("the draws", {len(row) for each in contents for row in each["draws"]["values"]})
+    else:
+        _agree("the noisy statistics", {len(each["noisy-statistics"]["values"]) for each in contents})
+
+
+def check_facts(record: Mapping[str, Any]) -> None:
+    """Refuse a certificate file that is not as a study writes it."""
+    _check_characters(record)
+    _FACTS(record, "")
+
+
+# --- pieces ---------------------------------------------------------------------------------------------------------
+
+
+def _check_characters(record: Any) -> None:
+    """Refuse what cannot be written again: half a character, which JSON may spell, and numbers that are not finite."""
+    try:
+        json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        raise _refused("its text", "half a character, nan, or nested too deeply", "whole and plain") from None
+
+
+def _refused(where: str, given: Any, allowed: str) -> InvalidParameter:
+    allowed = f"{allowed} in a file that vestry has written"
+    return InvalidParameter(where or "a release", given, allowed, "the original file")
+
+
+def _that(test: Callable[[Any], bool], allowed: str) -> Check:
+    def check(value: Any, where: str) -> None:
+        if not test(value):
+            raise _refused(where, value, allowed)
+
+    return check
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) <= _LARGEST if isinstance(value, int) else math.isfinite(value) and abs(value) <= _LARGEST
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _INTEGER
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _TEXT
+
+
+def _list(item: Check, *, least: int = 0) -> Check:
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, list) or len(value) < least:
+            raise _refused(where, value, f"a list of at least {least}")
+        for place, each in enumerate(value):
+            item(each, f"{where}[{place}]")
+
+    return check
+
+
+def _object(fields: Mapping[str, Check], *, more: bool = False) -> Check:
+    """Check an object with these fields, and no others unless `more`."""
+
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, Mapping):
+            raise _refused(where, value, "an object")
+        for name, inside in fields.items():
+            if name not in value:
+                raise _refused(f"{where}.{name}".lstrip("."), "missing", "given")
+            inside(value[name], f"{where}.{name}".lstrip("."))
+        if not more and len(value) > len(fields):
+            raise _refused(where, sorted(set(value) - set(fields))[:1], "an object of the known keys")
+
+    return check
+
+
+def _table(item: Check, *, least: int = 0) -> Check:
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, Mapping) or len(value) < least:
+            raise _refused(where, value, f"an object of at least {least}")
+        for name, each in value.items():
+            item(each, f"{where}.{name}")
+
+    return check
+
+
+def _or_null(check: Check) -> Check:
+    return lambda value, where: None if value is None else check(value, where)
+
+
+_text = _that(_is_text, "text")
+_number = _that(_is_number, "a finite number")
+_positive = _that(lambda value: _is_number(value) and value > 0, "a finite number above 0")
+_integer = _that(_is_integer, "a whole number below 2^64 in size")
+_count = _that(lambda value: _is_integer(value) and value >= 0, "a whole number of at least 0")
+_one = _that(lambda value: _is_integer(value) and value >= 1, "a whole number of at least 1")
+_truth = _that(lambda value: isinstance(value, bool), "true or false")
+_texts, _any_object = _list(_text), _object({}, more=True)
+
+
+def _pair(value: Any, where: str) -> None:
+    """Check the middle and the half-width of an interval."""
+    _list(_number, least=2)(value, where)
+    if len(value) != 2 or not value[1] > 0:
+        raise _refused(where, value, "a middle and a half-width above 0")
+
+
+# --- a release ------------------------------------------------------------------------------------------------------
+
+
+def _statistics(value: Any, where: str) -> None:
+    _STATISTICS(value, where)
+    if len(value["names"]) != len(value["values"]):
+        raise _refused(f"{where}.names", len(value["names"]), "as many names as values")
+    if value["count_grid"] > 1:
+        raise _refused(f"{where}.count_grid", value["count_grid"], "at most 1")
+
+
+def _draws(value: Any, where: str) -> None:
+    _DRAWS(value, where)
+    _agree(f"{where}.values", {len(row) for row in value["values"]})
+
+
+def _content(value: Any, where: str) -> None:
+    known = {"noisy-statistics": _statistics, "draws": _draws}
+    if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in known:
+        raise _refused(where, value, "noisy statistics or draws")
+    ((kind, inside),) = value.items()
+    known[kind](inside, f"{where}.{kind}")
+
+
+def _agree(where: str, found: set[Any]) -> None:
+    if len(found) > 1:
+        raise _refused(where, "several", "of one kind and length")
+
+
+_STATISTICS = _object(
+    {
+        "names": _texts,
+        "values": _list(_integer, least=1),
+        "noise": _that(lambda value: value in ("discrete-laplace", "discrete-gaussian"), "a known noise"),
+        "scale": _positive,
+        "grid": _positive,
+        "count": _or_null(_count),
+        "count_grid": _positive,
+    }
+)
+_DRAWS = _object({"values": _list(_list(_number, least=1), least=1), "grid": _positive})
+_CERTIFICATE = _object(
+    {
+        "guarantee": _any_object,
+        "event": _object({"kind": _text, "count": _one}, more=True),
+        "mechanism": _text,
+        "parameter": _text,
+        "value": _number,
+        "theorem": _text,
+        "unit": _text,
+        "population": _any_object,
+        "assumptions": _texts,
+        "versions": _table(_text),
+    }
+)
+_RELEASE = _object(
+    {
+        "schema": _text,
+        "family": _object({"name": _text}, more=True),
+        "prior": _list(_number, least=1),
+        "by": _or_null(_text),
+        "labels": _texts,
+        "contents": _table(_content, least=1),
+        "certificate": _CERTIFICATE,
+        "sha256": _text,
+    }
+)
+_FACTS = _object(
+    {
+        "certificate": _CERTIFICATE,
+        "release": _text,
+        "question": _text,
+        "purpose": _text,
+        "ledger": _text,
+        "entry": _one,
+        "spent": _text,
+        "remaining": _text,
+        "release_sha256": _text,
+    },
+    more=True,
+)
+
+# --- families -------------------------------------------------------------------------------------------------------
+
+_LEVELS = _list(_list(_text, least=2), least=1)
+_FEATURES = _list(_text, least=1)
+_REGRESSION: dict[str, Check] = {
+    "method": _text,
+    "features": _FEATURES,
+    "classes": _texts,
+    "intercept": _truth,
+    "scales": _list(_or_null(_pair)),
+    "outcome": _or_null(_pair),
+}
+_FAMILIES: dict[str, dict[str, Check]] = {
+    "beta-bernoulli": {},
+    "dirichlet-categorical": {},
+    "normal-mean": {"variance": _positive, "low": _number, "high": _number, "dimension": _one},
+    "gamma-poisson": {"high": _positive},
+    "gamma-exponential": {"low": _number, "high": _number},
+    "normal-inverse-gamma": {"low": _number, "high": _number},
+    "logistic": _REGRESSION,
+    "linear": _REGRESSION,
+    "naive-bayes": {"target": _or_null(_text), "classes": _texts, "features": _FEATURES, "levels": _LEVELS},
+    "hmm": {
+        "states": _one,
+        "sequence": _object({"region": _text, "time": _text}),
+        "regions": _FEATURES,
+        "times": _FEATURES,
+        "features": _FEATURES,
+        "levels": _LEVELS,
+        "totals": _truth,
+    },
+}
+
+
+def _check_family(record: Mapping[str, Any]) -> None:
+    """Refuse a family whose own fields are missing, or do not go with the contents."""
+    family = record["family"]
+    name = family["name"]
+    if name not in _FAMILIES:
+        raise _refused("family.name", name, "one of " + ", ".join(_FAMILIES))
+    _object(_FAMILIES[name], more=True)(family, "family")
+    if "low" in _FAMILIES[name] and not family["low"] < family["high"]:
+        raise _refused("family.low", family["low"], "below family.high")
+    for check in _CHECKS.get(name, ()):
+        check(record, family)
+
+
+def _check_levels(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
+    if len(family["levels"]) != len(family["features"]):
+        raise _refused("family.levels", len(family["levels"]), "one list for each feature")
+
+
+def _check_classes(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
+    groups = ["all"] if family["target"] is None else family["classes"]
+    if list(record["contents"]) != groups:
+        raise _refused("contents", "of other groups", "of each class")
+
+
+def _check_coefficients(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
+    size = len(family["features"]) * max(1, len(family["classes"]))
+    if list(record["contents"]) != ["all"] or "draws" not in record["contents"]["all"]:
+        raise _refused("contents", "of another kind", "draws of the group all")
+    if any(len(row) != size for row in record["contents"]["all"]["draws"]["values"]):
+        raise _refused("the draws", "of another length", f"{size} coefficients each")
+    if len(record["labels"]) != size:
+        raise _refused("labels", len(record["labels"]), f"{size}, one for each coefficient")
+    if len(family["scales"]) != len(family["features"]) - family["intercept"]:
+        raise _refused("family.scales", len(family["scales"]), "one for each feature but the intercept")
+
+
+def _check_cells(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
+    if list(record["contents"]) != family["regions"]:
+        raise _refused("contents", "of other groups", "of each region")
+    if not 2 <= family["states"] <= len(family["regions"]) * len(family["times"]):
+        raise _refused("family.states", family["states"], "at least 2, and at most the number of cells")
+
+
+_CHECKS: dict[str, tuple[Callable[[Mapping[str, Any], Mapping[str, Any]], None], ...]] = {
+    "naive-bayes": (_check_levels, _check_classes),
+    "hmm": (_check_levels, _check_cells),
+    "logistic": (_check_coefficients,),
+    "linear": (_check_coefficients,),
+}
