@@ -105,12 +105,12 @@ BROKEN = [
     ('neighbours = "add-remove"\n', "", "[study]", "study.neighbours", "this key is missing; write neighbours = \"add-remove\""),
     (BUDGET + "\n", "", "[study]", "study.budget", "this key is missing; write budget = { epsilon = 1.0"),
     ("ledger =", "leger =", "leger =", "study.leger", "this key is not known; write ledger."),
-    ("n = 2000", "rows = 2000", "rows = 2000", "study.rows", "write one of name, data, unit, neighbours, budget, ledger, dataset, n"),
+    ("n = 2000", "rows = 2000", "rows = 2000", "study.rows", "write one of name, data, unit, neighbours, budget, ledger, csv, dataset, n"),
     ('name = "readmissions"', "name = 7", "name = 7", "study.name", 'name must be one line of text of 1 to 1000 characters, not 7; write name = "readmissions".'),
     ('name = "readmissions"', 'name = "  "', "name =", "study.name", "name must be one line of text"),
     ('name = "readmissions"', 'name = """a\nb"""', "name =", "study.name", "name must be one line of text"),
     ('data = "patients.csv"', "data = [1]", "data =", "study.data", 'write data = "patients.parquet".'),
-    ('data = "patients.csv"', 'data = "a.txt"', "data =", "study.data", "data must be a file called .parquet, .csv, .arrow"),
+    ('data = "patients.csv"', 'data = "a.txt"', "data =", "study.data", "data must be a folder, or a file called .parquet, .csv"),
     ('data = "patients.csv"', 'data = "a\\u0000.csv"', "data =", "study.data", "data must be one line of text"),
     ('data = "patients.csv"', 'data = "mysql://h/d"', "data =", "study.data", "data must be one of the kinds that Vestry reads, not 'mysql://...'"),
     ('data = "patients.csv"', 'data = "postgresql://me:hunter2@h/d/t"', "data =", "study.data", 'data must be free of secrets, not \'one with a password in it\'; write data = "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE"'),
@@ -161,10 +161,10 @@ BROKEN = [
     ("spend = { rho = 0.01 }\n", "", "[release.wards]", "release.wards.spend", "this key is missing; write spend = { epsilon = 0.3 }."),
     # Columns.
     ('readmitted = { levels = ["no", "yes"] }', 'readmitted = "no"', "readmitted =", "columns.readmitted", "a column must be a table, not 'no'; write readmitted = { levels = [\"no\", \"yes\"] }."),
-    ('{ levels = ["no", "yes"] }', "{}", "readmitted =", "columns.readmitted", "a column must be levels, interval or count, and missing, not 'nothing'"),
+    ('{ levels = ["no", "yes"] }', "{}", "readmitted =", "columns.readmitted", "a column must be levels (with exact), interval (of dates with format) or count, and missing, not 'nothing'"),
     ('{ levels = ["no", "yes"] }', '{ levles = ["no", "yes"] }', "readmitted =", "columns.readmitted.levles", "this key is not known; write levels."),
     ('{ levels = ["no", "yes"] }', '{ levels = ["no", "yes"], interval = [0, 1] }', "readmitted =", "columns.readmitted", "not 'interval, levels'"),
-    ('["no", "yes"]', '["no"]', "readmitted =", "columns.readmitted.levels", "levels must be two or more, all text, all whole numbers or all true and false, not ('no',); write for example \"no\", \"yes\"."),
+    ('["no", "yes"]', '["no"]', "readmitted =", "columns.readmitted.levels", "levels must be two or more, all text, all whole numbers, all true and false or all dates, not ('no',); write for example \"no\", \"yes\"."),
     ('["no", "yes"]', '["no", "no"]', "readmitted =", "columns.readmitted.levels", "levels must be different from each other"),
     ('["no", "yes"]', '["no", 1]', "readmitted =", "columns.readmitted.levels", "all text, all whole numbers"),
     ('["no", "yes"]', "[0.5, 1.5]", "readmitted =", "columns.readmitted.levels", "all text, all whole numbers"),
@@ -181,7 +181,7 @@ BROKEN = [
     ("missing = { value = 0 }", "missing = { value = nan }", "stay = {", "columns.stay.missing", "missing must be a finite number, not nan; write { value = 0 }."),
     ("[0, 60]", "[60, 0]", "stay = {", "columns.stay.interval", "interval must be a low end below the high end, not [60.0, 0.0]; write for example [0, 60]."),
     ("[0, 60]", "[60, 60]", "stay = {", "columns.stay.interval", "a low end below the high end"),
-    ("[0, 60]", "[0, inf]", "stay = {", "columns.stay.interval", "interval must be a low and a high end, both finite numbers, not [0, inf]; write interval = [0, 60]."),
+    ("[0, 60]", "[0, inf]", "stay = {", "columns.stay.interval", "interval must be a low and a high end, both finite numbers or both dates, not [0, inf]; write interval = [0, 60] or [2020-01-01, 2024-12-31]."),
     ("[0, 60]", f"[0, {'9' * 400}]", "stay = {", "columns.stay.interval", "both finite numbers"),
     ("[0, 60]", "[0, 1e40]", "stay = {", "columns.stay", "the interval of stay must be within 1e+30 of 0"),
     ("[0, 60]", "[0, 60, 90]", "stay = {", "columns.stay.interval", "a low and a high end"),
@@ -538,7 +538,7 @@ RULES = {
     "exclusiveMinimum": lambda rule, value, _: not of_kind("number", value) or value > rule,
     "exclusiveMaximum": lambda rule, value, _: not of_kind("number", value) or value < rule,
 }  # fmt: skip
-SILENT = {"$schema", "$defs", "title", "description", "default"}
+SILENT = {"format", "$schema", "$defs", "title", "description", "default"}
 
 
 def valid(schema: dict, value: object) -> bool:

@@ -286,14 +286,12 @@ def parquet(lines: list[str], **changed: object) -> bytes:
     return target.getvalue()
 
 
-def of_floats(lines: list[str]) -> bytes:
-    return parquet(lines, readmitted=[float(NUMBER)] * len(lines))
+def of_lists(lines: list[str]) -> bytes:
+    return parquet(lines, readmitted=[[float(NUMBER)]] * len(lines))
 
 
-def of_times(lines: list[str]) -> bytes:
-    import pyarrow as pa
-
-    return parquet(lines, patient_id=pa.array(range(len(lines)), pa.timestamp("s")))
+def of_lists_of_persons(lines: list[str]) -> bytes:
+    return parquet(lines, patient_id=[[NUMBER]] * len(lines))
 
 
 def truncated(lines: list[str]) -> bytes:
@@ -311,8 +309,8 @@ def scrambled(lines: list[str]) -> bytes:
 FILES: dict[str, tuple[str, Callable[[list[str]], bytes], str, list[str]]] = {
     "a missing column": ("csv", lambda lines: csv(lines, HEADER.replace("ward", "war")), "must be one of the ta", []),
     "a missing person": ("csv", lambda lines: csv(lines, HEADER.replace("patient_id", "p")), "one of the table's", []),
-    "a wrong type": ("parquet", of_floats, "the column readmitted must be text", []),
-    "a person of a wrong type": ("parquet", of_times, "the column patient_id must be text or whole numbers", []),
+    "a wrong type": ("parquet", of_lists, "the column readmitted must be text, numbers", []),
+    "a person of a wrong type": ("parquet", of_lists_of_persons, "the column patient_id must be text, numbers", []),
     "a truncated file": ("parquet", truncated, "a file that can be read as parquet", []),
     "another format": ("parquet", csv, "a file that can be read as parquet", []),
     "broken pages": ("parquet", scrambled, "the data could not be read, and nothing was summed", ["charge"]),
@@ -496,12 +494,12 @@ SERVER_FAULTS = {
     "dropped": ("DROP TABLE {table}", "data must be a table that this user can read", UNREAD),
     "a missing column": ("ALTER TABLE {table} RENAME ward TO war", "a column must be one of the table's", UNREAD),
     "a wrong type": (
-        f"ALTER TABLE {{table}} ALTER readmitted TYPE float8 USING {NUMBER}",
-        "the column readmitted must be text", UNREAD,
+        f"ALTER TABLE {{table}} ALTER readmitted TYPE float8[] USING ARRAY[{NUMBER}]",
+        "the column readmitted must be text, numbers", UNREAD,
     ),
     "a person of a wrong type": (
-        f"ALTER TABLE {{table}} ALTER patient_id TYPE timestamp USING to_timestamp({NUMBER})",
-        "the column patient_id must be text or whole numbers", None,
+        f"ALTER TABLE {{table}} ALTER patient_id TYPE float8[] USING ARRAY[{NUMBER}]",
+        "the column patient_id must be text, numbers", None,
     ),
     "permission denied": ("REVOKE SELECT ON {table} FROM reader", UNPREPARED, UNREAD),
     "permission denied for a column": (

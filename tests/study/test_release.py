@@ -511,10 +511,12 @@ def test_a_column_of_another_type_is_refused_before_the_charge(tmp_path):
 
     study = study_in(tmp_path, data="people.parquet")
     head = ledger_of(tmp_path).head()
-    pq.write_table(pa.table({"ward": ["A"], "readmitted": pa.array([0.5])}), tmp_path / "people.parquet")
+    pq.write_table(pa.table({"ward": ["A"], "readmitted": pa.array([["no"]])}), tmp_path / "people.parquet")
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("vestry: study.toml, line 11, columns.readmitted: the column readmitted must be text, ")
+    assert done.err.startswith(
+        "vestry: study.toml, line 11, columns.readmitted: the column readmitted must be text, numbers"
+    )
     assert_untouched(tmp_path, head)
 
 

@@ -14,7 +14,7 @@ import typer
 from vestry.cli.group import Commands
 from vestry.cli.output import Json, emit, examples
 from vestry.cli.progress import working
-from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError
+from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
