@@ -216,3 +216,9 @@ def test_a_backend_without_nan_is_asked_or_refused_before_the_charge(tmp_path):
     with pytest.raises(VestryError, match="could not be prepared"):
         persons.check(tally)
     backend.disconnect()
+
+
+def test_decimals_without_a_digit_before_the_point():
+    table = pa.table({"x": pa.array([Decimal("0.25"), Decimal("-0.25"), Decimal("0.50")], pa.decimal128(2, 2))})
+    domains = {"x": Levels("0.25", "-0.25", "0.5", missing="level")}
+    assert sums(table, Tally(("x",), (One(),)), domains) == (1, 1, 1, 0)

@@ -89,8 +89,14 @@ def person(column: Expression, engine: str, *, clean: bool) -> tuple[Expression,
 
 def _text(column: Expression, engine: str, *, clean: bool) -> Expression:
     """Return a column as trimmed text."""
-    text = column.cast("string")
-    return text if clean or not column.type().is_string() else trimmed(text, engine)
+    import ibis
+
+    dtype, text = column.type(), column.cast("string")
+    if dtype.is_decimal() and dtype.precision is not None and dtype.precision == dtype.scale:
+        # DuckDB leaves the zero before the point out, if the type has no digit there.
+        zero = ibis.cases((text.startswith("-."), "-0"), (text.startswith("."), "0"), else_="")
+        return zero + ibis.cases((text.startswith("-."), text.substr(1)), else_=text)
+    return text if clean or not dtype.is_string() else trimmed(text, engine)
 
 
 def _number(column: Expression, *, engine: str, clean: bool) -> Expression:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from vestry.errors import LedgerCorrupt
 from vestry.ledger import Ledger
 from vestry.ledger.entry import Entry
 
@@ -48,6 +49,8 @@ class Charges:
             elif entry.action == "open" and entry.target is not None:
                 opened.add(entry.target)
             elif entry.action == "release" and entry.target is not None:
+                if "release_sha256" not in facts:
+                    raise LedgerCorrupt("a line says that there is a release, and not which", entry.sequence)
                 releases[entry.target] = str(facts["release_sha256"])
         return cls(questions, frozenset(opened), releases, last)
 
