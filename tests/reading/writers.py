@@ -447,7 +447,9 @@ def hive(folder: Path, columns: Columns, rng: Random) -> Written:
     parts = []
     for at in range(len(cells.values)):
         value = cells.values[at]
-        named = HIVE_MISSING if value is None else quote(spelled(value), safe=" ")
+        text = "" if value is None else spelled(value)
+        named = quote(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"), safe=" ")
+        named = HIVE_MISSING if value is None else named
         if len(named) > 200:
             named, value = HIVE_MISSING, None
             refused.add("folder")

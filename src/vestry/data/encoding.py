@@ -27,7 +27,8 @@ _EPOCH = datetime.date(1970, 1, 1)
 
 def usable(dtype: Any) -> bool:
     """Tell whether a column of this type holds single values, each of which has a meaning or is missing."""
-    kinds = ("string", "numeric", "boolean", "temporal", "interval", "uuid", "null")
+    # A type that Ibis does not know is read as its text.
+    kinds = ("string", "numeric", "boolean", "temporal", "interval", "uuid", "null", "unknown")
     return any(getattr(dtype, f"is_{kind}")() for kind in kinds)
 
 
@@ -96,7 +97,11 @@ def _text(column: Expression, engine: str, *, clean: bool) -> Expression:
         # DuckDB leaves the zero before the point out, if the type has no digit there.
         zero = ibis.cases((text.startswith("-."), "-0"), (text.startswith("."), "0"), else_="")
         return zero + ibis.cases((text.startswith("-."), text.substr(1)), else_=text)
-    return text if clean or not dtype.is_string() else trimmed(text, engine)
+    return text if clean or not _is_text(dtype) else trimmed(text, engine)
+
+
+def _is_text(dtype: Any) -> bool:
+    return bool(dtype.is_string() or dtype.is_unknown())
 
 
 def _number(column: Expression, *, engine: str, clean: bool) -> Expression:
@@ -107,10 +112,10 @@ def _number(column: Expression, *, engine: str, clean: bool) -> Expression:
     if dtype.is_boolean():
         return ibis.cases((column, double(1)), (~column, double(0)), else_=ibis.null("float64"))
     # A decimal goes through its text: engines divide by powers of ten differently.
-    if dtype.is_string() or dtype.is_decimal():
+    if _is_text(dtype) or dtype.is_decimal():
         text = _text(column, engine, clean=clean)
         read = number_of(text, engine)
-        return ibis.cases((text.contains(":"), seconds(text)), else_=read) if dtype.is_string() else read
+        return ibis.cases((text.contains(":"), seconds(text)), else_=read) if _is_text(dtype) else read
     if dtype.is_time():
         return seconds(column.cast("string"))
     if dtype.is_interval():
@@ -126,7 +131,7 @@ def _day(column: Expression, *, domain: Interval, engine: str, clean: bool) -> E
     dtype, low = column.type(), domain.since
     if dtype.is_timestamp() and engine == "duckdb" and dtype.scale != 6:
         column = column.try_cast(dtype.copy(scale=6))
-    if dtype.is_string():
+    if _is_text(dtype):
         counted = days(_text(column, engine, clean=clean), domain.format, engine)
         return (counted - (low - _EPOCH).days).cast("float64")
     if not (dtype.is_date() or dtype.is_timestamp()):
