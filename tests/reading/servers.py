@@ -6,6 +6,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
+from uuid import uuid4
 
 from reading.columns import Cells
 from reading.writers import Columns, Made, Writer, Written, as_text, carried, spelled, typed
@@ -58,7 +59,7 @@ def postgres(server: Path) -> Writer:
         raise AssertionError("a column has a type")
 
     def write(folder: Path, columns: Columns, rng: Random) -> Written:
-        name = f"reading{next(numbers)}"
+        name = f"reading{next(numbers)}_{uuid4().hex}"
         seen: dict[str, list] = {}
 
         with psycopg.connect(f"postgresql://postgres@/postgres?host={server}", autocommit=True) as connection:
