@@ -24,11 +24,12 @@ import ledger
 import noise
 import releases
 import study
+import ways_in
 import wide_csv
 
 _MODULES = (
     ledger, accounting, conjugate, noise, exact, audit, data, study, releases, gradient, langevin, estimators, hmm,
-    events, wide_csv,
+    events, wide_csv, ways_in,
 )  # fmt: skip
 
 

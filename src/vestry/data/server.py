@@ -89,13 +89,8 @@ def _pyspark(address: str) -> Source:
             table = backend.read_parquet(name) if "/" in name or name.endswith(".parquet") else _table(backend, name)
         # Bytes are text here: Spark reads text of Parquet files as bytes where a file does not call it text.
         texts = {column: table[column].cast("string") for column, kind in table.schema().items() if kind.is_binary()}
-        return Source(
-            "pyspark",
-            (table.mutate(**texts) if texts else table,),
-            backend,
-            close=lambda: None,
-            around=lambda: _muted_spark(session),
-        )
+        table = table.mutate(**texts) if texts else table
+        return Source("pyspark", (table,), backend, close=lambda: None, around=lambda: _muted_spark(session))
 
     return quietly(opened, failure)
 
