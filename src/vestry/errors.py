@@ -175,12 +175,7 @@ def _may_be_path(value: Any) -> bool:
     """Tell whether this names a file: cut short it would name another, or none."""
     if isinstance(value, os.PathLike):
         return True
-    return (
-        isinstance(value, str)
-        and value.isprintable()
-        and len(value) < _LONGEST_PATH
-        and ("/" in value or "\\" in value)
-    )
+    return isinstance(value, str) and len(value) < _LONGEST_PATH and ("/" in value or "\\" in value)
 
 
 def _may_be_records(value: Any) -> bool:

@@ -78,7 +78,7 @@ def _is_text(value: Any) -> bool:
 
 def _list(item: Check, *, least: int = 0) -> Check:
     def check(value: Any, where: str) -> None:
-        if not isinstance(value, list) or len(value) < least:
+        if not isinstance(value, (list, tuple)) or len(value) < least:
             raise _refused(where, value, f"a list of at least {least}")
         for place, each in enumerate(value):
             item(each, f"{where}[{place}]")

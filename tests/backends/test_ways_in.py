@@ -212,6 +212,10 @@ def test_a_backend_without_nan_is_asked_or_refused_before_the_charge(tmp_path):
     tally = Tally((), (One(), Sum("stay", 0.0, 0.5)))
     table.check(tally)
     assert reveal(table.collect(tally, row_key="")) == (6, 3 + 4 + 60 + 120 + 1 + 24)
+    levels = Table(kept, {"ward": Levels("A", "B", missing="level")}, neighbours="add-remove")
+    counts = Tally(("ward",), (One(),))
+    levels.check(counts)
+    assert reveal(levels.collect(counts, row_key="")) == (2, 2, 2)
     persons = Table(kept, domains, neighbours="add-remove", unit="person=ward,rows=1")
     with pytest.raises(VestryError, match="could not be prepared"):
         persons.check(tally)

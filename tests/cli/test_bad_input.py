@@ -135,7 +135,7 @@ CASES = {
     "a delta too small": (
         2,
         "convert epsilon=1,delta=1e-5 --to delta=1e-6",
-        "its own delta is 1e-05; ask for a larger one",
+        "its own delta is 1e-5; ask for a larger one",
     ),
     "a failure has no rho": (2, "convert epsilon=1,delta=1e-5 --to rho", "only (epsilon, delta) allows that"),
     "nothing meets it": (2, "convert epsilon=1 --to rho --meet", "epsilon=1 cannot be reached"),

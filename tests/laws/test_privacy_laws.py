@@ -314,11 +314,11 @@ def test_what_is_priced_is_met(mechanism, count):
 # From one guarantee to another
 
 UNBOUNDED = "its privacy loss has no bound"
-FAILS = "with probability 1e-06 its privacy loss may be infinite"
+FAILS = "with probability 1e-6 its privacy loss may be infinite"
 HIGHER = "a Renyi bound at one order says nothing of higher ones; ask for an order up to 10"
 EVERY_ORDER = "zero-concentrated privacy needs a bound at every order"
 NO_CURVE = "no theorem bounds it by a Gaussian trade-off curve"
-OWN_DELTA = "its own delta is 1e-06; ask for a larger one"
+OWN_DELTA = "its own delta is 1e-6; ask for a larger one"
 
 GIVEN = {
     "pure": PureDP(0.5),

@@ -382,7 +382,7 @@ def test_a_part_that_is_missing_is_refused_even_with_a_hash_that_fits(case, reco
     record.pop("sha256")
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     record["sha256"] = hashlib.sha256(text.encode()).hexdigest()
-    with pytest.raises(InvalidParameter, match="a release must be whole"):
+    with pytest.raises(InvalidParameter, match="in a file that vestry has written"):
         Release.from_dict(record)
 
 

@@ -22,7 +22,7 @@ _POSITIVE = ("lipschitz", "strong_convexity", "smoothness", "regularisation", "n
 # Options that are at least 0.
 _NOT_NEGATIVE = ("slack", "start", "tolerance")
 # The most that whole numbers may be; study files and ledgers have the same limits.
-_MOST, _LARGEST = {"draws": 10**6, "dimension": 10**6, "rows": 10**9 - 1}, 10**15
+_MOST, _LARGEST = {"draws": 10**6, "dimension": 10**4, "rows": 10**9 - 1}, 10**15
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from vestry.data.quiet import quietly
 from vestry.data.text_value import Expression
 from vestry.errors import VestryError
 
-_UNPREPARED = (
+UNPREPARED = (
     "the query could not be prepared, and nothing was read; what the backend said is not shown. "
     "Check that the table can be read by this user."
 )
@@ -87,7 +87,7 @@ class Source:
             if self.kind == "postgresql":
                 cursor.close()
 
-        quietly(plan, VestryError(_UNPREPARED))
+        quietly(plan, VestryError(UNPREPARED))
 
     def rows(self, expression: Expression) -> list[dict[str, Any]]:
         """Run one query and return its rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from vestry.data.bound import LARGEST, LIMIT, check_bound
 from vestry.data.csv_reader import Dialect, dialect_from
-from vestry.data.engine import Source
+from vestry.data.engine import UNPREPARED, Source
 from vestry.data.once import check_unread, mark_read
 from vestry.data.query import Query
 from vestry.data.quiet import quietly
@@ -100,6 +100,9 @@ class Table:
         with self._connected(query.wanted) as source:
             query.check_schema(source)
             source.explain(query.expression(source, row_key=""))
+            if source.kind == "ibis":  # nobody knows what its engine lacks: the query is run over no record
+                none = replace(source, parts=tuple(part.limit(0) for part in source.parts))
+                quietly(lambda: none.rows(query.expression(none, row_key="")), VestryError(UNPREPARED))
 
     def schema(self, *columns: str) -> Mapping[str, Any]:
         """Return the types of those of these columns that the table has. No value is read."""

@@ -262,7 +262,8 @@ def _made(
     public: PublicData | None,
 ) -> Callable[[float, float], PosteriorSample]:
     check_draws(draws)
-    layout(family, population)  # refuses an interval that doubles cannot count
+    if isinstance(family, (NormalMean, GammaExponential)):
+        layout(family, population)  # refuses an interval that doubles cannot count
     bound = guarantee.under(population.neighbours)
 
     def make(power: float, scale: float) -> PosteriorSample:
