@@ -86,13 +86,25 @@ def _pyspark(address: str) -> Source:
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
         backend = ibis.pyspark.connect(session)
         with _muted_spark(session):
-            table = backend.read_parquet(name) if "/" in name or name.endswith(".parquet") else _table(backend, name)
+            of_files = "/" in name or name.endswith(".parquet")
+            table = _spark_parquet(session, backend, name) if of_files else _table(backend, name)
         # Bytes are text here: Spark reads text of Parquet files as bytes where a file does not call it text.
         texts = {column: table[column].cast("string") for column, kind in table.schema().items() if kind.is_binary()}
         table = table.mutate(**texts) if texts else table
         return Source("pyspark", (table,), backend, close=lambda: None, around=lambda: _muted_spark(session))
 
     return quietly(opened, failure)
+
+
+def _spark_parquet(session: Any, backend: Any, path: str) -> Any:
+    """Return the files at a path, names of folders as text: Spark would guess a type from all of them."""
+    guess = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    before = session.conf.get(guess)
+    session.conf.set(guess, "false")
+    try:
+        return backend.read_parquet(path)
+    finally:
+        session.conf.set(guess, before)
 
 
 @contextmanager
