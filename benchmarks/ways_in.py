@@ -49,7 +49,7 @@ def generate(folder: Path, rows: int) -> None:
     import pyarrow.feather as feather
     import pyarrow.parquet as pq
 
-    ward = "['A', 'B', 'C', 'D'][1 + hash(i) % 4] AS ward"
+    ward = "substr('ABCD', CAST(1 + hash(i) % 4 AS BIGINT), 1) AS ward"
     query = f"SELECT {ward}, (hash(i, 1) % 70000) / 1000.0 AS stay FROM range({rows}) t(i)"
     (folder / "parts").mkdir()
     with duckdb.connect() as connection:

@@ -226,3 +226,9 @@ def test_decimals_without_a_digit_before_the_point():
     table = pa.table({"x": pa.array([Decimal("0.25"), Decimal("-0.25"), Decimal("0.50")], pa.decimal128(2, 2))})
     domains = {"x": Levels("0.25", "-0.25", "0.5", missing="level")}
     assert sums(table, Tally(("x",), (One(),)), domains) == (1, 1, 1, 0)
+
+
+def test_columns_of_a_file_that_differ_in_case_alone(tmp_path):
+    pq.write_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"b": [1.5], "A": [7], "a": [3]}), tmp_path / "2.parquet")
+    assert sums(tmp_path, Tally((), (One(), Sum("a", 0.0, 1.0))), {"a": Interval(0, 9)}) == (3, 6)

@@ -34,11 +34,14 @@ class Group:
         The columns that are read, as the files have them, and then the names of folders.
     folders
         For each file the values of its folders, by name.
+    clash
+        Whether two columns of a file differ in case alone, which DuckDB cannot tell apart.
     """
 
     files: tuple[str, ...]
     schema: Any
     folders: tuple[dict[str, str | None], ...]
+    clash: bool
 
     @property
     def plain(self) -> bool:
@@ -46,7 +49,7 @@ class Group:
         import pyarrow as pa
 
         kinds = (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_boolean)
-        return len(self.schema) > 0 and all(any(kind(field.type) for kind in kinds) for field in self.schema)
+        return not self.clash and all(any(kind(field.type) for kind in kinds) for field in self.schema)
 
     def batches(self) -> Iterator[Any]:
         """Yield the records of every file."""
@@ -114,18 +117,19 @@ def groups(files: Sequence[str], root: Path, columns: Collection[str] | None, te
     found: dict[Any, list[tuple[str, dict[str, str | None]]]] = {}
     schemas = {}
     for file in files:
-        schema, folders = _schema(file, columns, texts), _folders(file, root, columns)
+        (schema, clash), folders = _schema(file, columns, texts), _folders(file, root, columns)
         folders = {name: value for name, value in folders.items() if name not in schema.names}
-        key = (tuple((field.name, str(field.type)) for field in schema), tuple(folders))
+        key = (tuple((field.name, str(field.type)) for field in schema), tuple(folders), clash)
         schemas[key] = _extended(schema, folders)
         found.setdefault(key, []).append((file, folders))
     return [
-        Group(tuple(file for file, _ in members), schemas[key], tuple(folders for _, folders in members))
+        Group(tuple(file for file, _ in members), schemas[key], tuple(folders for _, folders in members), key[-1])
         for key, members in found.items()
     ]
 
 
-def _schema(file: str, columns: Collection[str] | None, texts: Collection[str]) -> Any:
+def _schema(file: str, columns: Collection[str] | None, texts: Collection[str]) -> tuple[Any, bool]:
+    """Return the columns that are read, and whether two columns of the file differ in case alone."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -133,7 +137,8 @@ def _schema(file: str, columns: Collection[str] | None, texts: Collection[str]) 
     if len(set(whole.names)) < len(whole.names):
         raise InvalidParameter("data", file, "a file that names each column once", "the file again, with other names")
     kept = [field for field in whole if columns is None or field.name in columns]
-    return pa.schema([(field.name, _read_as(field, texts)) for field in kept])
+    clash = len({name.lower() for name in whole.names}) < len(whole.names)
+    return pa.schema([(field.name, _read_as(field, texts)) for field in kept]), clash
 
 
 def _read_as(field: Any, texts: Collection[str]) -> Any:
