@@ -232,3 +232,15 @@ def test_columns_of_a_file_that_differ_in_case_alone(tmp_path):
     pq.write_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"b": [1.5], "A": [7], "a": [3]}), tmp_path / "2.parquet")
     assert sums(tmp_path, Tally((), (One(), Sum("a", 0.0, 1.0))), {"a": Interval(0, 9)}) == (3, 6)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_column_of_levels_that_also_names_persons(exact, tmp_path):
+    table = pa.table({"who": pa.array(["a", "a", " a", "b", None]).dictionary_encode()})
+    pq.write_table(table, tmp_path / "a.parquet")
+    domains = {"who": Levels("a", "b", missing="level", exact=exact)}
+    tally = Tally(("who",), (One(),))
+    for data in (table, tmp_path / "a.parquet"):
+        assert sums(data, tally, domains, unit="person=who,rows=1") in (
+            ((1, 1, 0), (0, 1, 1)) if exact else ((1, 1, 0),)
+        )

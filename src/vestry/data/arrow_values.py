@@ -7,10 +7,13 @@ holds come back to its ends; types that an engine does not know become ones that
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+
+from vestry.data.level_place import PLACED, Places
+from vestry.statistics.domain import Levels
 
 # Years that DuckDB holds in every unit, and writes as text.
 _YEARS = 200_000
@@ -19,8 +22,8 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400
 
 
-def clean_stream(schema: Any, batches: Iterable[Any], exact: Collection[str]) -> Any:
-    """Return a stream of batches whose columns are safe.
+def clean_stream(schema: Any, batches: Iterable[Any], levels: Mapping[str, Levels]) -> Any:
+    """Return a stream of batches whose columns are safe; places of levels for text that comes with a dictionary.
 
     Parameters
     ----------
@@ -28,12 +31,19 @@ def clean_stream(schema: Any, batches: Iterable[Any], exact: Collection[str]) ->
         The columns as they are.
     batches
         Record batches of that schema.
-    exact
-        Columns of which white space is kept.
+    levels
+        What is declared of columns of levels; white space is kept where they are exact.
     """
     import pyarrow as pa
 
+    exact = {name for name, domain in levels.items() if domain.exact}
     safe = pa.schema([(field.name, safe_type(field.type)) for field in schema])
+    placed = {
+        field.name: Places(levels[field.name])
+        for field in safe
+        if field.name in levels and field.name not in exact and pa.types.is_dictionary(field.type)
+    }
+    named = [pa.field(field.name + PLACED, pa.int32()) if field.name in placed else field for field in safe]
 
     def cleaned() -> Iterator[Any]:
         for batch in batches:
@@ -41,9 +51,13 @@ def clean_stream(schema: Any, batches: Iterable[Any], exact: Collection[str]) ->
                 clean_array(column, keep=field.name in exact)
                 for field, column in zip(schema, batch.columns, strict=True)
             ]
-            yield pa.record_batch(arrays, schema=safe)
+            arrays = [
+                placed[field.name].of(array) if field.name in placed else array
+                for field, array in zip(schema, arrays, strict=True)
+            ]
+            yield pa.record_batch(arrays, schema=pa.schema(named))
 
-    return pa.RecordBatchReader.from_batches(safe, cleaned())
+    return pa.RecordBatchReader.from_batches(pa.schema(named), cleaned())
 
 
 def safe_type(dtype: Any) -> Any:

@@ -16,9 +16,10 @@ from typing import Any
 from vestry.data.bound import NEGLIGIBLE, sides
 from vestry.data.calendar import date_part, days, seconds
 from vestry.data.level_key import instant_key, level_key, level_keys, numbers_of
+from vestry.data.level_place import missing_place
 from vestry.data.lookup import looked_up
 from vestry.data.text_value import Expression, double, number_of, trimmed
-from vestry.statistics.domain import DROP, LEVEL, Domain, Interval, Levels
+from vestry.statistics.domain import DROP, Domain, Interval, Levels
 from vestry.statistics.meaning import EXACT, is_number
 from vestry.statistics.tally import Product, Sum
 
@@ -61,7 +62,7 @@ def code(value: Expression, domain: Domain, engine: str) -> Expression:
     keys = level_keys(domain)
     # Text often comes with a dictionary, and then a look-up is quicker by far.
     if engine == "duckdb":
-        return looked_up(value, keys, _missing(domain))
+        return looked_up(value, keys, missing_place(domain))
     return _place(value, list(enumerate(keys)), domain)
 
 
@@ -206,16 +207,9 @@ def _level(column: Expression, domain: Levels, engine: str, *, clean: bool) -> E
 def _place(value: Expression, keys: Sequence[tuple[int, Any]], domain: Levels) -> Expression:
     import ibis
 
-    place = _missing(domain)
+    place = missing_place(domain)
     missing = ibis.null("int64") if place is None else _whole(place)
     return ibis.cases(*((value == key, _whole(at)) for at, key in keys), else_=missing) if keys else missing
-
-
-def _missing(domain: Levels) -> int | None:
-    """Return the place of a missing value, None where the record is dropped."""
-    if domain.missing == DROP:
-        return None
-    return len(domain.values) if domain.missing == LEVEL else domain.values.index(domain.stand_in)
 
 
 def _whole(value: int) -> Expression:

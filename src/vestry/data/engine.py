@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from vestry.data.arrow_values import clean_stream
+from vestry.data.level_place import PLACED
 from vestry.data.quiet import quietly
 from vestry.data.text_value import Expression
 from vestry.errors import VestryError
+from vestry.statistics.domain import Levels
 
 UNPREPARED = (
     "the query could not be prepared, and nothing was read; what the backend said is not shown. "
@@ -71,7 +73,8 @@ class Source:
         """The columns' names and types; of several parts the first type that holds single values, if there is one."""
         types: dict[str, Any] = {}
         for part in self.parts:
-            for name, dtype in part.schema().items():
+            for given, dtype in part.schema().items():
+                name = given.removesuffix(PLACED)
                 types[name] = dtype if name not in types or types[name].is_nested() else types[name]
         return types
 
@@ -148,11 +151,11 @@ def of_ibis(kind: str, table: Expression) -> Source:
     return Source(kind, (table,), backend, close=lambda: None, around=around)
 
 
-def of_arrow(kind: str, streams: Sequence[tuple[Any, Any]], exact: Collection[str]) -> Source:
+def of_arrow(kind: str, streams: Sequence[tuple[Any, Any]], levels: Mapping[str, Levels]) -> Source:
     """Return records that come as Arrow, each part a schema and batches, made safe on the way."""
 
     def parts(backend: Any) -> list[Expression]:
-        return [register(backend, clean_stream(schema, batches, exact)) for schema, batches in streams]
+        return [register(backend, clean_stream(schema, batches, levels)) for schema, batches in streams]
 
     return of_duckdb(kind, parts, clean=True)
 

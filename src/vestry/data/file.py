@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from vestry.data.parquet_files import Group, groups, parquet_files
 from vestry.data.quiet import quietly
 from vestry.data.text_value import Expression
 from vestry.errors import InvalidParameter
+from vestry.statistics.domain import Levels
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -42,8 +43,7 @@ def open_file(
     path: str,
     *,
     columns: Collection[str] | None,
-    exact: Collection[str],
-    texts: Collection[str],
+    levels: Mapping[str, Levels],
     dialect: Dialect,
 ) -> Source:
     """Open a file, a folder of Parquet files or those that a pattern matches; the named columns of it.
@@ -54,10 +54,8 @@ def open_file(
         What it is, and where.
     columns
         Those that will be read; None for all.
-    exact
-        Columns of text whose white space is kept.
-    texts
-        Columns of few different texts.
+    levels
+        What is declared of columns of levels.
     dialect
         How a CSV file is written.
     """
@@ -69,9 +67,10 @@ def open_file(
 
     def opened() -> Source:
         if kind == "parquet":
-            return _parquet(groups(files, Path(path).expanduser(), columns, texts), exact)
+            return _parquet(groups(files, Path(path).expanduser(), columns, levels), levels)
+        exact = [name for name, domain in levels.items() if domain.exact]
         streams = _csv(files[0], columns, dialect) if kind == "csv" else _arrow(files[0], columns, exact)
-        return of_arrow(kind, streams, exact)
+        return of_arrow(kind, streams, levels)
 
     return quietly(opened, failure)
 
@@ -84,7 +83,7 @@ def files_at(kind: str, path: str) -> list[str]:
     return [str(given)] if given.is_file() else []
 
 
-def _parquet(parts: list[Group], exact: Collection[str]) -> Source:
+def _parquet(parts: list[Group], levels: Mapping[str, Levels]) -> Source:
     """Let DuckDB read files of numbers alone, and hand it the records of others."""
 
     def expressions(backend: Any) -> Iterator[Expression]:
@@ -92,7 +91,7 @@ def _parquet(parts: list[Group], exact: Collection[str]) -> Source:
             if part.plain:
                 yield _numbers(backend, part)
             else:
-                yield register(backend, clean_stream(part.schema, part.batches(), exact))
+                yield register(backend, clean_stream(part.schema, part.batches(), levels))
 
     return of_duckdb("parquet", lambda backend: list(expressions(backend)), clean=True)
 

@@ -11,6 +11,7 @@ from typing import Any
 from vestry.data.choice import chosen
 from vestry.data.encoding import code, person, plain, scaled, usable
 from vestry.data.engine import Source
+from vestry.data.level_place import PLACED
 from vestry.data.person_name import person_name
 from vestry.data.text_value import Expression
 from vestry.errors import InvalidParameter
@@ -45,8 +46,12 @@ class Query:
 
     @property
     def wanted(self) -> dict[str, Domain | None]:
-        """The columns with their domains, the person's without one."""
-        return {column: self.domains.get(column) if column in self.tally.columns else None for column in self.columns}
+        """The columns with their domains, the person's without one: it is read as text, exact if its levels are."""
+        domains: dict[str, Domain | None] = {column: self.domains[column] for column in self.tally.columns}
+        if self.unit.person is not None:
+            own = domains.get(self.unit.person)
+            domains[self.unit.person] = own if isinstance(own, Levels) and own.exact else None
+        return domains
 
     def check_schema(self, source: Source) -> None:
         """Refuse columns that no part of the table has as single values; in a part without them they are missing."""
@@ -93,16 +98,25 @@ class Query:
 
         engine, who = source.backend.name, self.unit.person
         present = {name for name, dtype in table.schema().items() if usable(dtype)}
+        placed = {column for column in named if column + PLACED in present}
         domains = {name: self.domains[column] for column, name in named.items()}
         held = {column: table[column] if column in present else ibis.null("string") for column in self.columns}
-        read = {name: plain(held[each], self.domains[each], engine, clean=source.clean) for each, name in named.items()}
+        read = {
+            name: table[each + PLACED].cast("int64")
+            if each in placed
+            else plain(held[each], self.domains[each], engine, clean=source.clean)
+            for each, name in named.items()
+        }
         if who is not None:
             exact = isinstance(domain := self.wanted[who], Levels) and domain.exact
             read["person"], read["number"] = person(held[who], engine, clean=source.clean and not exact)
         if not read:
             return table.select(c0=ibis.literal(0, type="int64"))
         records = table.select(**read)
-        coded = {name: code(records[name], domain, engine) for name, domain in domains.items()}
+        coded = {
+            name: records[name] if each in placed else code(records[name], self.domains[each], engine)
+            for each, name in named.items()
+        }
         if who is not None:
             coded["person"] = person_name(records["person"], records["number"])
         records = records.select(**coded)

@@ -51,14 +51,14 @@ def connect(data: Any, *, columns: Mapping[str, Domain | None] | None = None, di
     exact = [name for name, domain in levels.items() if domain.exact]
     if kind in FRAMES.values():
         failure = InvalidParameter("data", f"a table of {kind}", "one whose columns can be read as values", WAYS)
-        return quietly(lambda: of_arrow(kind, frame_streams(data, kind, named, exact), exact), failure)
+        return quietly(lambda: of_arrow(kind, frame_streams(data, kind, named, exact), levels), failure)
     if kind == "ibis":
         failure = InvalidParameter("data", "a table of no backend", "a table that a backend holds", WAYS)
         return quietly(lambda: of_ibis(kind, data), failure)
     text = os.fspath(data)
     if kind in SCHEMES:
         return open_table(kind, text)
-    return open_file(kind, text, columns=named, exact=exact, texts=levels, dialect=dialect or Dialect())
+    return open_file(kind, text, columns=named, levels=levels, dialect=dialect or Dialect())
 
 
 def is_missing(address: str) -> bool:
