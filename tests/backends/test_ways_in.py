@@ -240,7 +240,6 @@ def test_a_column_of_levels_that_also_names_persons(exact, tmp_path):
     pq.write_table(table, tmp_path / "a.parquet")
     domains = {"who": Levels("a", "b", missing="level", exact=exact)}
     tally = Tally(("who",), (One(),))
-    for data in (table, tmp_path / "a.parquet"):
-        assert sums(data, tally, domains, unit="person=who,rows=1") in (
-            ((1, 1, 0), (0, 1, 1)) if exact else ((1, 1, 0),)
-        )
+    found = {sums(data, tally, domains, unit="person=who,rows=1") for data in (table, tmp_path / "a.parquet")}
+    # Of person a one row is kept, by the key: under exact levels it may be the one that is no level.
+    assert found <= ({(1, 1, 0), (0, 1, 1)} if exact else {(1, 1, 0)})
