@@ -201,3 +201,26 @@ def test_contents_of_one_kind_alone(draws):
         return
     with pytest.raises(InvalidParameter, match="of one kind and length"):
         Release.from_dict(json.loads(two.text()))
+
+
+@pytest.mark.parametrize(
+    ("method", "draws", "fragment"),
+    [
+        ("1", 1, "family.method must be one of posterior, objective, output"),
+        ("output", 2, "the draws must be one estimate of the method output"),
+        ("objective", 2, "the draws must be one estimate of the method objective"),
+        ("output", 1, None),
+        ("posterior", 2, None),
+    ],
+)
+def test_a_regression_of_another_method_than_its_draws_is_refused(vestry, tmp_path, method, draws, fragment):
+    family = {"name": "linear", "method": method, "features": ["age", "intercept"], "classes": [],
+              "scales": [None], "outcome": None, "intercept": True}  # fmt: skip
+    values = ((0.1, 0.2), (0.3, 0.4))[:draws]
+    path = tmp_path / "release.json"
+    path.write_text(Release(family, (1.0,), {"all": Draws(values)}, CLAIM, None, ("age", "intercept")).text())
+    done = vestry("posterior", path)
+    if fragment is None:
+        assert (done.code, done.err) == (0, "")
+    else:
+        refused(done, fragment)
