@@ -46,7 +46,7 @@ def refused(done, fragment: str) -> None:
         (
             "calibrate laplace --family normal-mean --low 0 --high 1 --variance 1 --n 9 --dimension 100000000"
             " --guarantee epsilon=1",
-            "--dimension must be at most 1000000",
+            "--dimension must be at most 10000,",
         ),
         ("audit laplace --family beta-bernoulli --n 9 --guarantee epsilon=1 --releases 9007199254740993", "--releases"),
         (f"init {LONG}", "File name too long"),
