@@ -224,3 +224,25 @@ def test_a_regression_of_another_method_than_its_draws_is_refused(vestry, tmp_pa
         assert (done.code, done.err) == (0, "")
     else:
         refused(done, fragment)
+
+
+def regression_draws(*values: tuple[float, float], outcome: list[float] | None = None) -> Release:
+    family = {"name": "linear", "method": "posterior", "features": ["age", "intercept"], "classes": [],
+              "scales": [[1e300, 1.0]], "outcome": outcome, "intercept": True}  # fmt: skip
+    return Release(family, (1.0,), {"all": Draws(values)}, CLAIM, None, ("age", "intercept"))
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        Release({"name": "beta-bernoulli"}, (1.0, 1.0), {"all": Draws(((0.5, 0.5),))}, CLAIM),
+        Release({"name": "dirichlet-categorical"}, (1.0,) * 3, {"all": Draws(((0.5, 0.5),))}, CLAIM),
+        regression_draws((0.1, 0.2), (1e300, 0.2)),
+        regression_draws((1e-300, 1e300), outcome=[1e300, 1e300]),
+    ],
+    ids=["too wide", "too narrow", "not finite in one draw", "not finite by the outcome"],
+)
+def test_draws_that_are_not_of_the_family_or_not_finite_are_refused(vestry, tmp_path, release):
+    path = tmp_path / "release.json"
+    path.write_text(release.text())
+    refused(vestry("posterior", path), "no posterior can be computed from these numbers")

@@ -317,9 +317,14 @@ def _law(read: Reading, content: NoisyStatistics | Draws, posterior: str) -> Law
     if not isinstance(content, Draws):
         return read.noise_aware(content) if posterior == NOISE_AWARE else read.plug_in(content)
     values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
-    if isinstance(read, Coefficients):
-        return ReleasedDraws(read.unscaled(values), read.method)
-    return ReleasedDraws(values)
+    if values.shape[1] != read.dimension:
+        raise VestryError(_EXTREME)
+    if not isinstance(read, Coefficients):
+        return ReleasedDraws(values)
+    unscaled = read.unscaled(values)
+    if not np.isfinite(unscaled).all():
+        raise VestryError(_EXTREME)
+    return ReleasedDraws(unscaled, read.method)
 
 
 @contextmanager
