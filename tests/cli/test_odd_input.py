@@ -246,3 +246,12 @@ def test_draws_that_are_not_of_the_family_or_not_finite_are_refused(vestry, tmp_
     path = tmp_path / "release.json"
     path.write_text(release.text())
     refused(vestry("posterior", path), "no posterior can be computed from these numbers")
+
+
+@pytest.mark.parametrize("labels", [("a",), ("a",) * 5])
+def test_labels_that_are_not_one_for_each_parameter_are_refused(vestry, tmp_path, labels):
+    counts = NoisyStatistics(("a", "b", "c"), (41, 66, 20), "discrete-laplace", 10 / 3)
+    release = Release({"name": "dirichlet-categorical"}, (1.0,) * 3, {"all": counts}, CLAIM, None, labels)
+    path = tmp_path / "release.json"
+    path.write_text(release.text())
+    refused(vestry("posterior", path, "--draws", tmp_path / "draws.nc"), "the number of labels must be 3, one for each")

@@ -116,6 +116,12 @@ class Posterior:
     by: str | None = None
     labels: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        dimension = self.reading.dimension
+        if len(self.labels) not in (0, dimension):
+            allowed = f"{dimension}, one for each parameter, or none"
+            raise InvalidParameter("the number of labels", len(self.labels), allowed, "the original release")
+
     @classmethod
     def from_release(
         cls,
@@ -168,7 +174,7 @@ class Posterior:
         if isinstance(self.reading, UnknownVariance):
             return ("mean", "variance")
         name, dimension = self.reading.parameter, self.reading.dimension
-        labels = self.labels if len(self.labels) == dimension else range(dimension)
+        labels = self.labels or range(dimension)
         return (name,) if dimension == 1 else tuple(f"{name}[{label}]" for label in labels)
 
     def summary(self, *, level: float = 0.9) -> Rows:
