@@ -219,8 +219,10 @@ _FACTS = _object(
 
 _LEVELS = _list(_list(_text, least=2), least=1)
 _FEATURES = _list(_text, least=1)
+# The first releases draws, the others one estimate.
+_METHODS = ("posterior", "objective", "output")
 _REGRESSION: dict[str, Check] = {
-    "method": _text,
+    "method": _that(lambda value: value in _METHODS, "one of " + ", ".join(_METHODS)),
     "features": _FEATURES,
     "classes": _texts,
     "intercept": _truth,
@@ -277,8 +279,11 @@ def _check_coefficients(record: Mapping[str, Any], family: Mapping[str, Any]) ->
     size = len(family["features"]) * max(1, len(family["classes"]))
     if list(record["contents"]) != ["all"] or "draws" not in record["contents"]["all"]:
         raise _refused("contents", "of another kind", "draws of the group all")
-    if any(len(row) != size for row in record["contents"]["all"]["draws"]["values"]):
+    values = record["contents"]["all"]["draws"]["values"]
+    if any(len(row) != size for row in values):
         raise _refused("the draws", "of another length", f"{size} coefficients each")
+    if family["method"] != "posterior" and len(values) != 1:
+        raise _refused("the draws", len(values), f"one estimate of the method {family['method']}")
     if len(record["labels"]) != size:
         raise _refused("labels", len(record["labels"]), f"{size}, one for each coefficient")
     if len(family["scales"]) != len(family["features"]) - family["intercept"]:

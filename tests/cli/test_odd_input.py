@@ -46,7 +46,7 @@ def refused(done, fragment: str) -> None:
         (
             "calibrate laplace --family normal-mean --low 0 --high 1 --variance 1 --n 9 --dimension 100000000"
             " --guarantee epsilon=1",
-            "--dimension must be at most 1000000",
+            "--dimension must be at most 10000,",
         ),
         ("audit laplace --family beta-bernoulli --n 9 --guarantee epsilon=1 --releases 9007199254740993", "--releases"),
         (f"init {LONG}", "File name too long"),
@@ -201,3 +201,57 @@ def test_contents_of_one_kind_alone(draws):
         return
     with pytest.raises(InvalidParameter, match="of one kind and length"):
         Release.from_dict(json.loads(two.text()))
+
+
+@pytest.mark.parametrize(
+    ("method", "draws", "fragment"),
+    [
+        ("1", 1, "family.method must be one of posterior, objective, output"),
+        ("output", 2, "the draws must be one estimate of the method output"),
+        ("objective", 2, "the draws must be one estimate of the method objective"),
+        ("output", 1, None),
+        ("posterior", 2, None),
+    ],
+)
+def test_a_regression_of_another_method_than_its_draws_is_refused(vestry, tmp_path, method, draws, fragment):
+    family = {"name": "linear", "method": method, "features": ["age", "intercept"], "classes": [],
+              "scales": [None], "outcome": None, "intercept": True}  # fmt: skip
+    values = ((0.1, 0.2), (0.3, 0.4))[:draws]
+    path = tmp_path / "release.json"
+    path.write_text(Release(family, (1.0,), {"all": Draws(values)}, CLAIM, None, ("age", "intercept")).text())
+    done = vestry("posterior", path)
+    if fragment is None:
+        assert (done.code, done.err) == (0, "")
+    else:
+        refused(done, fragment)
+
+
+def regression_draws(*values: tuple[float, float], outcome: list[float] | None = None) -> Release:
+    family = {"name": "linear", "method": "posterior", "features": ["age", "intercept"], "classes": [],
+              "scales": [[1e300, 1.0]], "outcome": outcome, "intercept": True}  # fmt: skip
+    return Release(family, (1.0,), {"all": Draws(values)}, CLAIM, None, ("age", "intercept"))
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        Release({"name": "beta-bernoulli"}, (1.0, 1.0), {"all": Draws(((0.5, 0.5),))}, CLAIM),
+        Release({"name": "dirichlet-categorical"}, (1.0,) * 3, {"all": Draws(((0.5, 0.5),))}, CLAIM),
+        regression_draws((0.1, 0.2), (1e300, 0.2)),
+        regression_draws((1e-300, 1e300), outcome=[1e300, 1e300]),
+    ],
+    ids=["too wide", "too narrow", "not finite in one draw", "not finite by the outcome"],
+)
+def test_draws_that_are_not_of_the_family_or_not_finite_are_refused(vestry, tmp_path, release):
+    path = tmp_path / "release.json"
+    path.write_text(release.text())
+    refused(vestry("posterior", path), "no posterior can be computed from these numbers")
+
+
+@pytest.mark.parametrize("labels", [("a",), ("a",) * 5])
+def test_labels_that_are_not_one_for_each_parameter_are_refused(vestry, tmp_path, labels):
+    counts = NoisyStatistics(("a", "b", "c"), (41, 66, 20), "discrete-laplace", 10 / 3)
+    release = Release({"name": "dirichlet-categorical"}, (1.0,) * 3, {"all": counts}, CLAIM, None, labels)
+    path = tmp_path / "release.json"
+    path.write_text(release.text())
+    refused(vestry("posterior", path, "--draws", tmp_path / "draws.nc"), "the number of labels must be 3, one for each")

@@ -12,6 +12,7 @@ import pytest
 from report.example import AWKWARD, CANARY, FOUR, LONG, coefficients, hidden, result, story
 from report.reader import faults, read
 
+from vestry.certificate import NoisyStatistics, Release
 from vestry.errors import InvalidParameter
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
@@ -338,3 +339,13 @@ def test_the_reader_sees_what_is_wrong():
     assert [each for each in wanted if not any(each in fault for fault in found)] == []
     with pytest.raises(AssertionError, match="closes"):
         read("<p><b></p>")
+
+
+def test_a_release_of_classes_without_labels_names_its_parameters_by_place():
+    """A class has one parameter more than it has counts: its own probability."""
+    table = NoisyStatistics(("type=a", "type=b"), (30, 20), "discrete-laplace", 10 / 3)
+    family = {"name": "naive-bayes", "target": "class", "classes": ["x", "y"], "features": ["type"],
+              "levels": [["a", "b"]]}  # fmt: skip
+    claim = FOUR.results[0].release.certificate
+    made = Release(family, (1.0,), {"x": table, "y": table}, claim, "class")
+    assert len(estimates(result("classes", "Which class", made))) == 2 * 3

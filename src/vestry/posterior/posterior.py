@@ -116,6 +116,12 @@ class Posterior:
     by: str | None = None
     labels: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        dimension = self.reading.dimension
+        if len(self.labels) not in (0, dimension):
+            allowed = f"{dimension}, one for each parameter, or none"
+            raise InvalidParameter("the number of labels", len(self.labels), allowed, "the original release")
+
     @classmethod
     def from_release(
         cls,
@@ -168,7 +174,7 @@ class Posterior:
         if isinstance(self.reading, UnknownVariance):
             return ("mean", "variance")
         name, dimension = self.reading.parameter, self.reading.dimension
-        labels = self.labels if len(self.labels) == dimension else range(dimension)
+        labels = self.labels or range(dimension)
         return (name,) if dimension == 1 else tuple(f"{name}[{label}]" for label in labels)
 
     def summary(self, *, level: float = 0.9) -> Rows:
@@ -317,9 +323,14 @@ def _law(read: Reading, content: NoisyStatistics | Draws, posterior: str) -> Law
     if not isinstance(content, Draws):
         return read.noise_aware(content) if posterior == NOISE_AWARE else read.plug_in(content)
     values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
-    if isinstance(read, Coefficients):
-        return ReleasedDraws(read.unscaled(values), read.method)
-    return ReleasedDraws(values)
+    if values.shape[1] != read.dimension:
+        raise VestryError(_EXTREME)
+    if not isinstance(read, Coefficients):
+        return ReleasedDraws(values)
+    unscaled = read.unscaled(values)
+    if not np.isfinite(unscaled).all():
+        raise VestryError(_EXTREME)
+    return ReleasedDraws(unscaled, read.method)
 
 
 @contextmanager

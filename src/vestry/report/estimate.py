@@ -57,8 +57,9 @@ def labels(result: Result) -> tuple[str, ...]:
     if len(result.labels) == dimension:
         return result.labels
     first = next(iter(result.release.contents.values()))
-    if dimension > 2 and isinstance(first, NoisyStatistics) and result.posterior.reading.parameter == "probability":
-        return first.names
+    names = first.names if isinstance(first, NoisyStatistics) else ()
+    if len(names) == dimension > 2 and result.posterior.reading.parameter == "probability":
+        return names
     return result.posterior.parameters
 
 
