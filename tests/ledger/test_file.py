@@ -120,7 +120,7 @@ def test_a_real_mount_of_the_file_is_refused(make, tmp_path):
     )
     mounted = tmp_path / "mounted.ledger"
     mounted.touch()
-    steps = f'mount --bind "$1" "$2" 2>/dev/null || exit 77; exec {sys.executable} -c "$3" "$2"'
+    steps = f'mount --bind "$1" "$2" 2>/dev/null || exit 77; exec "{sys.executable}" -c "$3" "$2"'
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", steps, "sh", ledger.address, str(mounted), script],
         capture_output=True, text=True, check=False,

@@ -19,6 +19,7 @@ from random import Random
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 from reading.columns import WHO, Cells
 
 
@@ -522,7 +523,7 @@ def duckdb_relation(folder: Path, columns: Columns, rng: Random) -> Written:
 
 
 def polars_column(cells: Cells, rng: Random) -> Made:
-    import polars as pl
+    pl = pytest.importorskip("polars", reason="pip install 'vestry[polars]'")
 
     if rng.random() < 0.2:
         return pl.Series(list(cells.values), dtype=pl.Object), list(cells.values)
@@ -530,14 +531,14 @@ def polars_column(cells: Cells, rng: Random) -> Made:
 
 
 def polars_plain(cells: Cells, rng: Random) -> Made:
-    import polars as pl
+    pl = pytest.importorskip("polars", reason="pip install 'vestry[polars]'")
 
     array, seen = clean(cells, rng)
     return pl.from_arrow(array), seen
 
 
 def polars_frame_of(columns: Columns, rng: Random, make: Callable[[Cells, Random], Made] = polars_plain) -> tuple:
-    import polars as pl
+    pl = pytest.importorskip("polars", reason="pip install 'vestry[polars]'")
 
     made, seen, refused = carried(columns, lambda cells: make(cells, rng))
     return pl.DataFrame(made), seen, refused
@@ -560,7 +561,7 @@ def polars_parquet(folder: Path, columns: Columns, rng: Random) -> Written:
 
 
 def polars_csv(folder: Path, columns: Columns, rng: Random) -> Written:
-    import polars as pl
+    pl = pytest.importorskip("polars", reason="pip install 'vestry[polars]'")
 
     make = or_text(polars_plain, lambda made: pl.DataFrame({"a": made}).write_csv())
     frame, _, refused = polars_frame_of(columns, rng, make)
