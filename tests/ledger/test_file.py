@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -10,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import weakref
 from contextlib import closing
 from pathlib import Path
 
@@ -45,6 +47,14 @@ def uses(ledger: Ledger) -> list:
 def copy_over(source: Path, target: Path) -> None:
     """Copy from another process: opening a ledger's file in this one would drop SQLite's locks."""
     subprocess.run(["cp", str(source), str(target)], check=True)
+
+
+def test_a_ledger_that_is_no_longer_used_closes_its_file(make):
+    """An engine that held its ledger was never closed: a process that opened many ran out of files."""
+    address = make().address
+    kept = weakref.ref(Ledger.open(address)._database)
+    gc.collect()
+    assert kept() is None
 
 
 # Other names

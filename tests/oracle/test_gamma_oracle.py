@@ -75,6 +75,20 @@ def test_a_rate_that_moves_is_priced_to_nine_digits_and_never_below(shape, ratio
     assert accountant.renyi(event, limit * (1 + 1e-9)) == math.inf
 
 
+@pytest.mark.parametrize("shape", [1e15, 1e18, 5.7e21])
+@pytest.mark.parametrize("shift", [0.026, 0.5, 3.0])
+def test_a_huge_shape_is_priced_at_once_as_the_normal_law_it_is(shape, shift):
+    """Gamma(s) is normal up to relative errors of order s^(-1/2); the shift is that of the mean in deviations."""
+    from vestry.families.rate_draw import rate_draw
+
+    ratio = 1 + shift / math.sqrt(shape)
+    mu = mp.mpf(ratio - 1) * mp.sqrt(shape)
+    event = rate_draw(shape, ratio)
+    for epsilon in (0.01, 0.1, 1.0):
+        true = mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)
+        assert accountant.delta(event, epsilon) == pytest.approx(float(true), rel=1e-4, abs=1e-300)
+
+
 def brute(family, prior, values, n: int, rows: int, power: float, scale: float, measure) -> float:
     """Return the largest divergence over every pair of neighbouring tables of n records with these values."""
     found = mp.mpf(0)

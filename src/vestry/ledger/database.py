@@ -8,6 +8,8 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
@@ -198,20 +200,8 @@ class Database:
         assert self.address.path is not None  # noqa: S101 - an address is a path or a server
         if self._opened is None:
             self._opened = FileIdentity.at(self.address.path)
-        return _sqlite_engine(self._connect)
-
-    def _connect(self) -> sqlite3.Connection:
-        """Connect to the file that was opened first, or refuse."""
-        path = self.address.path
-        assert path is not None  # noqa: S101 - an address is a path or a server
-        self._require_same_file()
-        connection = connect(path, PATIENCE_S)
-        try:
-            self._require_same_file()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        # Not a method: the engine must not hold what is waited for before the engine is closed.
+        return _sqlite_engine(partial(_connect, self.address.path, self._opened))
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
@@ -226,6 +216,18 @@ class Database:
                 raise
             self._require_same_file()  # which may be why
             raise _translated(cause, self.address) from None
+
+
+def _connect(path: Path, opened: FileIdentity) -> sqlite3.Connection:
+    """Connect to the file that was opened first, or refuse."""
+    require_same_file(path, opened)
+    connection = connect(path, PATIENCE_S)
+    try:
+        require_same_file(path, opened)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _close(engine: sql.Engine, process: int) -> None:
