@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vestry.errors import Unreachable
-from vestry.families import GammaExponential, GammaPoisson
+from vestry.errors import InvalidParameter, Unreachable
+from vestry.families import Gamma, GammaExponential, GammaPoisson
 from vestry.mechanisms import posterior_sample
 from vestry.posterior import gamma
 from vestry.posterior.noise_law import Gaussian, Laplace
@@ -214,3 +214,25 @@ def test_a_misjudged_noise_is_another_posterior():
     logs = stats.nbinom.logpmf(s, a, b / (b + n)) + log_noise(Laplace(0.9 * law.scale), z - s)
     found = gamma.poisson(z, count=n, shape=a, rate=b, noise=law)
     assert found.variance() != pytest.approx(moments(logs, a + s, np.full(s.size, b + n))[1], rel=1e-3)
+
+
+@pytest.mark.parametrize("high", [math.nan, math.inf, 0, 2.5, True, 2**41])
+def test_a_largest_count_that_is_none_is_refused(high):
+    with pytest.raises(InvalidParameter, match="high must be a whole number of at least 1"):
+        GammaPoisson(high)
+
+
+def test_a_draw_that_costs_next_to_nothing_is_priced_to_nine_digits():
+    """A delta near 1e-300: the lower tail below the crossing, by quadrature in 40 digits; the other way is smaller."""
+    shape, shift = 114194.8, 9.0
+    with mp.workdps(40):
+        a, s = mp.mpf(shape), mp.mpf(shift)
+        crossing = mp.exp((mp.loggamma(a + s) - mp.loggamma(a) - 1) / s)
+
+        def excess(u):  # at x = crossing e^-u, times dx/du
+            x = crossing * mp.exp(-u)
+            return mp.exp(a * mp.log(x) - x - mp.loggamma(a)) * -mp.expm1(-s * u)
+
+        true = mp.quad(excess, mp.linspace(0, mp.mpf("0.05"), 200))
+    found = accountant.delta(GammaPoisson(9).worst_draw(Gamma(shape, 1.0), Population("replace", 1, 100)), 1.0)
+    assert 1e-301 < true <= found <= true * (1 + 1e-9)

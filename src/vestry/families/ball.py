@@ -51,14 +51,17 @@ def gamma_integral(
     def log_density(u: Any) -> Any:
         return middle + (shape - scale) * (sign * u) - scale * _beyond_linear(flint, sign * u)
 
-    def term(u: Any, _: bool) -> Any:
-        return log_density(u).exp() * (1 - (-loss(u)).exp())
-
     peak = max(0.0, float((sign * (shape.log() - log_scale)).mid()))
+    top = log_density(flint.arb(peak))
+
+    def term(u: Any, _: bool) -> Any:
+        # Relative to the peak: the integration stops at an absolute error, which a density of 1e-300 would not notice.
+        return (log_density(u) - top).exp() * (1 - (-loss(u)).exp())
+
     width = max(1 / float(shape.mid()) ** 0.5, 1 / float(shape.mid()) if not upward else 0.0)
     end = peak + _WIDTHS * width
     slope = _slope(flint, shape, log_scale, sign, end)
-    while not slope < -1e-9 or float((log_density(flint.arb(end)) - log_density(flint.arb(peak))).mid()) > -200:
+    while not slope < -1e-9 or float((log_density(flint.arb(end)) - top).mid()) > -200:
         end += _WIDTHS * width
         slope = _slope(flint, shape, log_scale, sign, end)
     marks = sorted({0.0, end, *(x for x in (peak - _WIDTHS * width, peak, peak + 6 * width) if 0 < x < end)})
@@ -66,8 +69,8 @@ def gamma_integral(
     for low, high in pairwise(marks):
         total += flint.acb.integral(term, low, high).real
     # By concavity what lies beyond the end is at most exp(g(end))/|g'(end)|; 1 - exp(-k) is at most 1.
-    beyond = log_density(flint.arb(end)).exp() / -slope
-    return weight * (total + flint.arb(0, beyond.upper()))
+    beyond = (log_density(flint.arb(end)) - top).exp() / -slope
+    return weight * top.exp() * (total + flint.arb(0, beyond.upper()))
 
 
 def _beyond_linear(flint: Any, w: Any) -> Any:

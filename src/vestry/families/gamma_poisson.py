@@ -30,7 +30,7 @@ class GammaPoisson:
     name: ClassVar[str] = "gamma-poisson"
 
     def __post_init__(self) -> None:
-        if isinstance(self.high, bool) or float(self.high) != int(self.high) or not 1 <= self.high <= 2**40:
+        if isinstance(self.high, bool) or not (1 <= self.high <= 2**40 and self.high == int(self.high)):
             raise InvalidParameter("high", self.high, "a whole number of at least 1", "the largest count of one record")
         object.__setattr__(self, "high", int(self.high))
 
