@@ -4,11 +4,11 @@ import statistics
 import time
 
 from vestry.privacy.accountant import convert, epsilon
-from vestry.privacy.batch import Batch
-from vestry.privacy.calibrate import greatest, least
+from vestry.privacy.calibration import largest_parameter, smallest_parameter
 from vestry.privacy.event import compose
 from vestry.privacy.guarantee import ApproxDP, Guarantee
-from vestry.privacy.law import event
+from vestry.privacy.pld import PLDAccountant
+from vestry.privacy.pricing import event
 
 
 def run(quick: bool = False) -> list[dict]:
@@ -36,17 +36,17 @@ def run(quick: bool = False) -> list[dict]:
             "dp-accounting, RDP accountant",
         ),
         "calibrate 50 Gaussians to (1, 1e-6)": (
-            lambda: least(lambda s: event("gaussian", sensitivity=1, scale=s, count=50), target),
+            lambda: smallest_parameter(lambda s: event("gaussian", sensitivity=1, scale=s, count=50), target),
             peer_calibration,
             "dp-accounting, RDP accountant",
         ),
         "calibrate 50 exponential draws to (1, 1e-6)": (
-            lambda: greatest(lambda e: event("exponential", epsilon=e, count=50), target),
+            lambda: largest_parameter(lambda e: event("exponential", epsilon=e, count=50), target),
             None,
             None,
         ),
         "batch of 50 Laplace and 50 Gaussian by PLD": (
-            lambda: Batch(compose(laplace, gaussian)).epsilon(1e-6),
+            lambda: PLDAccountant(compose(laplace, gaussian)).epsilon(1e-6),
             None,
             None,
         ),

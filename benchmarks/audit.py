@@ -5,18 +5,18 @@ import time
 import numpy as np
 
 from vestry.audit import audit, audit_shipped
-from vestry.families import BetaBernoulli
-from vestry.mechanisms.calibrated import calibrated
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.mechanisms.factory import calibrated
 from vestry.noise import SystemNoise
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import GaussianDP, Guarantee
-from vestry.statistics.population import Population
 
 LIMIT_S = 120.0  # for a million trials
 
 
 def run(quick: bool = False) -> list[dict]:
     trials = 100_000 if quick else 1_000_000
-    beta, public = BetaBernoulli(), Population("replace", count=100)
+    beta, public = BetaBernoulliFamily(), Adjacency("replace", count=100)
     rows = []
     for name, guarantee in (("laplace", "epsilon=1"), ("gaussian", "rho=0.5"), ("diffused", "epsilon=1,delta=1e-5")):
         made = calibrated(name, beta, beta.prior((6, 12)), public, Guarantee.parse(guarantee))

@@ -5,20 +5,23 @@ import time
 
 import numpy as np
 
-from vestry.certificate import Certificate, NoisyStatistics, Release
-from vestry.families import BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.gamma_exponential import GammaExponentialFamily
+from vestry.conjugate.gamma_poisson import GammaPoissonFamily
 from vestry.mechanisms.posterior_sample import diffused
 from vestry.posterior import Posterior
 from vestry.privacy import accountant
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP, RenyiDP
-from vestry.statistics.population import Population
+from vestry.releases import Certificate, NoisyStatistics, Release
 
 
 def run(quick: bool = False) -> list[dict]:
     repeats = 3 if quick else 7
-    beta, prior = BetaBernoulli(), BetaBernoulli().prior((6, 12))
-    small, large = (Population("replace", count=n) for n in (100, 10**6))
-    wide = DirichletCategorical(1000)
+    beta, prior = BetaBernoulliFamily(), BetaBernoulliFamily().prior((6, 12))
+    small, large = (Adjacency("replace", count=n) for n in (100, 10**6))
+    wide = DirichletCategoricalFamily(1000)
     alphas = wide.prior([1.0] * 1000)
     approx, renyi = ApproxDP(1, 1e-5), RenyiDP(2, 0.1)
     event = diffused(beta, prior, small, approx).event
@@ -34,9 +37,9 @@ def run(quick: bool = False) -> list[dict]:
     return rows + bulk(repeats)
 
 
-def more_families(people: Population, wanted: ApproxDP, repeats: int) -> list[dict]:
+def more_families(people: Adjacency, wanted: ApproxDP, repeats: int) -> list[dict]:
     """Time the families of rates, and of mean and variance."""
-    counts, times = GammaPoisson(20), GammaExponential(1.0, 60.0)
+    counts, times = GammaPoissonFamily(20), GammaExponentialFamily(1.0, 60.0)
     makes = {
         "calibrate diffused gamma-poisson": lambda: diffused(counts, counts.prior((20, 10)), people, wanted),
         "calibrate diffused gamma-exponential": lambda: diffused(times, times.prior((5, 20)), people, wanted),

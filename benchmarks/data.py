@@ -81,19 +81,19 @@ def generate(folder: Path, rows: int) -> None:
 
 def by_vestry(pattern: str, unit: str = "row") -> list[int]:
     from vestry.data import Table
-    from vestry.statistics.domain import Interval, Levels
-    from vestry.statistics.private import reveal
-    from vestry.statistics.tally import Indicator, One, Product, Sum, Tally
+    from vestry.schema.domain import Interval, Levels
+    from vestry.schema.private import reveal
+    from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
 
     domains = {
         "ward": Levels(*"ABCDEFGH", missing="level"),
         "stay": Interval(0, 60),
         "readmitted": Levels("no", "yes"),
     }
-    terms = (One(), Indicator("readmitted", ("yes",)), Sum("stay", 0.0, GRID))
+    terms = (Count(), Indicator("readmitted", ("yes",)), Sum("stay", 0.0, GRID))
     terms += (Product(("stay", "stay"), (0.0, 0.0), GRID),)
     table = Table(pattern, domains, unit=unit, neighbours="add-remove", largest=10**9)
-    return list(reveal(table.collect(Tally(("ward",), terms), row_key="benchmark")))
+    return list(reveal(table.collect(SumQuery(("ward",), terms), row_key="benchmark")))
 
 
 def by_hand(pattern: str) -> list[int]:

@@ -75,17 +75,17 @@ def against_sklearn(repeats: int) -> dict:
     from sklearn.linear_model import LogisticRegression
 
     from vestry.estimators.bounds import Ball, Scaling
-    from vestry.losses import Logistic
-    from vestry.mechanisms.linear import LinearProblem
-    from vestry.mechanisms.objective import objective_perturbation
+    from vestry.privacy.adjacency import Adjacency
     from vestry.privacy.guarantee import Guarantee
-    from vestry.statistics.population import Population
+    from vestry.regression.losses import Logistic
+    from vestry.regression.objective_perturbation import objective_perturbation
+    from vestry.regression.problem import LinearProblem
 
     x, y = example(*SHAPE)
     private = learner(3.6, len(y)).fit(x, y)
     lam = private.release_.prior[0]
     norm = Scaling.declared(Ball(3.6), None, features=SHAPE[1], intercept=True).norm
-    problem = LinearProblem(Logistic(), SHAPE[1] + 1, norm, Population("add-remove"), len(y))
+    problem = LinearProblem(Logistic(), SHAPE[1] + 1, norm, Adjacency("add-remove"), len(y))
     near = objective_perturbation(problem, Guarantee.parse(GUARANTEE), regularisation=lam).tolerance / 2
     peer = LogisticRegression(C=1 / lam, tol=lam * near / len(y) / math.sqrt(SHAPE[1]), max_iter=10_000)
     ours, theirs = best(repeats, lambda: private.fit(x, y), lambda: peer.fit(x, y))

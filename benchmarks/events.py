@@ -92,24 +92,24 @@ def table(path: str):
 
 
 def by_vestry(path: str) -> list[int]:
-    from vestry.statistics.private import reveal
-    from vestry.statistics.tally import Indicator, Tally
+    from vestry.schema.private import reveal
+    from vestry.schema.statistics import Indicator, SumQuery
 
     terms = tuple(Indicator(column, (level,)) for column in FEATURES for level in LEVELS[column])
-    return list(reveal(table(path).collect(Tally(("region",), terms), row_key="k")))
+    return list(reveal(table(path).collect(SumQuery(("region",), terms), row_key="k")))
 
 
 def posterior_time(path: str, folder: str) -> float:
     """Release a log's counts, and time the states that are sampled from them."""
     from vestry import Guarantee, Ledger, Posterior
-    from vestry.models import HiddenMarkov
-    from vestry.models.request import Request
-    from vestry.models.run import charge_for, frame_of, ready_for, run
+    from vestry.hmm.hmm_model import HiddenMarkovModel
+    from vestry.model.request import Request
+    from vestry.pipeline import charge_for, frame_of, ready_for, run
 
     name, log = Path(path).stem, table(path)
     terms = {"dataset": name, "unit": "row", "neighbours": "add-remove", "budget": "epsilon=9"}
     ledger = Ledger.create(f"{folder}/{name}.ledger", **terms)
-    model = HiddenMarkov(sequence={"region": "region", "time": "month"}, features=FEATURES, states=2)
+    model = HiddenMarkovModel(sequence={"region": "region", "time": "month"}, features=FEATURES, states=2)
     request = Request(model, Guarantee.parse("epsilon=5", neighbours="add-remove"), "laplace")
     ready = ready_for(request, log, ledger)
     released = run(ready, log, charge_for(request, ready, frame_of(log), ledger))

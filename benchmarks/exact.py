@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from vestry.noise import SystemNoise, exact
+from vestry.noise import SystemNoise, exact_sampling
 from vestry.noise.bits import Bits
 from vestry.noise.grid import PROBABILITY_GRID as GRID
 
@@ -32,19 +32,19 @@ CUT = (
 def run(quick: bool = False) -> list[dict]:
     repeats = 50 if quick else 300
     bits = Bits(SystemNoise())
-    rows = [measured(f"exact Beta({a:g}, {b:g})", lambda a=a, b=b: exact.beta(bits, a, b, grid=GRID), repeats)
+    rows = [measured(f"exact Beta({a:g}, {b:g})", lambda a=a, b=b: exact_sampling.beta(bits, a, b, grid=GRID), repeats)
             for a, b in BETAS]  # fmt: skip
     rows += [measured(f"exact Beta({a:g}, {b:g}) on [0.2, 0.8]",
-                      lambda a=a, b=b: exact.beta(bits, a, b, grid=GRID, low=0.2, high=0.8), repeats)
+                      lambda a=a, b=b: exact_sampling.beta(bits, a, b, grid=GRID, low=0.2, high=0.8), repeats)
              for a, b in TRUNCATED]  # fmt: skip
-    rows += [measured(f"exact Gamma({a:g})", lambda a=a: exact.gamma(bits, a, 2.5, grid=GRID), repeats)
+    rows += [measured(f"exact Gamma({a:g})", lambda a=a: exact_sampling.gamma(bits, a, 2.5, grid=GRID), repeats)
              for a in GAMMAS]  # fmt: skip
-    rows.append(measured("exact normal", lambda: exact.normal(bits, 3.0, 1e6, grid=GRID), repeats))
+    rows.append(measured("exact normal", lambda: exact_sampling.normal(bits, 3.0, 1e6, grid=GRID), repeats))
     rows += [measured(f"exact Dirichlet({shown(alphas)})",
-                      lambda x=alphas: exact.dirichlet(bits, x, grid=GRID), repeats)
+                      lambda x=alphas: exact_sampling.dirichlet(bits, x, grid=GRID), repeats)
              for alphas in DIRICHLETS]  # fmt: skip
     rows += [measured(f"exact Dirichlet({shown(alphas)}) >= {low:g}",
-                      lambda x=alphas, a=low: exact.dirichlet(bits, x, grid=GRID, low=a), repeats)
+                      lambda x=alphas, a=low: exact_sampling.dirichlet(bits, x, grid=GRID, low=a), repeats)
              for alphas, low in CUT]  # fmt: skip
     return [*rows, bulk(bits, 2_000 if quick else 20_000)]
 
@@ -70,7 +70,7 @@ def bulk(bits: Bits, size: int) -> dict:
     """Draw many from one posterior, against numpy's doubles."""
     rng = np.random.default_rng(0)
     start = time.perf_counter()
-    exact.beta(bits, 300.0, 700.0, grid=GRID, size=size)
+    exact_sampling.beta(bits, 300.0, 700.0, grid=GRID, size=size)
     ours = (time.perf_counter() - start) / size
     start = time.perf_counter()
     rng.beta(300, 700, 10**6)

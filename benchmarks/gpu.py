@@ -16,7 +16,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
-from vestry.losses import Logistic, array, fused, xla
+from vestry.regression import numpy_math, pallas, xla
+from vestry.regression.losses import Logistic
 
 SHAPES = [(10_000_000 // 64 * 64, 64), (10_000_000 // 64 * 64, 100), (2_000_000 // 64 * 64, 784)]
 LIMIT = 0.8
@@ -59,7 +60,7 @@ def off(loss, program, x, y, theta, features: int) -> float:
     part = (x[:some], y[:some])
     found = np.asarray(program(theta, (part,)))
     rows, outcomes = np.asarray(part[0], dtype=np.float64)[:, :features], np.asarray(part[1])
-    wanted = loss.derivative(array)(rows @ np.asarray(theta), outcomes) @ rows
+    wanted = loss.derivative(numpy_math)(rows @ np.asarray(theta), outcomes) @ rows
     return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
 
 
@@ -79,15 +80,15 @@ def main() -> None:
             x, y = made(jax, rows, features, stored)
             speed = copy_speed(jax, x)
             theta = jax.numpy.asarray(np.random.default_rng(0).normal(size=features))
-            layouts = [fused.fitting(stored)]
+            layouts = [pallas.fitting(stored)]
             if given.tune:
                 layouts = [
-                    fused.Layout(numbers=numbers, warps=warps, programs=programs, stages=stages)
+                    pallas.Layout(numbers=numbers, warps=warps, programs=programs, stages=stages)
                     for numbers, warps, programs, stages in itertools.product(
                         (1024, 2048, 4096), (1, 2, 4, 8), (1056, 1584, 2112), (1,)
                     )
                 ]
-            kernels = [(layout, fused._programs(loss, layout, False).total) for layout in layouts]
+            kernels = [(layout, pallas._programs(loss, layout, False).total) for layout in layouts]
             best = None
             for layout, program in kernels:
                 name = f"n{layout.numbers} w{layout.warps} p{layout.programs} s{layout.stages}"

@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from vestry.losses import Logistic, array
-from vestry.losses.gradient import chain, gradient
+from vestry.regression import numpy_math
+from vestry.regression.gradient import chain, gradient
+from vestry.regression.losses import Logistic
 
 # Rows and features of three public datasets, intercept included.
 SHAPES = {"Abalone": (4_177, 10), "Adult": (32_561, 105), "MNIST 3/8": (11_982, 785)}
@@ -33,7 +34,7 @@ def one_shape(name: str, shape: tuple[int, int], dtype: type, repeats: int) -> l
     """Time a gradient against a read of the same rows by as many threads, and against numpy."""
     x, y, theta = example(shape, dtype)
     along, reading = gradient(LOSS, [(x, y)], device="cpu"), reader(x)
-    wide, derivative = x.astype(np.float64), LOSS.derivative(array)
+    wide, derivative = x.astype(np.float64), LOSS.derivative(numpy_math)
     ours, read = interleaved(repeats, lambda: along(theta), reading)
     # On its own: its threads wait in a busy loop and would disturb the others.
     (numpy,) = interleaved(repeats, lambda: wide.T @ derivative(wide @ theta, y))

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from vestry.samplers import blocked_gibbs, collapsed_gibbs
+from vestry.hmm import blocked_gibbs, collapsed_gibbs
 
 REGIONS, MONTHS, STATES, LEVELS = 20, 72, 10, (12, 100, 2, 2, 2)
 SWEEPS, SPLITS = 200, 10

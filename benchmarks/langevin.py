@@ -10,12 +10,12 @@ import time
 
 import numpy as np
 
-from vestry.losses import Logistic
-from vestry.mechanisms.langevin import concentrated_posterior
-from vestry.mechanisms.linear import LinearProblem
 from vestry.noise import SystemNoise
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP
-from vestry.statistics.population import Population
+from vestry.regression.langevin import concentrated_posterior
+from vestry.regression.losses import Logistic
+from vestry.regression.problem import LinearProblem
 
 WARM_UP, SWEEPS = 500, 1000
 # Rows, features, the least speed-up, and over how many sweeps slice sampling is timed.
@@ -30,7 +30,7 @@ def run(quick: bool = False) -> list[dict]:
     rows = []
     for name, (n, d, least, sweeps) in list(SHAPES.items())[: 1 if quick else 3]:
         features, outcomes = made(n, d)
-        problem = LinearProblem(Logistic(), d, 1.0, Population("add-remove"), n)
+        problem = LinearProblem(Logistic(), d, 1.0, Adjacency("add-remove"), n)
         draw = concentrated_posterior(problem, ApproxDP(1, 1e-6), prior_precision=1.0)
         block = [(features.astype(np.float32), outcomes)]
         draw.drawn(block, SystemNoise())
@@ -91,7 +91,7 @@ def nuts(features: np.ndarray, outcomes: np.ndarray, precision: float, *, again:
 
 def slices(features: np.ndarray, outcomes: np.ndarray, precision: float, sweeps: int) -> float:
     """Return the seconds of 1,000 sweeps of coordinate slice sampling, scaled up from as many as are run."""
-    from vestry.samplers.slice import slice_logistic
+    from vestry.mcmc.slice_sampler import slice_logistic
 
     def drawn() -> None:
         slice_logistic(np.random.default_rng(0), features, outcomes, prior_precision=precision, draws=1, burn=sweeps,

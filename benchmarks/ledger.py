@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from vestry.ledger import Ledger
-from vestry.ledger.journal import _added
+from vestry.ledger.ledger import _added
 from vestry.ledger.state import State
 
 ROUNDS = 60

@@ -101,7 +101,7 @@ def first(rounds: int) -> list[dict]:
     """Time a first release in a warm process, and take off its query and its draw."""
     from vestry import Study
     from vestry.data import Table
-    from vestry.mechanisms.additive import Additive
+    from vestry.mechanisms.additive_noise import Additive
 
     found = []
     for count in (1, 4):

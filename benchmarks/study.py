@@ -72,10 +72,10 @@ def against_spark(size: int) -> list[dict]:
     if importlib.util.find_spec("pyspark") is None:
         return []
     from vestry import Levels, Table
-    from vestry.statistics.tally import Indicator, One, Tally
+    from vestry.schema.statistics import Count, Indicator, SumQuery
 
     columns = {"yes": Levels("n", "y"), "ward": Levels("A", "B", "C", "D")}
-    tally = Tally(("ward",), (Indicator("yes", ("y",)), One()))
+    tally = SumQuery(("ward",), (Indicator("yes", ("y",)), Count()))
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "people.parquet"
         people(path, size)

@@ -115,10 +115,10 @@ def timed(folder: str, way: str) -> float:
 
 def ask(data) -> None:
     from vestry import Interval, Levels, Table
-    from vestry.statistics.tally import One, Sum, Tally
+    from vestry.schema.statistics import Count, Sum, SumQuery
 
     table = Table(data, {"ward": Levels("A", "B", "C", "D"), "stay": Interval(0, 60)}, neighbours="add-remove")
-    table.collect(Tally(("ward",), (One(), Sum("stay", 0.0, 0.001))), row_key="k")
+    table.collect(SumQuery(("ward",), (Count(), Sum("stay", 0.0, 0.001))), row_key="k")
 
 
 def peak(folder: str, way: str) -> float:

@@ -103,7 +103,7 @@ def _odd_near(rng: random.Random, word: str) -> str:
 def _lines() -> list[str]:
     """Return good command lines: every mechanism by every verb, and the other commands."""
     if not _GOOD_LINES:
-        from vestry.cli.group import CONJUGATE, GLM, LANGEVIN, LINEAR
+        from vestry.cli.mechanism_commands import CONJUGATE, GLM, LANGEVIN, LINEAR
 
         for name, entry in {**CONJUGATE, **GLM, **LINEAR}.items():
             _GOOD_LINES.append(f"calibrate {name} {entry.example} --guarantee {entry.guarantee}")

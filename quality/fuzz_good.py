@@ -107,7 +107,7 @@ spend = { epsilon = 1.0, delta = 1e-7 }
 
 def make_good_folder(folder: Path) -> None:
     """Write everything; nothing is released from data, the releases are made by hand."""
-    from vestry.cli.init import init
+    from vestry.cli.init_command import init
     from vestry.ledger import Ledger
 
     with contextlib.redirect_stdout(io.StringIO()):
@@ -144,7 +144,7 @@ def _facts(release: str) -> str:
 
 
 def _releases() -> dict[str, str]:
-    from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
+    from vestry.releases import Certificate, Draws, NoisyStatistics, Release
 
     guarantee = {"epsilon": 0.3, "neighbours": "add-remove"}
     ran = {"kind": "discrete-laplace", "count": 1, "neighbours": "add-remove", "scale": 10 / 3, "sensitivity": 1}

@@ -13,29 +13,34 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import betaln, gammaln, log_expit
 
-from vestry.families import BetaBernoulli, DirichletCategorical, Family, GammaExponential, GammaPoisson, NormalMean
-from vestry.statistics.population import Population
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.family import ConjugateFamily
+from vestry.conjugate.gamma_exponential import GammaExponentialFamily
+from vestry.conjugate.gamma_poisson import GammaPoissonFamily
+from vestry.conjugate.normal_mean import NormalMeanFamily
+from vestry.privacy.adjacency import Adjacency
 
 # --- what one unit may contribute ------------------------------------------------------------------------------------
 
 
-def records(family: Family, *, half: int) -> list[tuple[int, ...]]:
+def records(family: ConjugateFamily, *, half: int) -> list[tuple[int, ...]]:
     """Return one record's integers: 0 or 1, one category of several, or a point of the grid from the middle."""
     match family:
-        case BetaBernoulli() | DirichletCategorical(categories=2):
+        case BetaBernoulliFamily() | DirichletCategoricalFamily(categories=2):
             return [(1, 0), (0, 1)]
-        case DirichletCategorical(categories=categories):
+        case DirichletCategoricalFamily(categories=categories):
             return [tuple(int(i == j) for j in range(categories)) for i in range(categories)]
-        case GammaPoisson(high=high):
+        case GammaPoissonFamily(high=high):
             return [(x,) for x in range(high + 1)]
-        case GammaExponential():
+        case GammaExponentialFamily():
             return [(x,) for x in range(-half, half + 1)]
-        case NormalMean(dimension=dimension):
+        case NormalMeanFamily(dimension=dimension):
             return list(itertools.product(range(-half, half + 1), repeat=dimension))
     raise AssertionError(family)
 
 
-def contributions(family: Family, population: Population, *, half: int = 1) -> list[tuple[int, ...]]:
+def contributions(family: ConjugateFamily, population: Adjacency, *, half: int = 1) -> list[tuple[int, ...]]:
     """Return every vector that a unit can add to the statistics that are released.
 
     A public count fixes how many records a unit has. With a private one it may have fewer, or none. The statistics of
@@ -59,15 +64,15 @@ def contributions(family: Family, population: Population, *, half: int = 1) -> l
     return sorted(found)
 
 
-SUMS = (NormalMean, GammaExponential, GammaPoisson)
+SUMS = (NormalMeanFamily, GammaExponentialFamily, GammaPoissonFamily)
 
 
-def _units(family: Family, half: int) -> int:
+def _units(family: ConjugateFamily, half: int) -> int:
     """Return what one record adds to a private count beside sums."""
-    return max(1, family.high // 2) if isinstance(family, GammaPoisson) else half
+    return max(1, family.high // 2) if isinstance(family, GammaPoissonFamily) else half
 
 
-def _grouped(family: Family, population: Population, *, half: int) -> list[tuple[int, ...]]:
+def _grouped(family: ConjugateFamily, population: Adjacency, *, half: int) -> list[tuple[int, ...]]:
     """Return the same by group: each of a unit's records may lie in any of them."""
     alone = [(*r, _units(family, half)) if isinstance(family, SUMS) else r for r in records(family, half=half)]
     width = len(alone[0])
@@ -83,7 +88,7 @@ def _grouped(family: Family, population: Population, *, half: int) -> list[tuple
     return sorted(found)
 
 
-def shifts(family: Family, population: Population, *, half: int = 1) -> np.ndarray:
+def shifts(family: ConjugateFamily, population: Adjacency, *, half: int = 1) -> np.ndarray:
     """Return every distance between the statistics of two neighbours, once up to signs and order."""
     some = contributions(family, population, half=half)
     none = [tuple(0 for _ in some[0])]
@@ -164,7 +169,7 @@ def delta_of_dirichlets(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
 
 
 def dirichlet_neighbours(
-    categories: int, population: Population, rng: np.random.Generator, *, random: int
+    categories: int, population: Adjacency, rng: np.random.Generator, *, random: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield counts of neighbouring datasets, both ways: the worst ones, and random ones.
 

@@ -8,16 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from vestry.noise import Noise
-from vestry.noise.parameter import checked_count, checked_exponent, checked_scale
-from vestry.noise.value import doubles, finite, int64, integers
+from vestry.noise import NoiseSource
+from vestry.noise.clipping import doubles, finite, int64, integers
+from vestry.noise.noise_parameter import checked_count, checked_exponent, checked_scale
 
 # Below this scale anything but 0 has probability under exp(-1000). Above the other a table would be long, and a
 # rounded normal is as good: the discrete law differs by a part in 1e8.
 SMALLEST_TABLE_SCALE, LARGEST_TABLE_SCALE = 0.02, 1e4
 
 
-class SeededNoise(Noise):
+class SeededNoise(NoiseSource):
     """The same draws for the same seed and the same calls. Never use it for privacy."""
 
     def __init__(self, seed: int) -> None:

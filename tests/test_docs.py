@@ -179,14 +179,14 @@ def test_command_reference_has_every_command_and_option(generated):
 
 def test_api_reference_has_every_name(generated):
     import vestry
-    from vestry.families import BetaBernoulli
-    from vestry.mechanisms.langevin import LangevinSample
+    from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+    from vestry.regression.langevin import LangevinSample
 
     front = generated["reference/vestry.md"]
     for name in vestry.__all__:
         thing = getattr(vestry, name)
         assert f"::: {thing.__module__}.{thing.__qualname__}\n" in front, name
-    for room, thing in (("families", BetaBernoulli), ("mechanisms", LangevinSample)):
+    for room, thing in (("families", BetaBernoulliFamily), ("mechanisms", LangevinSample)):
         assert f"::: {thing.__module__}.{thing.__qualname__}\n" in generated[f"reference/{room}.md"]
 
 

@@ -34,7 +34,7 @@ except vestry.VestryError as error:
 """,
     "spark": """
 import vestry
-from vestry.data.server import open_table
+from vestry.data.databases import open_table
 try:
     open_table("pyspark", "pyspark://nowhere.parquet")
 except vestry.VestryError as error:

@@ -11,70 +11,88 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
+    from vestry.conjugate.dirichlet_categorical_model import DirichletCategorical
+    from vestry.conjugate.gamma_exponential_model import GammaExponential
+    from vestry.conjugate.gamma_poisson_model import GammaPoisson
+    from vestry.conjugate.normal_inverse_gamma_model import NormalInverseGamma
+    from vestry.conjugate.normal_mean_model import NormalMean
+    from vestry.conjugate.statistical_query import StatisticalQuery
     from vestry.data import Table
     from vestry.errors import VestryError
+    from vestry.hmm.hmm_model import HiddenMarkovModel
     from vestry.ledger import Ledger
-    from vestry.models import (
-        BetaBernoulli,
-        DirichletCategorical,
-        GammaExponential,
-        GammaPoisson,
-        HiddenMarkov,
-        Linear,
-        Logistic,
-        NaiveBayes,
-        NormalInverseGamma,
-        NormalMean,
-        StatisticalQuery,
-    )
-    from vestry.models.run import release
+    from vestry.naive_bayes.naive_bayes_model import NaiveBayes
+    from vestry.pipeline import release
     from vestry.posterior import Posterior, open_release
     from vestry.privacy.accountant import convert, price
-    from vestry.privacy.batch import Batch
+    from vestry.privacy.adjacency import Adjacency
     from vestry.privacy.event import Event, compose
     from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
-    from vestry.privacy.law import event
     from vestry.privacy.neighbours import Neighbours, Unit
-    from vestry.report.plot import plot
-    from vestry.statistics.domain import Interval, Levels
-    from vestry.statistics.population import Population
+    from vestry.privacy.pld import PLDAccountant
+    from vestry.privacy.pricing import event
+    from vestry.regression.linear_model import LinearRegression
+    from vestry.regression.logistic_model import LogisticRegression
+    from vestry.report.plotting import plot
+    from vestry.schema.domain import Interval, Levels
     from vestry.study import Study
 
 _HOMES = {
+    "vestry.conjugate.beta_bernoulli_model": ("BetaBernoulli",),
+    "vestry.conjugate.dirichlet_categorical_model": ("DirichletCategorical",),
+    "vestry.conjugate.gamma_exponential_model": ("GammaExponential",),
+    "vestry.conjugate.gamma_poisson_model": ("GammaPoisson",),
+    "vestry.conjugate.normal_inverse_gamma_model": ("NormalInverseGamma",),
+    "vestry.conjugate.normal_mean_model": ("NormalMean",),
+    "vestry.conjugate.statistical_query": ("StatisticalQuery",),
     "vestry.data": ("Table",),
     "vestry.errors": ("VestryError",),
+    "vestry.hmm.hmm_model": ("HiddenMarkovModel",),
     "vestry.ledger": ("Ledger",),
-    "vestry.models": (
-        "BetaBernoulli",
-        "DirichletCategorical",
-        "GammaExponential",
-        "GammaPoisson",
-        "HiddenMarkov",
-        "Linear",
-        "Logistic",
-        "NaiveBayes",
-        "NormalInverseGamma",
-        "NormalMean",
-        "StatisticalQuery",
+    "vestry.naive_bayes.naive_bayes_model": ("NaiveBayes",),
+    "vestry.pipeline": ("release",),
+    "vestry.posterior": (
+        "Posterior",
+        "open_release",
     ),
-    "vestry.models.run": ("release",),
-    "vestry.posterior": ("Posterior", "open_release"),
-    "vestry.privacy.accountant": ("convert", "price"),
-    "vestry.privacy.batch": ("Batch",),
-    "vestry.privacy.event": ("Event", "compose"),
-    "vestry.privacy.guarantee": ("ApproxDP", "GaussianDP", "Guarantee", "PureDP", "RenyiDP", "ZCDP"),
-    "vestry.privacy.law": ("event",),
-    "vestry.privacy.neighbours": ("Neighbours", "Unit"),
-    "vestry.report.plot": ("plot",),
-    "vestry.statistics.domain": ("Interval", "Levels"),
-    "vestry.statistics.population": ("Population",),
+    "vestry.privacy.accountant": (
+        "convert",
+        "price",
+    ),
+    "vestry.privacy.adjacency": ("Adjacency",),
+    "vestry.privacy.event": (
+        "Event",
+        "compose",
+    ),
+    "vestry.privacy.guarantee": (
+        "ZCDP",
+        "ApproxDP",
+        "GaussianDP",
+        "Guarantee",
+        "PureDP",
+        "RenyiDP",
+    ),
+    "vestry.privacy.neighbours": (
+        "Neighbours",
+        "Unit",
+    ),
+    "vestry.privacy.pld": ("PLDAccountant",),
+    "vestry.privacy.pricing": ("event",),
+    "vestry.regression.linear_model": ("LinearRegression",),
+    "vestry.regression.logistic_model": ("LogisticRegression",),
+    "vestry.report.plotting": ("plot",),
+    "vestry.schema.domain": (
+        "Interval",
+        "Levels",
+    ),
     "vestry.study": ("Study",),
 }
 
 __all__ = [
     "ZCDP",
+    "Adjacency",
     "ApproxDP",
-    "Batch",
     "BetaBernoulli",
     "DirichletCategorical",
     "Event",
@@ -82,17 +100,17 @@ __all__ = [
     "GammaPoisson",
     "GaussianDP",
     "Guarantee",
-    "HiddenMarkov",
+    "HiddenMarkovModel",
     "Interval",
     "Ledger",
     "Levels",
-    "Linear",
-    "Logistic",
+    "LinearRegression",
+    "LogisticRegression",
     "NaiveBayes",
     "Neighbours",
     "NormalInverseGamma",
     "NormalMean",
-    "Population",
+    "PLDAccountant",
     "Posterior",
     "PureDP",
     "RenyiDP",

@@ -28,7 +28,7 @@ class InvalidParameter(VestryError, ValueError):  # noqa: N818 - the name is the
         self.name, self.given, self.allowed, self.instead = name, given, allowed, instead
 
 
-class NoConversion(VestryError, ValueError):  # noqa: N818
+class ConversionError(VestryError, ValueError):
     """No theorem leads from one currency to the other."""
 
     def __init__(self, source: str, target: str, reason: str) -> None:
@@ -36,7 +36,7 @@ class NoConversion(VestryError, ValueError):  # noqa: N818
         self.source, self.target, self.reason = source, target, reason
 
 
-class Unreachable(VestryError, ValueError):  # noqa: N818
+class GuaranteeUnreachable(VestryError, ValueError):  # noqa: N818
     """No value of the parameter meets the guarantee."""
 
     def __init__(self, asked: str, nearest: str) -> None:
@@ -47,7 +47,7 @@ class Unreachable(VestryError, ValueError):  # noqa: N818
 IN_LEDGER = "in the ledger"
 
 
-class Mismatch(VestryError, ValueError):  # noqa: N818
+class DeclarationMismatch(VestryError, ValueError):  # noqa: N818
     """Two things that must agree do not: neighbours, unit, dataset."""
 
     def __init__(self, what: str, asked: str, owned: str, instead: str, *, where: str = "here") -> None:
@@ -68,7 +68,7 @@ class BudgetExceeded(VestryError):  # noqa: N818
         self.asked, self.budget, self.remaining, self.left = asked, budget, remaining, left
 
 
-class Unrepeatable(VestryError, TypeError):  # noqa: N818
+class NoiseNotReproducible(VestryError, TypeError):  # noqa: N818
     """Privacy's randomness was asked for something that could repeat it."""
 
     def __init__(self, owner: str, asked: str, instead: str) -> None:
@@ -113,11 +113,11 @@ class LedgerCorrupt(VestryError, ValueError):  # noqa: N818
         self.reason, self.sequence = reason, sequence
 
 
-class EntryState(VestryError, RuntimeError):  # noqa: N818
+class LedgerStateError(VestryError, RuntimeError):
     """An entry is not in the state that this step needs."""
 
 
-class AskedBefore(EntryState):
+class AskedBefore(LedgerStateError):  # noqa: N818
     """The same question was charged before; `sequence` is the newest charge for it."""
 
     def __init__(self, sequence: int) -> None:
@@ -125,7 +125,7 @@ class AskedBefore(EntryState):
         self.sequence = sequence
 
 
-class StudyFault(VestryError, ValueError):  # noqa: N818
+class StudyFileError(VestryError, ValueError):
     """A study file says something that cannot be; `line` and `key` tell where."""
 
     def __init__(self, path: str, line: int, key: str, reason: str, *, exit_code: int = 2) -> None:

@@ -15,15 +15,15 @@ from scipy import stats
 
 from vestry.audit import Evidence, Verdict, audit
 from vestry.audit.claim import Claim
-from vestry.audit.cut import THRESHOLDS, Cut
+from vestry.audit.clopper_pearson import at_least, at_most
 from vestry.audit.evidence import joined
-from vestry.audit.proportion import at_least, at_most
-from vestry.audit.score import Score
+from vestry.audit.rejection_region import THRESHOLDS, RejectionRegion
+from vestry.audit.test_statistic import Score
 from vestry.errors import InvalidParameter
 from vestry.privacy import accountant
 from vestry.privacy.event import compose
 from vestry.privacy.guarantee import ApproxDP, GaussianDP, PureDP, RenyiDP
-from vestry.privacy.law import event
+from vestry.privacy.pricing import event
 
 
 def normal(dataset: float, rng: np.random.Generator, trials: int) -> np.ndarray:
@@ -219,9 +219,9 @@ def test_the_lower_bound_follows_from_the_hits():
 def test_cuts_count_both_tails():
     values = np.array([1.0, 2.0, 2.0, 3.0])
     score = Score("output", lambda x: x[:, 0])
-    assert Cut(score, 2.0, above=True).hits(values) == 3
-    assert Cut(score, 2.0, above=False).hits(values) == 3
-    assert str(Cut(score, 2.0, above=False)) == "output <= 2"
+    assert RejectionRegion(score, 2.0, above=True).hits(values) == 3
+    assert RejectionRegion(score, 2.0, above=False).hits(values) == 3
+    assert str(RejectionRegion(score, 2.0, above=False)) == "output <= 2"
     assert THRESHOLDS % 4 == 0
 
 

@@ -8,8 +8,8 @@ import pytest
 from audit.twins import TWINS
 from typer.testing import CliRunner
 
-from vestry.cli import audit as command
-from vestry.errors import InvalidParameter, Unreachable, VestryError
+from vestry.cli import audit_command as command
+from vestry.errors import GuaranteeUnreachable, InvalidParameter, VestryError
 
 APP = command.app
 LAPLACE = ("laplace", "--family", "beta-bernoulli", "--n", "100", "--guarantee", "epsilon=1", "--trials", "4000",
@@ -68,7 +68,11 @@ def test_help_says_what_the_exit_code_means():
         (("magic", *LAPLACE[1:]), InvalidParameter, "MECHANISM must be one of"),
         ((*LAPLACE, "--guarantee", "epsilon=none"), InvalidParameter, "epsilon must be a decimal number"),
         ((*LAPLACE, "--plot", "/no/such/folder/a.png"), InvalidParameter, "the plot's file must be one that can be"),
-        (("direct", "--prior", "1,1", *LAPLACE[1:]), Unreachable, "epsilon=1 by a direct draw cannot be reached"),
+        (
+            ("direct", "--prior", "1,1", *LAPLACE[1:]),
+            GuaranteeUnreachable,
+            "epsilon=1 by a direct draw cannot be reached",
+        ),
     ],
 )
 def test_bad_input_is_refused(arguments, kind, message):

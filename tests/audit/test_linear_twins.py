@@ -14,14 +14,14 @@ import pytest
 from seeded_noise import SeededNoise
 
 from vestry.audit import audit
-from vestry.losses import Huber, Logistic, SmoothHinge
-from vestry.mechanisms.langevin import LangevinSample, posterior
-from vestry.mechanisms.linear import LinearProblem
-from vestry.mechanisms.objective import objective_perturbation
-from vestry.mechanisms.output import output_perturbation
-from vestry.mechanisms.schedule import Schedule
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
+from vestry.regression.langevin import LangevinSample, posterior
+from vestry.regression.losses import Huber, Logistic, SmoothHinge
+from vestry.regression.objective_perturbation import objective_perturbation
+from vestry.regression.output_perturbation import output_perturbation
+from vestry.regression.problem import LinearProblem
+from vestry.regression.step_schedule import Schedule
 
 pytest.importorskip("numba", reason="the extra `glm` is not installed")
 
@@ -32,7 +32,7 @@ STRONG = Guarantee.parse("epsilon=1,delta=0.02")
 
 
 def problem(loss, relation: str, *, at_most: int = 1, norm: float = 1.0) -> LinearProblem:
-    population = Population(relation, 1, at_most if relation == "replace" else None)
+    population = Adjacency(relation, 1, at_most if relation == "replace" else None)
     return LinearProblem(loss, features=WIDE, norm=norm, population=population, at_most=at_most, outcome=FAR)
 
 
@@ -115,9 +115,9 @@ def from_the_mode(mechanism: LangevinSample):
     """Start every chain at the mode of its own dataset."""
 
     def outputs(records, noise, trials: int) -> np.ndarray:
-        from vestry.losses.gradient import gradient
         from vestry.noise.bits import Bits
         from vestry.noise.grid import declared_grid
+        from vestry.regression.gradient import gradient
 
         along, bits = gradient(mechanism.problem.loss, blocks(records), device="cpu"), Bits(noise)
         pull = sum(-np.sign(y) * x for x, y in records)  # the losses are straight

@@ -10,38 +10,36 @@ from scipy import stats
 from seeded_noise import SeededNoise
 
 from vestry.audit import Verdict, audit_shipped, worst_pairs
-from vestry.audit.route import released
-from vestry.audit.simulation import discrete_gaussian, discrete_laplace, simulated
-from vestry.errors import InvalidParameter, Unreachable
-from vestry.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    NormalInverseGamma,
-    NormalMean,
-)
-from vestry.mechanisms.additive import Additive
-from vestry.mechanisms.calibrated import calibrated
+from vestry.audit.bulk_simulation import discrete_gaussian, discrete_laplace, simulated
+from vestry.audit.release_runs import released
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.gamma_exponential import GammaExponentialFamily
+from vestry.conjugate.gamma_poisson import GammaPoissonFamily
+from vestry.conjugate.normal_inverse_gamma import NormalInverseGammaFamily
+from vestry.conjugate.normal_mean import NormalMeanFamily
+from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.mechanisms.additive_noise import Additive
+from vestry.mechanisms.factory import calibrated
 from vestry.noise import SystemNoise
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
 
-PUBLIC, PRIVATE, MOVING = Population("replace", 1, 100), Population("replace"), Population("add-remove")
-PERSONS, GROUPS, MOVING_GROUPS = Population("replace", 3, 100), Population("replace", groups=2), Population(
+PUBLIC, PRIVATE, MOVING = Adjacency("replace", 1, 100), Adjacency("replace"), Adjacency("add-remove")
+PERSONS, GROUPS, MOVING_GROUPS = Adjacency("replace", 3, 100), Adjacency("replace", groups=2), Adjacency(
     "add-remove", groups=3
 )  # fmt: skip
 POPULATIONS = {"public": PUBLIC, "private": PRIVATE, "add-remove": MOVING, "persons": PERSONS, "groups": GROUPS,
                "add-remove groups": MOVING_GROUPS}  # fmt: skip
 FAMILIES = {
-    "beta": (BetaBernoulli(), (1, 2)),
-    "dirichlet 2": (DirichletCategorical(2), (2, 1)),
-    "dirichlet 3": (DirichletCategorical(3), (1, 2, 3)),
-    "normal": (NormalMean(1.0, -1.0, 1.0), (0, 1)),
-    "normal 2": (NormalMean(1.0, -1.0, 1.0, 2), (0, 1)),
-    "poisson": (GammaPoisson(5), (2, 1)),
-    "exponential": (GammaExponential(0.5, 2.0), (2, 1)),
-    "mean and variance": (NormalInverseGamma(-1.0, 1.0), None),
+    "beta": (BetaBernoulliFamily(), (1, 2)),
+    "dirichlet 2": (DirichletCategoricalFamily(2), (2, 1)),
+    "dirichlet 3": (DirichletCategoricalFamily(3), (1, 2, 3)),
+    "normal": (NormalMeanFamily(1.0, -1.0, 1.0), (0, 1)),
+    "normal 2": (NormalMeanFamily(1.0, -1.0, 1.0, 2), (0, 1)),
+    "poisson": (GammaPoissonFamily(5), (2, 1)),
+    "exponential": (GammaExponentialFamily(0.5, 2.0), (2, 1)),
+    "mean and variance": (NormalInverseGammaFamily(-1.0, 1.0), None),
 }
 GUARANTEES = {
     "laplace": "epsilon=1",
@@ -201,7 +199,7 @@ def test_simulated_noise_of_a_large_scale_is_whole_and_as_wide():
 
 
 def test_draws_bought_together_are_audited_together():
-    model = BetaBernoulli()
+    model = BetaBernoulliFamily()
     subject = calibrated("diffused", model, model.prior((1, 2)), PUBLIC, Guarantee.parse("order=2,epsilon=1"), draws=3)
     assert simulated(subject, (0, 100), np.random.default_rng(1), 10).shape == (10, 3)
     assert released(subject, (0, 100), SeededNoise(1), 10).shape == (10, 3)
@@ -245,5 +243,5 @@ def test_unknown_families_are_refused():
     class Strange:
         name = "strange"
 
-    with pytest.raises(Unreachable, match="worst-case neighbours of laplace for strange cannot be reached"):
+    with pytest.raises(GuaranteeUnreachable, match="worst-case neighbours of laplace for strange cannot be reached"):
         worst_pairs(subject, Strange())

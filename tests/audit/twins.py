@@ -15,18 +15,20 @@ import numpy as np
 from seeded_noise import SeededNoise
 
 from vestry.audit import Verdict, audit, audit_shipped
-from vestry.audit.simulation import discrete_laplace, simulated
-from vestry.families import BetaBernoulli, DirichletCategorical, NormalMean
-from vestry.families.draw import draw
-from vestry.mechanisms.additive import GAUSSIAN, LAPLACE, additive, layout
-from vestry.mechanisms.exponential import ops
+from vestry.audit.bulk_simulation import discrete_laplace, simulated
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.draw_cost import draw
+from vestry.conjugate.normal_mean import NormalMeanFamily
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive, layout
 from vestry.mechanisms.posterior_sample import PosteriorSample, diffused
+from vestry.mechanisms.truncated_posterior import ops
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.privacy.law import event
-from vestry.statistics.population import Population
+from vestry.privacy.pricing import event
 
-BETA, THREE = BetaBernoulli(), DirichletCategorical(3)
-PUBLIC = Population("replace", 1, 100)
+BETA, THREE = BetaBernoulliFamily(), DirichletCategoricalFamily(3)
+PUBLIC = Adjacency("replace", 1, 100)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Twin:
         return self.find(self.trials, seed)
 
 
-def noisy(noise: str, family, population: Population, guarantee: str):
+def noisy(noise: str, family, population: Adjacency, guarantee: str):
     return additive(noise, layout(family, population), population, Guarantee.parse(guarantee))
 
 
@@ -81,7 +83,7 @@ def averaged(trials: int, seed: int) -> Verdict:
 
 def half_ops(trials: int, seed: int) -> Verdict:
     """Audit a draw at half the temperature: D for the range, where under replace it is 2 D."""
-    pair = Population("replace", 1, 2)
+    pair = Adjacency("replace", 1, 2)
     real = ops(BETA, BETA.prior((0.01, 0.01)), pair, Guarantee.parse("epsilon=2"), truncation=0.2)
     twin = dataclasses.replace(real, temperature=real.temperature / 2)
     return audit(
@@ -96,7 +98,7 @@ def half_ops(trials: int, seed: int) -> Verdict:
 
 def untruncated(trials: int, seed: int) -> Verdict:
     """Audit a tempered draw that may lie anywhere."""
-    population, prior = Population("replace"), BETA.prior((0.2, 0.2))
+    population, prior = Adjacency("replace"), BETA.prior((0.2, 0.2))
     real = ops(BETA, prior, population, Guarantee.parse("epsilon=1"), truncation=0.2)
     twin = PosteriorSample("ops", BETA, prior, population, 1 / real.temperature, 1.0, 1, real.guarantee)
     return audit_shipped(twin, BETA, noise=SeededNoise(seed), trials=trials, claim=real.event)
@@ -111,7 +113,7 @@ def tempered(trials: int, seed: int) -> Verdict:
 
 def unscaled(trials: int, seed: int) -> Verdict:
     """Audit a diffused draw against the pairs of Corollary 2 as printed, with n other records in place of r n."""
-    n, power, population = 4, 0.5, Population("replace", 1, 4)
+    n, power, population = 4, 0.5, Adjacency("replace", 1, 4)
     printed = draw(betas=((1.0, 1.0 + n, power),))
     made = PosteriorSample("diffused", BETA, BETA.prior((1, 1)), population, power, 1.0, 1, Guarantee.parse("mu=1"))
     return audit_shipped(made, BETA, noise=SeededNoise(seed), trials=trials, claim=printed)
@@ -119,8 +121,8 @@ def unscaled(trials: int, seed: int) -> Verdict:
 
 def dropped(trials: int, seed: int) -> Verdict:
     """Audit a diffused draw, calibrated for 5000 records, of which all but one are missing and dropped."""
-    real = diffused(BETA, BETA.prior((1, 1)), Population("replace", 1, 5000), Guarantee.parse("epsilon=1,delta=0.01"))
-    twin = dataclasses.replace(real, population=Population("replace"))
+    real = diffused(BETA, BETA.prior((1, 1)), Adjacency("replace", 1, 5000), Guarantee.parse("epsilon=1,delta=0.01"))
+    twin = dataclasses.replace(real, population=Adjacency("replace"))
     return audit_shipped(twin, BETA, noise=SeededNoise(seed), trials=trials, claim=real.event)
 
 
@@ -138,7 +140,7 @@ def counted(trials: int, seed: int) -> Verdict:
 
 def coarse(trials: int, seed: int) -> Verdict:
     """Audit a normal draw whose randomness was rounded before the mean was added: the mean shows in the last digits."""
-    family, prior = NormalMean(1.0, -1.0, 1.0), NormalMean(1.0, -1.0, 1.0).prior((0, 1))
+    family, prior = NormalMeanFamily(1.0, -1.0, 1.0), NormalMeanFamily(1.0, -1.0, 1.0).prior((0, 1))
     precision = prior.precision + 100
 
     def run(total: float, rng: np.random.Generator, count: int) -> np.ndarray:

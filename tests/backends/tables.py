@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.tally import Indicator, One, Product, Sum, Tally
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
 
 TYPES = {
     "real": "double",
@@ -101,7 +101,7 @@ LEVELS_COLUMNS, NUMBER_COLUMNS = list(LEVELS), ["real", "whole", "truth", "Spell
 class Question:
     """A tally with what is declared, and the unit."""
 
-    tally: Tally
+    tally: SumQuery
     domains: dict[str, Any]
     person: str | None
     rows: int
@@ -124,7 +124,11 @@ def questions(draw) -> Question:
     terms = draw(st.lists(st.deferred(lambda: term_of(domains)), min_size=1, max_size=4))
     person = draw(st.sampled_from([None, "id", "name", "float_id"]))
     return Question(
-        Tally(tuple(keyed), tuple(terms)), domains, person, draw(st.integers(1, 3)), draw(st.sampled_from(["", "kéy'"]))
+        SumQuery(tuple(keyed), tuple(terms)),
+        domains,
+        person,
+        draw(st.integers(1, 3)),
+        draw(st.sampled_from(["", "kéy'"])),
     )
 
 
@@ -147,7 +151,7 @@ def intervals():
 def term_of(domains):
     numbers = [column for column, domain in domains.items() if isinstance(domain, Interval)]
     levelled = [column for column, domain in domains.items() if isinstance(domain, Levels)]
-    kinds = [st.sampled_from([1, 7, 2**20]).map(One)]
+    kinds = [st.sampled_from([1, 7, 2**20]).map(Count)]
     for column in levelled:
         some = st.lists(st.sampled_from(domains[column].names), unique=True, max_size=2).map(tuple)
         kinds.append(some.map(lambda chosen, column=column: Indicator(column, chosen)))

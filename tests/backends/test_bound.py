@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vestry.data.bound import check_bound
+from vestry.data.overflow import check_bound
 from vestry.errors import InvalidParameter
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.tally import One, Product, Sum, Tally
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.statistics import Count, Product, Sum, SumQuery
 
 DOMAINS = {"x": Interval(-10, 20), "y": Interval(0, 1e29), "huge": Interval(0, 1e31), "id": Levels(1, 2**53 + 1)}
 
@@ -17,8 +17,8 @@ DOMAINS = {"x": Interval(-10, 20), "y": Interval(0, 1e29), "huge": Interval(0, 1
 @pytest.mark.parametrize(
     ("term", "message"),
     [
-        (One(2**61), "units must be a whole number from 1 to 4611686018427$"),
-        (One(0), "units must be a whole number"),
+        (Count(2**61), "units must be a whole number from 1 to 4611686018427$"),
+        (Count(0), "units must be a whole number"),
         (Sum("x", 0.0, 1e-9), "grid must be coarse enough for 1e.06 records to sum below 2.62, not 1e-09; write grid="),
         (Sum("x", 0.0, 0.0), "grid must be from"),
         (Sum("x", 0.0, -1.0), "grid must be from"),
@@ -34,12 +34,12 @@ def test_what_is_refused(term, message):
     with pytest.raises(
         InvalidParameter, match=message.replace("1e.06", "1e.12" if largest > 10**6 else "1e.06").rstrip("$")
     ):
-        check_bound(Tally((), (term,)), DOMAINS, largest)
+        check_bound(SumQuery((), (term,)), DOMAINS, largest)
 
 
 def test_whole_levels_that_doubles_do_not_tell_apart():
     with pytest.raises(InvalidParameter, match=r"a level of id must be at most 2\^53"):
-        check_bound(Tally(("id",), (One(),)), DOMAINS, 1)
+        check_bound(SumQuery(("id",), (Count(),)), DOMAINS, 1)
 
 
 @settings(max_examples=200)
@@ -51,7 +51,7 @@ def test_the_grid_that_is_advised_is_enough_and_what_passes_holds(one, other, gr
     domains = {"x": Interval(low, high)}
 
     def tally(grid):
-        return Tally((), (Product(("x", "x"), (0.0, 0.0), grid) if squared else Sum("x", 0.0, grid),))
+        return SumQuery((), (Product(("x", "x"), (0.0, 0.0), grid) if squared else Sum("x", 0.0, grid),))
 
     try:
         check_bound(tally(grid), domains, largest)

@@ -5,9 +5,9 @@ from backends.tables import Question
 from backends.test_semantics import agree, row
 
 from vestry.data import Table
-from vestry.statistics.domain import Levels
-from vestry.statistics.private import reveal
-from vestry.statistics.tally import Indicator, One, Tally
+from vestry.schema.domain import Levels
+from vestry.schema.private import reveal
+from vestry.schema.statistics import Count, Indicator, SumQuery
 
 # Declared, undeclared, null, empty, nearly declared, numbers as text; a group of nulls alone, and one of undeclared.
 DIRTY = [None, None, "", "a", "b", "b", "c", "c", "c", "z", "A", "a ", "missing", "0", "1", " 1", "1.0", "it's", "é"]
@@ -32,10 +32,10 @@ def records(tmp_path_factory):
 @pytest.mark.parametrize("domain", DECLARED, ids=str)
 def test_every_way_to_count_a_level(records, domain):
     table = Table(records, {"ward": domain}, neighbours="replace")
-    alone = [Tally((), (Indicator("ward", (name,)),)) for name in domain.names]
-    together = Tally((), tuple(Indicator("ward", (name,)) for name in domain.names))
+    alone = [SumQuery((), (Indicator("ward", (name,)),)) for name in domain.names]
+    together = SumQuery((), tuple(Indicator("ward", (name,)) for name in domain.names))
     found = reveal(table.collect(together, row_key=""))
-    assert found == reveal(table.collect(Tally(("ward",), (One(),)), row_key=""))
+    assert found == reveal(table.collect(SumQuery(("ward",), (Count(),)), row_key=""))
     assert found == tuple(count for tally in alone for count in reveal(table.collect(tally, row_key="")))
     assert sum(found) == len(ROWS) or domain.missing == "drop"
 
@@ -48,10 +48,10 @@ def test_dirty_values(backend, values, missing):
     policy = {"value": values[stand_in[missing]]} if missing in stand_in else missing
     domain = Levels(*values, missing=policy)
     asked = [(), *((name,) for name in domain.names), domain.names[:2], domain.names[1:], domain.names]
-    terms = (One(), *(Indicator("ward", levels) for levels in asked))
+    terms = (Count(), *(Indicator("ward", levels) for levels in asked))
     domains = {"ward": domain, "whole": Levels(0, 1, 2)}
     for keys, person in (((), None), (("whole",), None), (("ward",), None), (("ward", "whole"), "id")):
-        agree(backend, ROWS, Question(Tally(keys, terms), domains, person, 3, "k"))
+        agree(backend, ROWS, Question(SumQuery(keys, terms), domains, person, 3, "k"))
 
 
 def test_a_record_has_one_level_where_the_database_takes_several_for_equal(tmp_path):
@@ -64,6 +64,6 @@ def test_a_record_has_one_level_where_the_database_takes_several_for_equal(tmp_p
         assert connection.execute("SELECT count(*) FROM records WHERE ward = 'a'").fetchone() == (3,)
     domain = Levels("z", "a", "A", "b", "B")
     table = Table(f"duckdb://{tmp_path / 'a.db'}/records", {"ward": domain}, neighbours="replace")
-    found = reveal(table.collect(Tally((), tuple(Indicator("ward", (name,)) for name in domain.names)), row_key=""))
+    found = reveal(table.collect(SumQuery((), tuple(Indicator("ward", (name,)) for name in domain.names)), row_key=""))
     assert sum(found) == 5
     assert min(found) >= 0

@@ -13,16 +13,16 @@ from backends.conftest import SLOW, duckdb_file
 from backends.test_semantics import EVERY
 
 import vestry
+from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
 from vestry.data import Table, connect
 from vestry.errors import InvalidParameter
 from vestry.ledger import Ledger
-from vestry.models import BetaBernoulli
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.tally import Indicator, One, Product, Sum, Tally
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
 
 DOMAINS = {"ward": Levels("a", "b", missing="drop"), "real": Interval(0, 3), "whole": Interval(0, 3)}
-TALLY = Tally(
-    ("ward",), (One(), Indicator("ward", ("a",)), Sum("real", 0.0, 1.0), Product(("real", "whole"), (0.0, 0.0), 1.0))
+TALLY = SumQuery(
+    ("ward",), (Count(), Indicator("ward", ("a",)), Sum("real", 0.0, 1.0), Product(("real", "whole"), (0.0, 0.0), 1.0))
 )
 
 

@@ -9,8 +9,8 @@ import pytest
 from backends.test_semantics import EVERY
 
 from vestry import Interval, Levels, Table
-from vestry.statistics.design import HALF, Design
-from vestry.statistics.private import reveal_rows
+from vestry.schema.design_matrix import HALF, Design
+from vestry.schema.private import reveal_rows
 
 DOMAINS = {
     "real": Interval(-2, 3, missing={"value": 1.0}),

@@ -11,17 +11,17 @@ from backends.conftest import arrow
 from backends.test_semantics import row
 
 from vestry.data import Table
-from vestry.data.engine import Source
+from vestry.data.connection import Source
 from vestry.data.query import Query
 from vestry.errors import InvalidParameter, VestryError
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.private import reveal
-from vestry.statistics.tally import One, Sum, Tally
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.private import reveal
+from vestry.schema.statistics import Count, Sum, SumQuery
 
 CANARY = "canary4711"
 ROWS = [row(ward=CANARY, **{"Spelled Number": CANARY, "name": CANARY}), row(ward="a")]
 DOMAINS = {"ward": Levels("a", "b"), "real": Interval(0, 3)}
-TALLY = Tally(("ward",), (One(), Sum("real", 0.0, 1.0)))
+TALLY = SumQuery(("ward",), (Count(), Sum("real", 0.0, 1.0)))
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def test_a_query_that_fails_on_a_value(backend, silent, monkeypatch):
 
 def test_the_query_that_fails_would_have_shown_it(backend):
     """The sample is bad: without the wall the engine quotes the value."""
-    from vestry.data.source import connect
+    from vestry.data.connect import connect
 
     with connect(backend.load(ROWS)) as source, pytest.raises(Exception, match=CANARY):
         source.rows(breaking(None, source.parts[0], row_key=""))
@@ -106,7 +106,7 @@ def test_a_column_that_is_not_there_or_holds_no_single_values(domains, unit, mes
     records = arrow(ROWS).append_column("many", pa.array([[0], [1]], pa.list_(pa.int64())))
     keyed = [name for name, domain in domains.items() if isinstance(domain, Levels)]
     terms = tuple(Sum(name, 0.0, 1.0) for name, domain in domains.items() if isinstance(domain, Interval))
-    tally = Tally(tuple(keyed), (One(), *terms))
+    tally = SumQuery(tuple(keyed), (Count(), *terms))
     table = Table(records, domains, unit=unit, neighbours="replace")
     for ask in (lambda: table.check(tally), lambda: table.collect(tally, row_key="k")):
         with pytest.raises(InvalidParameter, match=message) as caught:
@@ -116,7 +116,7 @@ def test_a_column_that_is_not_there_or_holds_no_single_values(domains, unit, mes
 
 def test_text_that_is_no_number_is_no_error(backend, silent):
     domains = {"ward": Interval(0, 3), "Spelled Number": Interval(0, 3), "name": Interval(0, 3)}
-    tally = Tally((), tuple(Sum(column, 0.0, 1.0) for column in domains))
+    tally = SumQuery((), tuple(Sum(column, 0.0, 1.0) for column in domains))
     table = Table(backend.load(ROWS), domains, neighbours="replace")
     table.check(tally)
     assert repr(table.collect(tally, row_key="k")) == "Private(...)"
@@ -145,7 +145,7 @@ def test_an_open_quote_is_no_error(tmp_path):
     """No writer leaves one; it swallows what follows, and tells nothing."""
     (tmp_path / "a.csv").write_bytes(b'ward,real\na,1\n"a,1\nb,1\n')
     table = Table(tmp_path / "a.csv", DOMAINS, neighbours="add-remove")
-    assert sum(reveal(table.collect(Tally((), (One(),)), row_key="k"))) == 2
+    assert sum(reveal(table.collect(SumQuery((), (Count(),)), row_key="k"))) == 2
 
 
 def test_a_parquet_file_whose_pages_are_broken(tmp_path, silent):

@@ -8,9 +8,9 @@ from backends.tally_oracle import sums
 from hypothesis import Phase, given, settings
 
 from vestry.data import Table
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.private import reveal
-from vestry.statistics.tally import Indicator, One, Product, Sum, Tally
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.private import reveal
+from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
 
 EXAMPLES = {"parquet": 20, "csv": 8, "arrow": 5, "pandas": 8, "polars": 8, "duckdb": 5, "postgresql": 40, "pyspark": 8}
 SERVERS = ("postgresql", "pyspark")
@@ -71,12 +71,12 @@ POLICIES = ["never", "drop", {"value": 2.5}]
 def test_every_troublesome_number(backend, policy):
     domains = {"real": Interval(-1, 3, policy), "Spelled Number": Interval(-1, 3, policy)}
     terms = (
-        One(),
+        Count(),
         Sum("real", 0.0, 1.0),
         Sum("Spelled Number", 0.0, 1.0),
         Product(("real", "Spelled Number"), (0.5, -1.0), 0.1),
     )
-    agree(backend, EVERY, Question(Tally((), terms), domains, None, 1, ""))
+    agree(backend, EVERY, Question(SumQuery((), terms), domains, None, 1, ""))
 
 
 @pytest.mark.parametrize("policy", ["never", "drop", "level"], ids=str)
@@ -86,8 +86,8 @@ def test_every_troublesome_level(backend, policy):
         "spelled_truth": Levels(True, False, missing=policy),
         "Spelled Number": Levels(1, 2, 0, missing=policy),
     }
-    terms = (One(3), Indicator("Spelled Number", ("1", "0")))
-    agree(backend, EVERY, Question(Tally(("ward", "spelled_truth"), terms), domains, None, 1, ""))
+    terms = (Count(3), Indicator("Spelled Number", ("1", "0")))
+    agree(backend, EVERY, Question(SumQuery(("ward", "spelled_truth"), terms), domains, None, 1, ""))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
@@ -97,8 +97,8 @@ def test_rows_are_chosen_among_those_that_count_and_before_they_are_summed(backe
         "real": Interval(0, 3),
         "Spelled Number": Interval(0, 3, "drop"),
     }
-    terms = (One(), Sum("real", 0.0, 0.5), Sum("Spelled Number", 0.0, 0.001))
-    agree(backend, EVERY * 2, Question(Tally(("ward",), terms), domains, "id", rows, "k"))
+    terms = (Count(), Sum("real", 0.0, 0.5), Sum("Spelled Number", 0.0, 0.001))
+    agree(backend, EVERY * 2, Question(SumQuery(("ward",), terms), domains, "id", rows, "k"))
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_rows_are_chosen_among_those_that_count_and_before_they_are_summed(backe
 def test_what_a_file_claims_of_its_values_is_not_believed(backend, values, person, policy):
     """A Parquet file's least and greatest value leave NaN out, so a planner that trusts them would not look for it."""
     rows = [row(real=value, float_id=value) for value in values]
-    terms = (One(), Sum("real", 0.0, 0.1), Product(("real", "real"), (0.0, 0.0), 0.1))
+    terms = (Count(), Sum("real", 0.0, 0.1), Product(("real", "real"), (0.0, 0.0), 0.1))
     domains = {"real": Interval(-1, 3, policy)}
-    agree(backend, rows, Question(Tally((), terms), domains, person, 1, ""))
+    agree(backend, rows, Question(SumQuery((), terms), domains, person, 1, ""))
 
 
 def test_declared_numbers_arrive_to_the_last_bit(backend):
@@ -123,13 +123,13 @@ def test_declared_numbers_arrive_to_the_last_bit(backend):
     terms = tuple(Sum("real", origin, 2.0**-56) for origin in awkward)
     domains = {"real": Interval(0.1, 0.9)}
     table = Table(backend.load([row(real=value) for value in awkward]), domains, neighbours="replace", largest=10)
-    tally = Tally((), terms)
+    tally = SumQuery((), terms)
     assert reveal(table.collect(tally, row_key="")) == sums([row(real=value) for value in awkward], tally, domains)
 
 
 def test_the_order_of_the_table_and_other_persons_play_no_part(backend):
     domains = {"real": Interval(0, 3), "ward": Levels("a", "b")}
-    tally = Tally(("ward",), (One(), Sum("real", 0.0, 0.1)))
+    tally = SumQuery(("ward",), (Count(), Sum("real", 0.0, 0.1)))
     own = [row(real=value, id=9) for value in (0.1, 0.7, 1.5, 2.0, 2.5, 2.5)]
     others = [row(real=value, ward="b", id=place) for place, value in enumerate([None, 1.0, 2.0, math.inf])]
 
@@ -143,7 +143,7 @@ def test_the_order_of_the_table_and_other_persons_play_no_part(backend):
 
 def test_another_key_chooses_others(backend):
     domains = {"real": Interval(0, 3)}
-    tally = Tally((), (Sum("real", 0.0, 0.001),))
+    tally = SumQuery((), (Sum("real", 0.0, 0.001),))
     table = Table(
         backend.load([row(real=place / 50) for place in range(150)]),
         domains,
@@ -157,7 +157,7 @@ def test_an_empty_table_is_all_zeros(backend):
     domains = {"ward": Levels("a", "b", missing="level"), "real": Interval(0, 3)}
     table = Table(backend.load([]), domains, neighbours="replace")
     for keys, cells in (((), 1), (("ward",), 3)):
-        tally = Tally(keys, (One(), Sum("real", 0.0, 1.0)))
+        tally = SumQuery(keys, (Count(), Sum("real", 0.0, 1.0)))
         assert reveal(table.collect(tally, row_key="")) == (0, 0) * cells
     assert table.count() == 0
 
@@ -165,7 +165,7 @@ def test_an_empty_table_is_all_zeros(backend):
 def test_the_count_and_a_tally_that_reads_no_column(backend):
     table = Table(backend.load(EVERY), {"ward": Levels("a", "b")}, neighbours="replace")
     assert table.count() == len(EVERY)
-    assert reveal(table.collect(Tally((), (One(2),)), row_key="")) == (2 * len(EVERY),)
+    assert reveal(table.collect(SumQuery((), (Count(2),)), row_key="")) == (2 * len(EVERY),)
 
 
 def test_sums_larger_than_declared_are_still_exact(backend):
@@ -173,7 +173,7 @@ def test_sums_larger_than_declared_are_still_exact(backend):
     domains = {"real": Interval(0, 3)}
     table = Table(backend.load([row(real=3.0)] * 30), domains, neighbours="replace", largest=1)
     grid = 2.0**-59
-    table.check(tally := Tally((), (Sum("real", 0.0, grid),)))
+    table.check(tally := SumQuery((), (Sum("real", 0.0, grid),)))
     assert reveal(table.collect(tally, row_key="")) == (30 * 3 * 2**59,)
 
 

@@ -8,9 +8,9 @@ from backends.test_semantics import EVERY, row
 
 from vestry.data import Table, connect
 from vestry.errors import InvalidParameter, MissingExtra, VestryError
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.private import reveal
-from vestry.statistics.tally import One, Sum, Tally
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.private import reveal
+from vestry.schema.statistics import Count, Sum, SumQuery
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_an_unknown_table_of_a_file(tmp_path):
 
 def asked(data):
     table = Table(data, {"ward": Levels("a", "b", missing="drop")}, neighbours="replace")
-    tally = Tally(("ward",), (One(),))
+    tally = SumQuery(("ward",), (Count(),))
     table.check(tally)
     return reveal(table.collect(tally, row_key=""))
 
@@ -126,7 +126,7 @@ def test_a_connection_of_someone_else_believes_no_file_either(tmp_path):
     path = parquet(tmp_path)([row(real=value) for value in values])
     own = ibis.duckdb.connect()
     table = Table(own.read_parquet(path), {"real": Interval(0, 3)}, neighbours="replace")
-    assert reveal(table.collect(Tally((), (Sum("real", 0.0, 1.0),)), row_key="")) == (3,)
+    assert reveal(table.collect(SumQuery((), (Sum("real", 0.0, 1.0),)), row_key="")) == (3,)
     own.disconnect()
 
 

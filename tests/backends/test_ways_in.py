@@ -13,8 +13,8 @@ import pytest
 
 from vestry import Interval, Levels, Table
 from vestry.errors import InvalidParameter, VestryError
-from vestry.statistics.private import reveal
-from vestry.statistics.tally import One, Sum, Tally
+from vestry.schema.private import reveal
+from vestry.schema.statistics import Count, Sum, SumQuery
 
 DAYS = (datetime.date(2020, 1, 1), datetime.date(2020, 12, 31))
 DOMAINS = {
@@ -22,7 +22,7 @@ DOMAINS = {
     "stay": Interval(0, 60, missing={"value": 30}),
     "visit": Interval(*DAYS, missing="drop"),
 }
-TALLY = Tally(("ward",), (One(), Sum("stay", 0.0, 0.5), Sum("visit", 0.0, 1.0)))
+TALLY = SumQuery(("ward",), (Count(), Sum("stay", 0.0, 0.5), Sum("visit", 0.0, 1.0)))
 WARDS = ["A", "B", None, "C", "B", " A"]
 STAYS = [1.5, 2.0, None, 75.0, 0.25, 12.0]
 VISITS = [datetime.date(2020, 1, day) for day in (1, 2, 3, 4)] + [None, datetime.date(2031, 1, 1)]
@@ -130,11 +130,11 @@ def test_folder_names_are_text(tmp_path):
         pq.write_table(pa.table({"ward": [ward]}), tmp_path / f"day={day}" / "part.parquet")
     pq.write_table(pa.table({"ward": ["A"]}), tmp_path / "outside.parquet")
     domains = {"day": Levels("2024-1-1", "7", missing="level"), "ward": Levels("A", "B")}
-    assert sums(tmp_path, Tally(("day",), (One(),)), domains) == (1, 1, 2)
+    assert sums(tmp_path, SumQuery(("day",), (Count(),)), domains) == (1, 1, 2)
     one_more = tmp_path / "day=word"
     one_more.mkdir()
     pq.write_table(pa.table({"ward": ["A"]}), one_more / "part.parquet")
-    assert sums(tmp_path, Tally(("day",), (One(),)), domains) == (1, 1, 3)
+    assert sums(tmp_path, SumQuery(("day",), (Count(),)), domains) == (1, 1, 3)
 
 
 def test_each_file_has_types_of_its_own(tmp_path):
@@ -144,7 +144,7 @@ def test_each_file_has_types_of_its_own(tmp_path):
     pq.write_table(pa.table({"x": pa.nulls(3)}), tmp_path / "d.parquet")
     pq.write_table(pa.table({"y": [1]}), tmp_path / "e.parquet")
     pq.write_table(pa.table({"x": [Decimal("1.25")]}), tmp_path / "f.parquet")
-    tally = Tally((), (One(), Sum("x", 0.0, 0.05)))
+    tally = SumQuery((), (Count(), Sum("x", 0.0, 0.05)))
     # 1 + 0 + 0.4 + 2.5 + 2 + 1.25 in steps of 0.05, and five missing ones of 3.
     assert sums(tmp_path, tally, {"x": Interval(0, 3, missing={"value": 3})}) == (11, 143 + 5 * 60)
 
@@ -163,7 +163,7 @@ def test_each_file_has_types_of_its_own(tmp_path):
 def test_times_at_the_ends_of_their_types(dtype, values, days):
     array = pa.array(values, pa.int32() if dtype == pa.date32() else pa.int64()).view(dtype)
     domains = {"day": Interval(datetime.date(1970, 1, 1), datetime.date(1970, 1, 11))}
-    tally = Tally((), (One(), Sum("day", 0.0, 1.0)))
+    tally = SumQuery((), (Count(), Sum("day", 0.0, 1.0)))
     assert sums(pa.table({"day": array}), tally, domains) == (len(values), days)
 
 
@@ -180,22 +180,22 @@ def test_times_durations_and_levels_of_dates():
         "took": Levels("90", "1", missing="level"),
         "day": Levels(datetime.date(2024, 1, 31), datetime.date(2024, 2, 1), missing="level"),
     }
-    tally = Tally(("took",), (One(), Sum("at", 0.0, 1.0)))
+    tally = SumQuery(("took",), (Count(), Sum("at", 0.0, 1.0)))
     assert sums(table, tally, domains) == (1, 49_500, 1, 1, 1, 0)
-    assert sums(table, Tally(("day",), (One(),)), domains) == (1, 0, 2)
+    assert sums(table, SumQuery(("day",), (Count(),)), domains) == (1, 0, 2)
     timed = {"day": Levels("2024-01-31 01:00", "2024-01-31", missing="level")}
-    assert sums(table, Tally(("day",), (One(),)), timed) == (1, 1, 1)
+    assert sums(table, SumQuery(("day",), (Count(),)), timed) == (1, 1, 1)
 
 
 def test_dates_in_a_format():
     table = pa.table({"day": ["3.1.2020", "03.01.2020", "2020-01-03", "31.2.2020", "1.1.2019", "43833"]})
     domains = {"day": Interval(*DAYS, missing="drop", format="%d.%m.%Y")}
-    assert sums(table, Tally((), (One(), Sum("day", 0.0, 1.0))), domains) == (3, 4)
+    assert sums(table, SumQuery((), (Count(), Sum("day", 0.0, 1.0))), domains) == (3, 4)
 
 
 def test_exact_levels_keep_white_space_and_spelling():
     table = pa.table({"code": ["a", " a", "1", "1.0", "true"]})
-    tally = Tally(("code",), (One(),))
+    tally = SumQuery(("code",), (Count(),))
     assert sums(table, tally, {"code": Levels("a", "1", missing="level")}) == (2, 3, 0)
     exact = {"code": Levels("a", " a", "1.0", missing="level", exact=True)}
     assert sums(table, tally, exact) == (1, 1, 1, 2)
@@ -209,11 +209,11 @@ def test_a_backend_without_nan_is_asked_or_refused_before_the_charge(tmp_path):
     kept = backend.create_table("kept", RECORDS.select(["ward", "stay"]))
     domains = {"stay": Interval(0, 60, missing={"value": 30})}
     table = Table(kept, domains, neighbours="add-remove")
-    tally = Tally((), (One(), Sum("stay", 0.0, 0.5)))
+    tally = SumQuery((), (Count(), Sum("stay", 0.0, 0.5)))
     table.check(tally)
     assert reveal(table.collect(tally, row_key="")) == (6, 3 + 4 + 60 + 120 + 1 + 24)
     levels = Table(kept, {"ward": Levels("A", "B", missing="level")}, neighbours="add-remove")
-    counts = Tally(("ward",), (One(),))
+    counts = SumQuery(("ward",), (Count(),))
     levels.check(counts)
     assert reveal(levels.collect(counts, row_key="")) == (2, 2, 2)
     persons = Table(kept, domains, neighbours="add-remove", unit="person=ward,rows=1")
@@ -225,13 +225,13 @@ def test_a_backend_without_nan_is_asked_or_refused_before_the_charge(tmp_path):
 def test_decimals_without_a_digit_before_the_point():
     table = pa.table({"x": pa.array([Decimal("0.25"), Decimal("-0.25"), Decimal("0.50")], pa.decimal128(2, 2))})
     domains = {"x": Levels("0.25", "-0.25", "0.5", missing="level")}
-    assert sums(table, Tally(("x",), (One(),)), domains) == (1, 1, 1, 0)
+    assert sums(table, SumQuery(("x",), (Count(),)), domains) == (1, 1, 1, 0)
 
 
 def test_columns_of_a_file_that_differ_in_case_alone(tmp_path):
     pq.write_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"b": [1.5], "A": [7], "a": [3]}), tmp_path / "2.parquet")
-    assert sums(tmp_path, Tally((), (One(), Sum("a", 0.0, 1.0))), {"a": Interval(0, 9)}) == (3, 6)
+    assert sums(tmp_path, SumQuery((), (Count(), Sum("a", 0.0, 1.0))), {"a": Interval(0, 9)}) == (3, 6)
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -239,7 +239,7 @@ def test_a_column_of_levels_that_also_names_persons(exact, tmp_path):
     table = pa.table({"who": pa.array(["a", "a", " a", "b", None]).dictionary_encode()})
     pq.write_table(table, tmp_path / "a.parquet")
     domains = {"who": Levels("a", "b", missing="level", exact=exact)}
-    tally = Tally(("who",), (One(),))
+    tally = SumQuery(("who",), (Count(),))
     found = {sums(data, tally, domains, unit="person=who,rows=1") for data in (table, tmp_path / "a.parquet")}
     # Of person a one row is kept, by the key: under exact levels it may be the one that is no level.
     assert found <= ({(1, 1, 0), (0, 1, 1)} if exact else {(1, 1, 0)})

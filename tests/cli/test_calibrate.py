@@ -9,8 +9,8 @@ import shlex
 
 import pytest
 
-from vestry.cli import calibrate as calibrate_module
-from vestry.cli import curve as curve_module
+from vestry.cli import calibrate_command as calibrate_module
+from vestry.cli import curve_command as curve_module
 
 BETA = "--family beta-bernoulli --prior 6,12 --n 100"
 THREE = "--family dirichlet-categorical --prior 1,2,3 --n 100"

@@ -10,7 +10,7 @@ import mpmath
 import pytest
 
 import vestry as package
-from vestry.cli import convert as module
+from vestry.cli import convert_command as module
 
 mp = mpmath.mp.clone()
 mp.dps = 50

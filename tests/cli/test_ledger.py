@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from vestry.cli import ledger as module
+from vestry.cli import ledger_commands as module
 from vestry.ledger import Ledger
-from vestry.privacy.law import event
+from vestry.privacy.pricing import event
 
 CREATE = (
     *("ledger", "create", "patients.ledger", "--dataset", "patients", "--unit", "row"),
@@ -187,7 +187,7 @@ def test_show_says_how_to_see_the_rest(run):
 
 def test_show_prints_no_control_characters(run, made, monkeypatch):
     """No ledger of ours holds any; a file may come from anywhere."""
-    monkeypatch.setattr("vestry.ledger.journal._text", lambda name, given: given)
+    monkeypatch.setattr("vestry.ledger.ledger._text", lambda name, given: given)
     made.charge("epsilon=0.01", purpose="a \x1b[31mred one")
     out = run("ledger", "show", "patients.ledger")
     assert "\x1b" not in out

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from vestry.certificate import Certificate, Draws, NoisyStatistics, Release, open_release
 from vestry.errors import InvalidParameter, VestryError, printable
 from vestry.posterior import Posterior
+from vestry.releases import Certificate, Draws, NoisyStatistics, Release, open_release
 
 LONG = "a" * 300
 CLAIM = Certificate({"epsilon": 1.0}, {"kind": "pure", "count": 1}, "laplace", "scale", 1.0, "", "row", {})

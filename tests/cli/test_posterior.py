@@ -7,7 +7,7 @@ import json
 import pytest
 from report.example import AWKWARD, drawn, hidden, readmitted, release
 
-from vestry.certificate import Draws
+from vestry.releases import Draws
 
 STATES = [
     "north  111111222222111111",

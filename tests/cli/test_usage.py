@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from vestry.cli import app
-from vestry.cli.group import CONJUGATE, LANGEVIN, LINEAR
-from vestry.mechanisms.calibrated import PARAMETERS
+from vestry.cli.mechanism_commands import CONJUGATE, LANGEVIN, LINEAR
+from vestry.mechanisms.factory import PARAMETERS
 
 BETA = "--family beta-bernoulli --prior 6,12 --n 100"
 CURVES = {**CONJUGATE, **LINEAR, **LANGEVIN}

@@ -49,7 +49,7 @@ OTHER = list(cases({"posterior": "add-remove", "objective": "replace", "output":
 
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
-    monkeypatch.setattr("vestry.estimators.learner.SystemNoise", lambda: SeededNoise(0))
+    monkeypatch.setattr("vestry.estimators.estimator.SystemNoise", lambda: SeededNoise(0))
 
 
 @parametrize_with_checks(ONE, expected_failed_checks=exempt, xfail_strict=True)

@@ -14,13 +14,13 @@ from sklearn.linear_model import HuberRegressor, LogisticRegression
 
 from vestry import Posterior
 from vestry.estimators import Ball, PrivateLinearRegression, PrivateLogisticRegression
-from vestry.losses import Huber, Logistic
-from vestry.mechanisms import rule
-from vestry.mechanisms.linear import LinearProblem
 from vestry.privacy import accountant
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP, Guarantee
-from vestry.privacy.law import event
-from vestry.statistics.population import Population
+from vestry.privacy.pricing import event
+from vestry.regression import default_penalty
+from vestry.regression.losses import Huber, Logistic
+from vestry.regression.problem import LinearProblem
 
 LARGE = "epsilon=1000,delta=1e-6"
 LOW, HIGH = np.array([0.0, -50.0, 100.0]), np.array([10.0, 50.0, 300.0])
@@ -30,7 +30,7 @@ METHODS = ("posterior", "objective", "output")
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
     """Tests of what is found are repeatable; those of privacy are elsewhere."""
-    monkeypatch.setattr("vestry.estimators.learner.SystemNoise", lambda: SeededNoise(1))
+    monkeypatch.setattr("vestry.estimators.estimator.SystemNoise", lambda: SeededNoise(1))
 
 
 def rows(count, seed=0):
@@ -206,7 +206,7 @@ def test_a_posterior_reads_the_release(intercept):
 
 
 def problem(neighbours="add-remove", at_most=1000, loss=None):
-    return LinearProblem(loss or Logistic(), 11, 2.0, Population(neighbours), at_most)
+    return LinearProblem(loss or Logistic(), 11, 2.0, Adjacency(neighbours), at_most)
 
 
 @pytest.mark.parametrize(
@@ -215,20 +215,20 @@ def problem(neighbours="add-remove", at_most=1000, loss=None):
 )
 def test_the_rule_gives_the_jacobian_a_quarter(neighbours, loss, records):
     given = problem(neighbours, loss=loss)
-    found = rule.regularisation(given, Guarantee.parse("epsilon=1,delta=1e-6"), "objective")
+    found = default_penalty.regularisation(given, Guarantee.parse("epsilon=1,delta=1e-6"), "objective")
     assert records * np.log1p(given.smoothness / found) == pytest.approx(0.25)
 
 
 def test_the_rule_bounds_how_noise_on_coefficients_moves_a_predictor():
-    lam = rule.regularisation(problem(), Guarantee.parse("epsilon=1,delta=1e-6"), "output")
+    lam = default_penalty.regularisation(problem(), Guarantee.parse("epsilon=1,delta=1e-6"), "output")
     made = event("gaussian", sensitivity=2.0 / lam, scale=(1 / 3) / 2.0)
     assert accountant.epsilon(made, 1e-6) == pytest.approx(1, rel=1e-3)
 
 
 def test_the_rule_bounds_the_number_of_steps():
     for method in ("objective", "output"):
-        lam = rule.regularisation(problem(at_most=10**6), Guarantee.parse("epsilon=1e4,delta=0.1"), method)
+        lam = default_penalty.regularisation(problem(at_most=10**6), Guarantee.parse("epsilon=1e4,delta=0.1"), method)
         assert lam == pytest.approx(10**6 * problem().smoothness / 10_000)
-    assert rule.prior_precision(problem()) == pytest.approx(11 / 20)
-    assert rule.prior_precision(problem(at_most=10**6)) == pytest.approx(100.0)
-    assert rule.prior_precision(problem(loss=Huber(0.25))) == pytest.approx(11)
+    assert default_penalty.prior_precision(problem()) == pytest.approx(11 / 20)
+    assert default_penalty.prior_precision(problem(at_most=10**6)) == pytest.approx(100.0)
+    assert default_penalty.prior_precision(problem(loss=Huber(0.25))) == pytest.approx(11)

@@ -16,7 +16,7 @@ pytest.importorskip("numba", reason="the extra `glm` is not installed")
 from seeded_noise import SeededNoise
 
 from vestry import Ledger
-from vestry.errors import BudgetExceeded, InvalidParameter, Mismatch, MissingExtra, Unreachable
+from vestry.errors import BudgetExceeded, DeclarationMismatch, GuaranteeUnreachable, InvalidParameter, MissingExtra
 from vestry.estimators import Ball, PrivateLinearRegression, PrivateLogisticRegression
 from vestry.estimators.bounds import Scaling
 
@@ -72,7 +72,7 @@ def test_the_ledger_is_charged_before_rows_are_read_and_noise_is_drawn(method, l
         rows.append(actions(ledger))
         return encoded(self, *arguments)
 
-    monkeypatch.setattr("vestry.mechanisms.publish.SystemNoise", lambda: Watched(ledger, noise))
+    monkeypatch.setattr("vestry.mechanisms.release.SystemNoise", lambda: Watched(ledger, noise))
     monkeypatch.setattr(Scaling, "encoded", watched)
     model = PrivateLogisticRegression(GUARANTEE, ledger=ledger, **{**CLASSIFIER, "method": method}).fit(*records())
     assert rows == [["create", "charge"]]
@@ -265,7 +265,7 @@ def test_a_ledger_must_be_named():
 
 def test_a_ledger_of_persons_is_refused(tmp_path):
     ledger = create(tmp_path, "epsilon=1,delta=1e-5", unit="person=id,rows=3")
-    with pytest.raises(Mismatch, match="unit asked for is row"):
+    with pytest.raises(DeclarationMismatch, match="unit asked for is row"):
         PrivateLogisticRegression(GUARANTEE, ledger=ledger, **CLASSIFIER).fit(X, Y)
 
 
@@ -305,7 +305,7 @@ def test_no_label_is_an_error(y):
 def encoded_by(monkeypatch, model, data):
     """Return what the mechanism is given."""
     seen = []
-    monkeypatch.setattr("vestry.estimators.learner.PrivateRows", lambda blocks: seen.extend(blocks))
+    monkeypatch.setattr("vestry.estimators.estimator.PrivateRows", lambda blocks: seen.extend(blocks))
     with pytest.raises(AttributeError, match="NoneType"):
         model.fit(*data)
     return seen[0]
@@ -365,7 +365,7 @@ def test_the_row_count_is_public_under_replace_alone(tmp_path):
 
 
 def test_rows_beyond_the_declared_number_are_left_out(monkeypatch):
-    monkeypatch.setattr("vestry.estimators.learner.SystemNoise", lambda: SeededNoise(0))
+    monkeypatch.setattr("vestry.estimators.estimator.SystemNoise", lambda: SeededNoise(0))
     options = {**CLASSIFIER, "at_most": 40, "method": "objective"}
     model = PrivateLogisticRegression("epsilon=100,delta=1e-6", ledger=None, neighbours="add-remove", **options)
     by_key, turned = (encoded_by(monkeypatch, model, data)[0] for data in ((X, Y), (X[::-1], Y[::-1])))
@@ -398,7 +398,7 @@ def test_a_missing_compiler_is_found_before_the_charge(monkeypatch, ledger):
 
 def test_an_unreachable_guarantee_names_a_way_out():
     options = {**CLASSIFIER, "method": "objective", "regularisation": 1e-9}
-    with pytest.raises(Unreachable, match="regularise more"):
+    with pytest.raises(GuaranteeUnreachable, match="regularise more"):
         PrivateLogisticRegression(GUARANTEE, ledger=None, neighbours="add-remove", **options).fit(X, Y)
 
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from vestry import Ledger
 from vestry.errors import UnpaidRelease
 from vestry.estimators import Ball, PrivateLinearRegression, PrivateLogisticRegression
-from vestry.estimators.learner import Undeclared, _warn
+from vestry.estimators.estimator import Undeclared, _warn
 
 X = np.random.default_rng(0).uniform(0, 10, (200, 2))
 Y = (X[:, 0] > 5).astype(int)
@@ -72,7 +72,7 @@ def test_a_pickle_keeps_the_release_and_the_address(ledger):
 
 @pytest.mark.filterwarnings("ignore::vestry.errors.UnpaidRelease")
 def test_a_pipeline_of_declared_steps(ledger, monkeypatch):
-    monkeypatch.setattr("vestry.mechanisms.publish.SystemNoise", lambda: SeededNoise(0))
+    monkeypatch.setattr("vestry.mechanisms.release.SystemNoise", lambda: SeededNoise(0))
     rows = np.column_stack([X[:, 0], np.where(X[:, 1] > 5, 1.0, 2.0)])
     declared = OneHotEncoder(categories=[[1.0, 2.0]], sparse_output=False, handle_unknown="ignore")
     encode = FunctionTransformer(

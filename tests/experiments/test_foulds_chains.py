@@ -15,10 +15,10 @@ import pytest
 from scipy import integrate
 
 from vestry.errors import InvalidParameter
-from vestry.experiments import event_log_score, foulds_ais, foulds_hmm, foulds_mh
-from vestry.experiments.event_log import DEATHS, REGIONS, VIOLENCE, data_folder, dense, events, sparse
+from vestry.papers import event_log_score, foulds_ais, foulds_hmm, foulds_mh
+from vestry.papers.event_log import DEATHS, REGIONS, VIOLENCE, data_folder, dense, events, sparse
 from vestry.privacy import accountant
-from vestry.privacy.chain import barker_update, shared_scan
+from vestry.privacy.mcmc_cost import barker_update, shared_scan
 
 # --- logs -------------------------------------------------------------------------------------------------------------
 

@@ -14,24 +14,24 @@ from scipy.integrate import quad
 from scipy.special import expit
 
 from vestry.errors import InvalidParameter
-from vestry.experiments import EXPERIMENTS, geumlek_fig3, tables
-from vestry.experiments.geumlek_fig3 import EPSILONS, Potential, objective_scale, settings
-from vestry.experiments.geumlek_tightness import flipped, lower, two_rows, upper
-from vestry.experiments.lecture_utility import exponential, packing
-from vestry.experiments.minami_temperatures import allowed
-from vestry.losses import Logistic
-from vestry.mechanisms import gibbs
-from vestry.mechanisms.langevin import posterior
-from vestry.mechanisms.linear import LinearProblem
-from vestry.mechanisms.output import output_event
+from vestry.mcmc.nuts import nuts_posterior
+from vestry.papers import EXPERIMENTS, geumlek_fig3, paper_tables
+from vestry.papers.geumlek_fig3 import EPSILONS, Potential, objective_scale, settings
+from vestry.papers.geumlek_tightness import flipped, lower, two_rows, upper
+from vestry.papers.lecture_utility import exponential, packing
+from vestry.papers.minami_temperatures import allowed
 from vestry.privacy import accountant
-from vestry.privacy.calibrate import least
+from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.calibration import smallest_parameter
 from vestry.privacy.guarantee import RenyiDP
 from vestry.privacy.neighbours import Neighbours
-from vestry.samplers.nuts import nuts_posterior
-from vestry.statistics.population import Population
+from vestry.regression import gibbs_calibration
+from vestry.regression.langevin import posterior
+from vestry.regression.losses import Logistic
+from vestry.regression.output_perturbation import output_event
+from vestry.regression.problem import LinearProblem
 
-ROW = Population(Neighbours.REPLACE)
+ROW = Adjacency(Neighbours.REPLACE)
 FOLDER = os.environ.get("VESTRY_DATA")
 real = pytest.mark.skipif(FOLDER is None, reason="the real tables are not shipped: VESTRY_DATA names their folder")
 SCALE = np.array([1.0, 0.7, 0.4])
@@ -62,21 +62,25 @@ def simulated(seed=3, count=400):
 def test_the_stand_in_says_that_it_is_one():
     record = quick("geumlek-fig3")
     assert [table["name"] for table in record["tables"]] == ["a simulated table"]
-    assert tables.WANTED in record["note"]
+    assert paper_tables.WANTED in record["note"]
     assert "only: that leaks" in record["note"]
     assert all(claim["holds"] for claim in record["claims"])
-    assert tables.WANTED in record["claims"][0]["found"]
+    assert paper_tables.WANTED in record["claims"][0]["found"]
 
 
 def test_calibration_is_the_librarys():
     count, made = 2784, settings(10, 1.0, 2784, 9)
     bound = RenyiDP(10.0, 1.0, neighbours=Neighbours.REPLACE)
-    beta = gibbs.prior_precision(bound, lipschitz=1.0, count=count, at_least=1e-3, population=ROW)
-    power = gibbs.likelihood_power(bound, lipschitz=1.0, strong_convexity=count * 1e-3, population=ROW, at_most=1.0)
+    beta = gibbs_calibration.prior_precision(bound, lipschitz=1.0, count=count, at_least=1e-3, population=ROW)
+    power = gibbs_calibration.likelihood_power(
+        bound, lipschitz=1.0, strong_convexity=count * 1e-3, population=ROW, at_most=1.0
+    )
     assert made["concentrated"].precision == pytest.approx(count * beta, rel=1e-6)
     assert made["diffuse"].power == pytest.approx(power, rel=1e-6)
     output = made["output"]
-    assert output.scale == pytest.approx(least(lambda x: output_event(x, 2 / output.precision), bound), rel=1e-6)
+    assert output.scale == pytest.approx(
+        smallest_parameter(lambda x: output_event(x, 2 / output.precision), bound), rel=1e-6
+    )
 
 
 def test_objective_scale_is_the_librarys():
@@ -148,7 +152,7 @@ def test_reference_chains_draw_from_the_posterior():
 
 
 def test_slice_sampling_draws_from_the_posterior():
-    from vestry.samplers import slice_logistic
+    from vestry.mcmc import slice_logistic
 
     rows, labels, mean, covariance = oracle()
     rng = np.random.default_rng(5)
@@ -170,7 +174,7 @@ def test_nuts_draws_from_the_posterior():
 
 
 def test_references_must_be_asked_for():
-    from vestry.samplers import slice_logistic
+    from vestry.mcmc import slice_logistic
 
     rows, labels = simulated(count=5)
     why = "no theorem bounds how far such a chain is from the posterior"
@@ -187,7 +191,7 @@ def test_references_must_be_asked_for():
 
 def test_rows_have_norm_one_and_categories_lack_their_last_level():
     columns = {"kind": np.array(["b", "a", "c", "?"]), "size": np.array([1.0, 2.0, 3.0, 5.0]), "one": np.full(4, 7)}
-    rows = tables.prepare(columns)
+    rows = paper_tables.prepare(columns)
     assert rows.shape == (4, 3 + 1 + 1)
     assert np.linalg.norm(rows, axis=1) == pytest.approx(np.ones(4))
     scaled = rows / -rows[:, -1:] / 2  # the constant column is -0.5
@@ -196,23 +200,23 @@ def test_rows_have_norm_one_and_categories_lack_their_last_level():
 
 
 def test_a_missing_file_is_named(tmp_path):
-    for name, file in tables.FILES.items():
+    for name, file in paper_tables.FILES.items():
         with pytest.raises(InvalidParameter, match=f"a folder with {file}"):
-            tables.load(name, tmp_path)
+            paper_tables.load(name, tmp_path)
 
 
 def test_frames_of_openml_are_prepared_alike():
     pandas = pytest.importorskip("pandas")
     abalone = pandas.DataFrame({"Sex": list("MFIM"), "Length": [0.1, 0.2, 0.3, 0.4], "Rings": ["9", "10", "11", "3"]})
-    made = tables.from_frame("abalone", abalone.astype({"Sex": "category", "Rings": "category"}))
+    made = paper_tables.from_frame("abalone", abalone.astype({"Sex": "category", "Rings": "category"}))
     assert made.labels.tolist() == [1, -1, -1, 1]
     assert made.rows.shape == (4, 3)
     adult = pandas.DataFrame({"age": [20, 30, 40], "workclass": ["a", None, "b"], "class": ["<=50K", ">50K", "<=50K"]})
-    made = tables.from_frame("adult", adult)
+    made = paper_tables.from_frame("adult", adult)
     assert made.labels.tolist() == [-1, 1, -1]
     assert made.rows.shape == (3, 3)
     digits = pandas.DataFrame({"p1": [0, 9, 3, 1], "p2": [1, 0, 0, 2], "class": list("3853")})
-    made = tables.from_frame("mnist", digits)
+    made = paper_tables.from_frame("mnist", digits)
     assert made.labels.tolist() == [1, -1, 1]
 
 
@@ -224,7 +228,7 @@ def test_without_a_network_there_is_no_table(monkeypatch):
         raise OSError("no route")
 
     monkeypatch.setattr(datasets, "fetch_openml", offline)
-    assert tables.download("adult") is None
+    assert paper_tables.download("adult") is None
     assert [t.name for t in geumlek_fig3._tables(False, np.random.default_rng(1))] == ["a simulated table"]
 
 
@@ -278,7 +282,9 @@ def test_where_corollary_8_fails():
     assert fails["8 (ii) at delta 1e-05"] == pytest.approx(9.0, abs=0.02)
     assert fails["8 (i)"] == pytest.approx(3.1, abs=0.02)
     # The exact power is just that: a thousandth more is not private.
-    event = gibbs.draw_event(allowed(1.0, 1e-5) * 1.001, lipschitz=1.0, strong_convexity=1.0, population=ROW)
+    event = gibbs_calibration.draw_event(
+        allowed(1.0, 1e-5) * 1.001, lipschitz=1.0, strong_convexity=1.0, population=ROW
+    )
     assert accountant.delta(event, 1.0) > 1e-5
 
 
@@ -319,7 +325,7 @@ def test_no_learner_beats_the_packing_bound(trials):
 def test_real_tables_have_the_papers_shapes():
     shapes = {"abalone": (2784, 1393, 9), "adult": (32561, 16281, 100), "mnist": (7988, 3994, 784)}
     for name, (trained, tested, features) in shapes.items():
-        table = tables.load(name, Path(FOLDER))
+        table = paper_tables.load(name, Path(FOLDER))
         rows, _, rest, _ = table.split(np.random.default_rng(0))
         assert (len(rows), len(rest), rows.shape[1]) == (trained, tested, features)
 
@@ -337,7 +343,7 @@ def test_real_abalone_errors_are_near_the_expected_ones():
 @real
 def test_real_draws_agree_with_the_certified_chain():
     # The chain that a release runs, on one split of Abalone, against the reference: mean errors, 40 draws each.
-    rows, labels, rest, truth = tables.load("abalone", Path(FOLDER)).split(np.random.default_rng(6))
+    rows, labels, rest, truth = paper_tables.load("abalone", Path(FOLDER)).split(np.random.default_rng(6))
     problem = LinearProblem(Logistic(), rows.shape[1], 1.0, ROW, len(rows))
     made = posterior(problem, RenyiDP(10.0, 1.0), prior_precision=len(rows) * 1e-3)
     setting = settings(10, 1.0, len(rows), rows.shape[1])["diffuse"]

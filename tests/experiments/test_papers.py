@@ -7,15 +7,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from vestry.experiments import EXPERIMENTS
-from vestry.experiments.beta_trial import FAMILY, POPULATION, PRIOR, calibrate, kl_to_mixture
-from vestry.experiments.foulds_adversary import local_cost
-from vestry.experiments.noisy_count import count_posteriors, discrete_noise, noise_table
-from vestry.experiments.one_sample import ops_draws, temperature
-from vestry.families import Beta
-from vestry.mechanisms.exponential import truncated_beta
-from vestry.posterior.beta import public_count
-from vestry.posterior.noise_law import Gaussian, Laplace
+from vestry.conjugate.beta_bernoulli import Beta
+from vestry.conjugate.beta_posterior import public_count
+from vestry.mechanisms.truncated_posterior import truncated_beta
+from vestry.papers import EXPERIMENTS
+from vestry.papers.beta_trial import FAMILY, POPULATION, PRIOR, calibrate, kl_to_mixture
+from vestry.papers.foulds_adversary import local_cost
+from vestry.papers.noisy_count import count_posteriors, discrete_noise, noise_table
+from vestry.papers.one_sample import ops_draws, temperature
+from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 # Claims of ours that do not come out; the papers' own all do.
 FAILED = {

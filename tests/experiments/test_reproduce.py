@@ -6,9 +6,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from vestry.cli.reproduce import reproduce
+from vestry.cli.reproduce_command import reproduce
 from vestry.errors import InvalidParameter
-from vestry.experiments import EXPERIMENTS
+from vestry.papers import EXPERIMENTS
 
 app = typer.Typer()
 app.command()(reproduce)

@@ -18,26 +18,18 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
+from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import Dirichlet, DirichletCategoricalFamily
+from vestry.conjugate.families import FAMILIES, family_from
+from vestry.conjugate.family import ConjugateFamily, Distribution
+from vestry.conjugate.gamma_distribution import Gamma
+from vestry.conjugate.gamma_exponential import GammaExponentialFamily
+from vestry.conjugate.gamma_poisson import GammaPoissonFamily
+from vestry.conjugate.normal_inverse_gamma import MeanVariance, NormalInverseGammaFamily
+from vestry.conjugate.normal_mean import Normal, NormalMeanFamily
 from vestry.errors import InvalidParameter
-from vestry.families import (
-    FAMILIES,
-    Beta,
-    BetaBernoulli,
-    Dirichlet,
-    DirichletCategorical,
-    Family,
-    Gamma,
-    GammaExponential,
-    GammaPoisson,
-    MeanVariance,
-    Member,
-    Normal,
-    NormalInverseGamma,
-    NormalMean,
-    family_from,
-)
 from vestry.privacy import accountant
-from vestry.statistics.population import Population
+from vestry.privacy.adjacency import Adjacency
 
 Grid = tuple[np.ndarray, np.ndarray]
 
@@ -76,15 +68,15 @@ class Case:
         Declarations under which one draw can be priced.
     """
 
-    family: Family
+    family: ConjugateFamily
     numbers: tuple[float, ...]
-    prior: Member
-    members: tuple[Member, ...]
+    prior: Distribution
+    members: tuple[Distribution, ...]
     records: tuple[tuple[object, object], ...]
     domain: tuple[object, ...]
     grid: Grid
-    log_pdf: Callable[[Member, np.ndarray], np.ndarray]
-    cdf: Callable[[Member, int, float], float]
+    log_pdf: Callable[[Distribution, np.ndarray], np.ndarray]
+    cdf: Callable[[Distribution, int, float], float]
     log_likelihood: Callable[[np.ndarray, object], np.ndarray]
     sufficient: Callable[[np.ndarray], np.ndarray]
     log_base: Callable[[np.ndarray], np.ndarray]
@@ -93,7 +85,7 @@ class Case:
     unfit: tuple[tuple[float, ...], ...]
     outside: tuple[object, ...]
     bad_priors: tuple[tuple[tuple[object, ...], str], ...]
-    populations: tuple[Population, ...]
+    populations: tuple[Adjacency, ...]
 
 
 # --- grids -----------------------------------------------------------------------------------------------------------
@@ -144,7 +136,7 @@ def cube(dimension: int, *, half: float, step: float) -> Grid:
 # --- families --------------------------------------------------------------------------------------------------------
 
 EVERY = tuple(
-    Population(relation, rows=rows, count=count)
+    Adjacency(relation, rows=rows, count=count)
     for relation, rows, count in itertools.product(("replace", "add-remove"), (1, 2), (None, 6))
     if relation == "replace" or count is None
 )
@@ -154,11 +146,11 @@ def bernoulli_log_likelihood(theta: np.ndarray, x: float) -> np.ndarray:
     return x * np.log(theta[:, 0]) + (1 - x) * np.log1p(-theta[:, 0])
 
 
-def normal_log_likelihood(family: NormalMean) -> Callable[[np.ndarray, object], np.ndarray]:
+def normal_log_likelihood(family: NormalMeanFamily) -> Callable[[np.ndarray, object], np.ndarray]:
     return lambda theta, x: -((theta - np.asarray(x)) ** 2).sum(axis=1) / (2 * family.variance)
 
 
-def normal_case(family: NormalMean, **changes: object) -> Case:
+def normal_case(family: NormalMeanFamily, **changes: object) -> Case:
     return Case(
         family=family,
         domain=tuple(itertools.product((family.low, family.high), repeat=family.dimension)),
@@ -172,12 +164,12 @@ def normal_case(family: NormalMean, **changes: object) -> Case:
         log_base=lambda theta: np.zeros(len(theta)),
         smooth=lambda eta: eta[-1] >= 0.4,
         outside=(),
-        populations=(Population("replace", count=6), Population("replace", rows=2, count=6)),
+        populations=(Adjacency("replace", count=6), Adjacency("replace", rows=2, count=6)),
         **changes,
     )
 
 
-def gamma_case(family: Family, **changes: object) -> Case:
+def gamma_case(family: ConjugateFamily, **changes: object) -> Case:
     return Case(
         family=family,
         numbers=(2.5, 1.5),
@@ -198,7 +190,7 @@ def gamma_case(family: Family, **changes: object) -> Case:
             ((1, -1), "rate must be above 0 and finite, not -1"),
             ((1, math.nan), "rate must be a finite number, not nan"),
         ),
-        populations=(Population("replace", count=6), Population("replace", rows=2, count=6)),
+        populations=(Adjacency("replace", count=6), Adjacency("replace", rows=2, count=6)),
         **changes,
     )
 
@@ -214,19 +206,19 @@ def mean_variance_cdf(member: MeanVariance, i: int, x: float) -> mp.mpf:
 
 CASES = {
     "gamma-poisson": gamma_case(
-        GammaPoisson(4),
+        GammaPoissonFamily(4),
         records=((0, 0), (2, 2), (9, 4), (-3, 0), (math.nan, 0), (math.inf, 4), (1, 1), (3, 3)),
         domain=(0, 4),
         log_likelihood=lambda theta, x: x * np.log(theta[:, 0]) - theta[:, 0],
     ),
     "gamma-exponential": gamma_case(
-        GammaExponential(0.5, 3.0),
+        GammaExponentialFamily(0.5, 3.0),
         records=((1, 1), (2.5, 2.5), (9, 3), (-3, 0.5), (math.nan, 0.5), (math.inf, 3), (0.1, 0.5), (3, 3)),
         domain=(0.5, 3.0),
         log_likelihood=lambda theta, x: np.log(theta[:, 0]) - x * theta[:, 0],
     ),
     "normal-inverse-gamma": Case(
-        family=NormalInverseGamma(-1.0, 3.0),
+        family=NormalInverseGammaFamily(-1.0, 3.0),
         numbers=(0.5, 2.0, 5.0, 4.0),
         prior=MeanVariance(0.5, 2.0, 5.0, 4.0),
         members=(
@@ -266,7 +258,7 @@ CASES = {
         populations=(),
     ),
     "beta-bernoulli": Case(
-        family=BetaBernoulli(),
+        family=BetaBernoulliFamily(),
         numbers=(2, 3.5),
         prior=Beta(2, 3.5),
         members=(Beta(2, 3.5), Beta(0.9, 1.3), Beta(3.1, 2.5), Beta(40, 25)),
@@ -295,7 +287,7 @@ CASES = {
         populations=EVERY,
     ),
     "dirichlet-categorical": Case(
-        family=DirichletCategorical(3),
+        family=DirichletCategoricalFamily(3),
         numbers=(1.5, 2, 1),
         prior=Dirichlet((1.5, 2, 1)),
         members=(Dirichlet((1.5, 2, 1)), Dirichlet((0.9, 1.2, 1.6)), Dirichlet((2.5, 2.2, 1.8)), Dirichlet((8, 5, 12))),
@@ -321,7 +313,7 @@ CASES = {
         populations=EVERY,
     ),
     "normal-mean": normal_case(
-        NormalMean(2, -1, 3),
+        NormalMeanFamily(2, -1, 3),
         numbers=(0.5, 4),
         prior=Normal((0.5,), 0.25),
         members=(Normal((0.5,), 1.2), Normal((-0.4,), 1.0), Normal((1.0,), 2.0), Normal((0.3,), 9.0)),
@@ -337,7 +329,7 @@ CASES = {
         ),
     ),
     "normal-mean of a vector": normal_case(
-        NormalMean(2, -1, 3, dimension=2),
+        NormalMeanFamily(2, -1, 3, dimension=2),
         numbers=(0.5, -0.25, 4),
         prior=Normal((0.5, -0.25), 0.25),
         members=(Normal((0.5, 0.0), 1.2), Normal((-0.4, 0.3), 1.0), Normal((1.0, -0.5), 2.0), Normal((0.3, 0.2), 4.0)),
@@ -518,7 +510,7 @@ BAND = math.sqrt(math.log(2 / 1e-8) / (2 * SIZE))  # Dvoretzky-Kiefer-Wolfowitz,
 # Over 4 members of up to 3 coordinates, 2 moments and a band each: below 2e-7 for each family.
 
 
-def draws_fit(member: Member, draws: np.ndarray) -> bool:
+def draws_fit(member: Distribution, draws: np.ndarray) -> bool:
     """Compare means and variances in units of their own error, and empirical distribution functions with a band."""
     mean, variance = member.mean(), member.variance()
     squares = (draws - mean) ** 2
@@ -691,7 +683,7 @@ def test_bad_priors(case):
 
 
 def test_one_mean_for_every_coordinate():
-    assert NormalMean(1, 0, 1, dimension=3).prior((2, 4)) == Normal((2, 2, 2), 0.25)
+    assert NormalMeanFamily(1, 0, 1, dimension=3).prior((2, 4)) == Normal((2, 2, 2), 0.25)
 
 
 @each_case

@@ -20,24 +20,26 @@ from mechanism_oracle import (
     shifts,
 )
 
-from vestry.errors import Unreachable
-from vestry.families import BetaBernoulli, DirichletCategorical, NormalMean
-from vestry.mechanisms import additive, exponential, posterior_sample
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.normal_mean import NormalMeanFamily
+from vestry.errors import GuaranteeUnreachable
+from vestry.mechanisms import additive_noise, posterior_sample, truncated_posterior
 from vestry.privacy import accountant
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
 
 FAMILIES = {
-    "beta": (BetaBernoulli(), (6, 12)),
-    "small beta": (BetaBernoulli(), (0.7, 0.5)),
-    "two categories": (DirichletCategorical(2), (3, 2)),
-    "three categories": (DirichletCategorical(3), (2, 1, 1.5)),
-    "four categories": (DirichletCategorical(4), (6, 12, 5, 7)),
-    "normal": (NormalMean(2.0, -1.0, 3.0), (0.5, 4)),
-    "normal, two coordinates": (NormalMean(2.0, -1.0, 3.0, 2), (0.5, 4)),
+    "beta": (BetaBernoulliFamily(), (6, 12)),
+    "small beta": (BetaBernoulliFamily(), (0.7, 0.5)),
+    "two categories": (DirichletCategoricalFamily(2), (3, 2)),
+    "three categories": (DirichletCategoricalFamily(3), (2, 1, 1.5)),
+    "four categories": (DirichletCategoricalFamily(4), (6, 12, 5, 7)),
+    "normal": (NormalMeanFamily(2.0, -1.0, 3.0), (0.5, 4)),
+    "normal, two coordinates": (NormalMeanFamily(2.0, -1.0, 3.0, 2), (0.5, 4)),
 }
 POPULATIONS = {
-    f"{relation}, {rows} rows, count {count or 'private'}": Population(relation, rows, count)
+    f"{relation}, {rows} rows, count {count or 'private'}": Adjacency(relation, rows, count)
     for relation, rows, count in [
         *itertools.product(["replace"], [1, 3], [40, None]),
         *itertools.product(["add-remove"], [1, 3], [None]),
@@ -62,7 +64,7 @@ def half(name: str) -> int:
     return 1 if "two coordinates" in name else 2
 
 
-def allowed(mechanism: str, name: str, population: Population) -> bool:
+def allowed(mechanism: str, name: str, population: Adjacency) -> bool:
     """Tell whether a theorem covers the combination."""
     if normal(name):
         return mechanism in ("laplace", "gaussian") or (mechanism != "ops" and population.count is not None)
@@ -73,20 +75,20 @@ def truncation(name: str) -> float:
     return 0.2 / (4 if "four" in name else 3 if "three" in name else 2)
 
 
-def calibrated(mechanism: str, name: str, population: Population, guarantee: str | Guarantee):
+def calibrated(mechanism: str, name: str, population: Adjacency, guarantee: str | Guarantee):
     family, numbers = FAMILIES[name]
     wanted = Guarantee.parse(guarantee)
     if mechanism in ("laplace", "gaussian"):
-        return additive.additive(f"discrete-{mechanism}", layout(name, population), population, wanted)
+        return additive_noise.additive(f"discrete-{mechanism}", layout(name, population), population, wanted)
     prior = family.prior(numbers)
     if mechanism == "ops":
-        return exponential.ops(family, prior, population, wanted, truncation=truncation(name))
+        return truncated_posterior.ops(family, prior, population, wanted, truncation=truncation(name))
     return getattr(posterior_sample, mechanism)(family, prior, population, wanted)
 
 
-def layout(name: str, population: Population) -> additive.Layout:
+def layout(name: str, population: Adjacency) -> additive_noise.Layout:
     family, _ = FAMILIES[name]
-    return additive.layout(family, population, grid=2 / half(name) if normal(name) else None)
+    return additive_noise.layout(family, population, grid=2 / half(name) if normal(name) else None)
 
 
 CASES = [
@@ -179,11 +181,11 @@ def posterior(made, family, numbers, *counts: np.ndarray) -> list[np.ndarray]:
     """Return the parameters of the members that `release` would draw from."""
     found = []
     for each in counts:
-        sums = each[:1] if isinstance(family, BetaBernoulli) else each
+        sums = each[:1] if isinstance(family, BetaBernoulliFamily) else each
         member = family.update(
             made.prior, sums, each.sum(), likelihood_power=made.likelihood_power, prior_scale=made.prior_scale
         )
-        alphas = (member.alpha, member.beta) if isinstance(family, BetaBernoulli) else member.alphas
+        alphas = (member.alpha, member.beta) if isinstance(family, BetaBernoulliFamily) else member.alphas
         expected = np.array(numbers) / made.prior_scale + made.likelihood_power * each
         assert np.asarray(alphas) == pytest.approx(expected, rel=1e-12)
         found.append(expected)
@@ -197,7 +199,7 @@ def test_a_normal_draw_hides_worst_and_random_neighbours(mechanism, name, rows):
     """Two normals of one variance; along their difference, by quadrature. Opposite corners attain the claim."""
     family, _ = FAMILIES[name]
     n, d = 40, family.dimension
-    made = calibrated(mechanism, name, Population("replace", rows, n), "order=2,epsilon=0.3")
+    made = calibrated(mechanism, name, Adjacency("replace", rows, n), "order=2,epsilon=0.3")
     rng = np.random.default_rng(8)
     x = np.linspace(-40, 40, 40_001)
     gaps = []
@@ -251,7 +253,9 @@ def test_power_one_and_scale_one_are_the_direct_posterior(name, key):
     assert [(each.likelihood_power, each.prior_scale) for each in made] == [(1, 1)] * 3
     assert made[0].event == made[1].event == made[2].event == plain.under(population.neighbours)
     less = kept.at(0.99 * kept.value)
-    with pytest.raises(Unreachable, match=r"by a direct draw cannot be reached; it keeps epsilon=.*diffused posterior"):
+    with pytest.raises(
+        GuaranteeUnreachable, match=r"by a direct draw cannot be reached; it keeps epsilon=.*diffused posterior"
+    ):
         calibrated("direct", name, population, less)
     for each in ("diffused", "concentrated"):
         assert 0 < calibrated(each, name, population, less).value < 1
@@ -268,9 +272,9 @@ DRAWS = [
 @pytest.mark.parametrize(("mechanism", "guarantee", "draws"), DRAWS)
 def test_draws_bought_together_share_the_budget(mechanism, guarantee, draws):
     family, numbers = FAMILIES["beta"]
-    population, wanted = Population("replace", 1, 40), Guarantee.parse(guarantee)
+    population, wanted = Adjacency("replace", 1, 40), Guarantee.parse(guarantee)
     more = {"truncation": 0.1} if mechanism == "ops" else {}
-    make = exponential.ops if mechanism == "ops" else getattr(posterior_sample, mechanism)
+    make = truncated_posterior.ops if mechanism == "ops" else getattr(posterior_sample, mechanism)
     one = make(family, family.prior(numbers), population, wanted, **more)
     several = make(family, family.prior(numbers), population, wanted, draws=draws, **more)
     assert several.event.count == draws
@@ -329,7 +333,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_reached_is_refused_with_what_can(case):
     mechanism, name, key, guarantee, fragment = REFUSED[case]
-    with pytest.raises(Unreachable, match=fragment):
+    with pytest.raises(GuaranteeUnreachable, match=fragment):
         calibrated(mechanism, name, POPULATIONS[key], guarantee)
 
 

@@ -11,17 +11,18 @@ import pytest
 from mechanism_oracle import dirichlet_neighbours, losses, renyi_of_dirichlets, renyi_of_losses
 from scipy.special import betainc, log_expit
 
-from vestry.families import BetaBernoulli, DirichletCategorical
-from vestry.mechanisms.additive import GAUSSIAN, LAPLACE, Additive, additive, layout
-from vestry.mechanisms.exponential import ops
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, Additive, additive, layout
 from vestry.mechanisms.posterior_sample import diffused
+from vestry.mechanisms.truncated_posterior import ops
 from vestry.privacy import accountant
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
 
-BETA = BetaBernoulli()
+BETA = BetaBernoulliFamily()
 PRIOR = BETA.prior((6, 12))
-PUBLIC = Population("replace", 1, 100)
+PUBLIC = Adjacency("replace", 1, 100)
 RENYI = Guarantee.parse("order=2,epsilon=0.1")
 
 # --- noise ------------------------------------------------------------------------------------------------------------
@@ -35,7 +36,7 @@ def noise_costs(made: Additive, shift: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
 def test_factor_two_forgotten_under_replace(noise):
     """A record that changes category moves two counts; one that is added moves one."""
-    family, population = DirichletCategorical(3), Population("replace", 1, 100)
+    family, population = DirichletCategoricalFamily(3), Adjacency("replace", 1, 100)
     real = additive(noise, layout(family, population), population, RENYI)
     assert noise_costs(real, (1, 1)) <= 0.1 * (1 + 1e-9)
     twin = additive(noise, dataclasses.replace(real.layout, l1=1, l2=1.0), population, RENYI)
@@ -63,7 +64,7 @@ def test_gaussian_renyi_with_a_four():
 # --- posterior draws --------------------------------------------------------------------------------------------------
 
 
-def draw_costs(prior: tuple[float, float], power: float, population: Population, order: float = 2) -> float:
+def draw_costs(prior: tuple[float, float], power: float, population: Adjacency, order: float = 2) -> float:
     """Return the largest divergence of posteriors of neighbouring datasets."""
     pairs = dirichlet_neighbours(2, population, np.random.default_rng(1), random=50)
     start = np.array(prior)
@@ -83,10 +84,10 @@ def test_prior_tempered_too_in_the_diffused_posterior():
 def test_count_taken_as_public_when_records_can_be_dropped(epsilon):
     """Calibrated at n = 5000; the true count is private and may be 1 (theory.md, section 4: 0.01 becomes 0.0146)."""
     wanted = Guarantee.parse(f"order=2,epsilon={epsilon}")
-    dropped = Population("replace")
+    dropped = Adjacency("replace")
     real = diffused(BETA, PRIOR, dropped, wanted)
     assert draw_costs((6, 12), real.likelihood_power, dropped) <= epsilon * (1 + 1e-9)
-    twin = diffused(BETA, PRIOR, Population("replace", 1, 5000), wanted)
+    twin = diffused(BETA, PRIOR, Adjacency("replace", 1, 5000), wanted)
     assert draw_costs((6, 12), twin.likelihood_power, dropped) > 1.4 * epsilon
 
 
@@ -154,9 +155,9 @@ def simplex(low: float, cells: int) -> np.ndarray:
 
 def test_one_pass_of_truncated_betas_breaks_the_bound():
     """Stage masses depend on the data: the log-ratio exceeds epsilon, up to 1.24 times (theory.md, section 3)."""
-    family, low = DirichletCategorical(3), 0.2
+    family, low = DirichletCategoricalFamily(3), 0.2
     prior = family.prior((1, 1, 1))
-    made = ops(family, prior, Population("replace", 1, 401), Guarantee.parse("epsilon=1"), truncation=low)
+    made = ops(family, prior, Adjacency("replace", 1, 401), Guarantee.parse("epsilon=1"), truncation=low)
     points = simplex(low, 200)
     worst = {"ours": 0.0, "one pass": 0.0}
     for crowd in ((300, 100, 0), (300, 0, 100), (200, 120, 80)):

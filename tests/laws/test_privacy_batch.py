@@ -16,10 +16,10 @@ from dp_accounting.pld import privacy_loss_distribution
 from mpmath import mp, mpf
 
 from vestry.errors import InvalidParameter
-from vestry.privacy import accountant, batch
-from vestry.privacy.batch import Batch
+from vestry.privacy import accountant, pld
 from vestry.privacy.event import compose
-from vestry.privacy.law import LAWS, event
+from vestry.privacy.pld import PLDAccountant
+from vestry.privacy.pricing import LAWS, event
 
 
 @pytest.fixture(autouse=True)
@@ -95,8 +95,8 @@ def test_none_of_its_laws_is_used(monkeypatch):
     for name in laws:
         monkeypatch.setattr(privacy_loss_distribution, name, refuse)
     parts = [event("laplace", sensitivity=1, scale=2), event("gdp", mu=0.5), event("exponential", epsilon=0.5)]
-    assert Batch(compose(*parts), interval=1e-2).delta(1) > 0
-    assert "dp_event" not in inspect.getsource(batch)
+    assert PLDAccountant(compose(*parts), interval=1e-2).delta(1) > 0
+    assert "dp_event" not in inspect.getsource(pld)
 
 
 def test_hundred_exponential_mechanisms():
@@ -118,7 +118,7 @@ def test_hundred_exponential_mechanisms():
         return min(mp.exp(x * (1 + x) * mpf(100) / 8 - x * epsilon + most) for x, most in worst.items())
 
     price = accountant.epsilon(draws, delta)
-    assert lower <= Batch(draws, interval=1e-2).epsilon(delta) <= price <= _solve(zcdp, delta, 10, 60)
+    assert lower <= PLDAccountant(draws, interval=1e-2).epsilon(delta) <= price <= _solve(zcdp, delta, 10, 60)
     assert price > 5 * accountant.epsilon(event("exponential", epsilon=1), delta)
     assert price < 100  # what adding the epsilons would give
 
@@ -137,7 +137,7 @@ def _solve(delta_at: Callable[[float], mpf], delta: float, low: float, high: flo
 @pytest.mark.parametrize(("mu", "count"), [(0.1, 1), (0.1, 100), (1, 4), (0.02, 900), (0.0005, 10**6), (0.002, 10**6)])
 def test_gaussians(mu, count):
     """n of them are one, of mu sqrt(n)."""
-    priced = Batch(event("gaussian", sensitivity=mu, scale=1, count=count))
+    priced = PLDAccountant(event("gaussian", sensitivity=mu, scale=1, count=count))
     total = mp.sqrt(count) * mpf(repr(mu))
     for errors in (0, 0.5, 2, 4, 6, 6.9):
         epsilon = float(total * (total / 2 + errors))
@@ -149,7 +149,7 @@ def test_gaussians(mu, count):
 )
 def test_coins(size, count):
     """Against the binomial sum, down to deltas that rounding in the convolution could swallow."""
-    priced = Batch(event("pure", epsilon=size, count=count))
+    priced = PLDAccountant(event("pure", epsilon=size, count=count))
     e = mpf(repr(size))
     losses = binomial(1 / (1 + mp.exp(-e)), e, -e, count)
     reach = min(size * count, count * size**2 / 2 + 8 * size * math.sqrt(count))
@@ -170,7 +170,7 @@ def test_integer_laplace(count):
     top, zero = 1 / (1 + q), q * (1 - q) / (1 + q)
     single = {mpf(1) / 2: top, mpf(0): zero, mpf(-1) / 2: 1 - top - zero}
     losses = composed(*[single] * count)
-    priced = Batch(event("discrete-laplace", sensitivity=2, scale=4, count=count))
+    priced = PLDAccountant(event("discrete-laplace", sensitivity=2, scale=4, count=count))
     for epsilon in (0, 0.3, 0.7, 2, 5, 9):
         truth = delta_of(losses, epsilon)
         covers(priced.delta(epsilon), truth, within=1e-3 if truth > 1e-8 else mp.inf)
@@ -179,7 +179,7 @@ def test_integer_laplace(count):
 def test_two_laplaces():
     """The first output's loss shifts epsilon for the second; both densities are integrated."""
     size = mpf(8) / 10
-    priced = Batch(event("laplace", sensitivity=0.8, scale=1, count=2))
+    priced = PLDAccountant(event("laplace", sensitivity=0.8, scale=1, count=2))
 
     def density(x: mpf) -> mpf:
         return mp.exp(-abs(x)) / 2
@@ -210,7 +210,7 @@ def test_two_laplaces():
 
 def test_failures_add_up():
     """Each of five fails with probability 1e-3: their sum, near enough, is what no epsilon removes."""
-    priced = Batch(event("approximate", epsilon=0.2, delta=1e-3, count=5), interval=1e-3)
+    priced = PLDAccountant(event("approximate", epsilon=0.2, delta=1e-3, count=5), interval=1e-3)
     losses = composed(*[coin(0.2)] * 5)
     kept = (1 - mpf("1e-3")) ** 5
     for epsilon in (0, 0.3, 0.7, 1.5):
@@ -224,7 +224,7 @@ def test_failures_add_up():
 def test_mixed_batch():
     """Coins of two sizes and normal noise: the coins' losses shift the normal curve."""
     parts = [event("pure", epsilon=0.3, count=5), event("gaussian", sensitivity=1, scale=2), event("pure", epsilon=1)]
-    priced, adaptive = Batch(compose(*parts)), compose(*parts)
+    priced, adaptive = PLDAccountant(compose(*parts)), compose(*parts)
     losses = composed(*[coin(0.3)] * 5, coin(1.0))
     for epsilon in (0, 0.5, 1, 2, 3, 4, 4.6):  # down to a delta of 1e-8
         truth = mp.fsum(p * normal_delta(epsilon - loss, mpf(1) / 2) for loss, p in losses.items())
@@ -239,7 +239,7 @@ def test_counts_multiply_through_nested_parts():
     nested = compose(compose(event("pure", epsilon=0.3, count=2)).times(3)).times(2)
     flat = event("pure", epsilon=0.3, count=12)
     for epsilon in (0, 1, 2.5):
-        assert Batch(nested).delta(epsilon) == pytest.approx(Batch(flat).delta(epsilon), rel=1e-9)
+        assert PLDAccountant(nested).delta(epsilon) == pytest.approx(PLDAccountant(flat).delta(epsilon), rel=1e-9)
 
 
 WITHOUT = {
@@ -253,14 +253,14 @@ WITHOUT = {
 def test_part_without_profile_falls_back_to_the_accountant(kind):
     assert {k for k, law in LAWS.items() if law.profile is None} == set(WITHOUT)
     parts = compose(event("pure", epsilon=0.3), WITHOUT[kind])
-    priced = Batch(parts)
+    priced = PLDAccountant(parts)
     assert priced.delta(0.5) == accountant.delta(parts, 0.5)
     assert priced.epsilon(1e-6) == accountant.epsilon(parts, 1e-6)
 
 
 def test_coarser_grid_is_never_cheaper():
     noise = event("laplace", sensitivity=1, scale=3, count=10)
-    fine, coarse = Batch(noise, interval=1e-4), Batch(noise, interval=1e-2)
+    fine, coarse = PLDAccountant(noise, interval=1e-4), PLDAccountant(noise, interval=1e-2)
     for epsilon in (0, 0.5, 1.5):
         assert fine.delta(epsilon) <= coarse.delta(epsilon) <= accountant.delta(noise, epsilon)
 
@@ -268,4 +268,4 @@ def test_coarser_grid_is_never_cheaper():
 @pytest.mark.parametrize("interval", [0, -1e-4, 2, math.nan])
 def test_interval_is_checked(interval):
     with pytest.raises(InvalidParameter, match="interval must be above 0 and at most 1"):
-        Batch(event("pure", epsilon=1), interval=interval)
+        PLDAccountant(event("pure", epsilon=1), interval=interval)

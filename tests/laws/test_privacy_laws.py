@@ -12,16 +12,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from vestry.errors import NoConversion, Unreachable
-from vestry.families.draw import draw
-from vestry.families.rate_draw import rate_draw
+from vestry.conjugate.draw_cost import draw
+from vestry.conjugate.gamma_draw_cost import rate_draw
+from vestry.errors import ConversionError, GuaranteeUnreachable
 from vestry.numerics import root, up
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
-from vestry.privacy.calibrate import greatest, least
+from vestry.privacy.calibration import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event, compose
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
-from vestry.privacy.law import LAWS, event
+from vestry.privacy.pricing import LAWS, event
 
 ROUNDING = 1e-11  # what outward rounding may add to either side of a comparison, relative
 SEARCH = 1e-7  # and what two searches over orders may differ by
@@ -359,7 +359,7 @@ REFUSED = {
 def test_conversion_is_granted_or_refused_with_its_reason(held, wanted):
     guarantee, like = GIVEN[held].under("replace"), WANTED[wanted]
     if (held, wanted) in REFUSED:
-        with pytest.raises(NoConversion, match=REFUSED[held, wanted]) as refusal:
+        with pytest.raises(ConversionError, match=REFUSED[held, wanted]) as refusal:
             accountant.convert(guarantee, like)
         assert refusal.value.source == str(guarantee)
         return
@@ -446,7 +446,7 @@ def test_every_law_is_calibrated():
 @pytest.mark.parametrize("like", CURRENCIES, ids=lambda like: f"{like.amount}-{like}")
 @each_kind
 def test_calibrated_mechanism_costs_what_was_asked(kind, like):
-    one, search = (FALLING[kind], least) if kind in FALLING else (GROWING[kind], greatest)
+    one, search = (FALLING[kind], smallest_parameter) if kind in FALLING else (GROWING[kind], largest_parameter)
     slow = kind in SLOW
 
     @settings(some, max_examples=1 if slow else 6)
@@ -457,7 +457,9 @@ def test_calibrated_mechanism_costs_what_was_asked(kind, like):
 
         asked: Guarantee = like.at(target)
         if accountant.amount(mechanism(1.0), asked) == math.inf:
-            with pytest.raises(Unreachable, match=r"cannot be reached; no parameter of this mechanism meets it"):
+            with pytest.raises(
+                GuaranteeUnreachable, match=r"cannot be reached; no parameter of this mechanism meets it"
+            ):
                 search(mechanism, asked)
         else:
             cost = up(accountant.amount(mechanism(search(mechanism, asked)), asked))
@@ -469,8 +471,10 @@ def test_calibrated_mechanism_costs_what_was_asked(kind, like):
 @pytest.mark.parametrize("kind", GROWING)
 def test_calibration_is_capped(kind):
     mechanism, asked = GROWING[kind], ApproxDP(1, 1e-6)
-    assert greatest(mechanism, asked, at_most=1e-3) == 1e-3
-    assert greatest(mechanism, asked, at_most=1e9) == pytest.approx(greatest(mechanism, asked), rel=1e-12)
+    assert largest_parameter(mechanism, asked, at_most=1e-3) == 1e-3
+    assert largest_parameter(mechanism, asked, at_most=1e9) == pytest.approx(
+        largest_parameter(mechanism, asked), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", GROWING)
@@ -481,8 +485,8 @@ def test_calibration_to_a_tolerance_stays_on_the_private_side(kind):
         tries.append(mechanism)
         return accountant.meets(mechanism, guarantee)
 
-    best = greatest(mechanism, asked)
-    found = greatest(mechanism, asked, meets=meets, tolerance=1e-3)
+    best = largest_parameter(mechanism, asked)
+    found = largest_parameter(mechanism, asked, meets=meets, tolerance=1e-3)
     assert best * (1 - 1e-3) <= found <= best
     assert accountant.meets(mechanism(found), asked)
     assert 3 < len(tries) < 30

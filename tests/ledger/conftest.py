@@ -15,7 +15,7 @@ from closed_engines import closed_engines
 
 from vestry.ledger import Ledger
 from vestry.privacy import profile
-from vestry.privacy.law import event
+from vestry.privacy.pricing import event
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ import random
 import sys
 from pathlib import Path
 
-from vestry.errors import EntryState, VestryError
+from vestry.errors import LedgerStateError, VestryError
 from vestry.ledger import Ledger
-from vestry.ledger import journal as journal_module
+from vestry.ledger import ledger as journal_module
 
 NOW = "2026-01-01T00:00:00.000+00:00"
 
@@ -48,7 +48,7 @@ def said(path: Path) -> dict:
 def opened_again(ledger: Ledger, number: int) -> str:
     try:
         ledger.resume(number).open()
-    except EntryState:
+    except LedgerStateError:
         return "refused"
     return "opened"
 

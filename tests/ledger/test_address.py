@@ -8,9 +8,9 @@ import pickle
 
 import pytest
 
-from vestry.address import KEYS, SECRETS, ServerAddress, parse_address
 from vestry.errors import InvalidParameter, LedgerUnavailable, VestryError
 from vestry.ledger import Ledger
+from vestry.server_address import KEYS, SECRETS, ServerAddress, parse_address
 
 SECRET = "hunter2"
 

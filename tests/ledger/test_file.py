@@ -20,16 +20,16 @@ from ledger_processes import PROCESSES, asked, sequences, work
 
 from vestry.errors import (
     BudgetExceeded,
-    EntryState,
     InvalidParameter,
     LedgerCorrupt,
     LedgerExists,
     LedgerMissing,
+    LedgerStateError,
     LedgerUnavailable,
 )
 from vestry.ledger import Ledger, ledger_file
 from vestry.ledger import database as database_module
-from vestry.ledger import journal as journal_module
+from vestry.ledger import ledger as journal_module
 
 DATA = Path(__file__).with_name("data")
 EXPECTED = json.loads((DATA / "expected.json").read_text())
@@ -442,7 +442,7 @@ def test_a_restored_ledger_has_paid_for_what_may_be_missing(make, tmp_path):
     assert [entry.action for entry in found.entries()][5:] == ["amend", "charge", "open"]
     assert list(found.entries())[5].facts["reason"] == "restored from a copy: disk crash"
     assert not found.summary().is_copy
-    with pytest.raises(EntryState, match=r"has its open already"):  # it may have been drawn since
+    with pytest.raises(LedgerStateError, match=r"has its open already"):  # it may have been drawn since
         found.resume(waiting.sequence).open()
     found.charge("epsilon=0.55", purpose="the rest")
     with pytest.raises(BudgetExceeded, match=r"there is left nothing"):
@@ -532,7 +532,7 @@ def test_a_changed_index_is_found_and_opens_nothing_again(make):
     fresh = Ledger.open(ledger.address)
     with pytest.raises(LedgerCorrupt, match=r"its pages or its index were changed"):
         fresh.verify()
-    with pytest.raises(EntryState, match=r"^charge 1 has its open already"):
+    with pytest.raises(LedgerStateError, match=r"^charge 1 has its open already"):
         fresh.resume(charge.sequence).open()
 
 

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vestry.errors import InvalidParameter
-from vestry.ledger.filter import FAILURE_UNITS, UNITS, Filter, Spent
+from vestry.ledger.privacy_filter import FAILURE_UNITS, UNITS, PrivacyFilter, Spent
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
-from vestry.privacy.law import event, promised
+from vestry.privacy.pricing import event, event_of_guarantee
 
 mp = mpmath.mp.clone()
 mp.dps = 40
@@ -34,7 +34,7 @@ BUDGETS = [
 ]
 
 
-def spend(filter: Filter, charges: Sequence[Event]) -> Spent:
+def spend(filter: PrivacyFilter, charges: Sequence[Event]) -> Spent:
     """Charge one after the other and stop at the first refusal."""
     spent = filter.nothing
     for charge in charges:
@@ -45,7 +45,7 @@ def spend(filter: Filter, charges: Sequence[Event]) -> Spent:
     return spent
 
 
-def accepts(filter: Filter, charges: Sequence[Event]) -> bool:
+def accepts(filter: PrivacyFilter, charges: Sequence[Event]) -> bool:
     spent = filter.nothing
     for charge in charges:
         spent = spent.plus(filter.price(charge))
@@ -56,38 +56,38 @@ def accepts(filter: Filter, charges: Sequence[Event]) -> bool:
 
 
 def test_three_charges_of_three_tenths_fit_and_a_fourth_does_not():
-    budget, charge = Filter.of(ApproxDP(1, 1e-6)), promised(PureDP(0.3))
+    budget, charge = PrivacyFilter.of(ApproxDP(1, 1e-6)), event_of_guarantee(PureDP(0.3))
     assert accepts(budget, [charge] * 3)
     assert not accepts(budget, [charge] * 4)
 
 
 def test_ten_laplace_events_of_a_tenth_fit_exactly():
-    budget, charge = Filter.of(PureDP(1)), event("laplace", sensitivity=1, scale=10)
+    budget, charge = PrivacyFilter.of(PureDP(1)), event("laplace", sensitivity=1, scale=10)
     spent = spend(budget, [charge] * 11)
     assert spent.totals == (UNITS,)
     assert budget.remaining(spent) == {}
     assert accepts(budget, [charge.times(10)])
-    assert not accepts(budget, [charge.times(10), promised(PureDP(1e-12))])
+    assert not accepts(budget, [charge.times(10), event_of_guarantee(PureDP(1e-12))])
 
 
 def test_tenths_in_binary_would_not_fit_exactly():
     # The float sum of ten tenths is below 1 and that of three is above 0.3: neither may matter.
     assert sum([0.1] * 3) > 0.3
-    assert accepts(Filter.of(PureDP(0.3)), [promised(PureDP(0.1))] * 3)
+    assert accepts(PrivacyFilter.of(PureDP(0.3)), [event_of_guarantee(PureDP(0.1))] * 3)
 
 
 @pytest.mark.parametrize(
     ("budget", "charge"),
     [
-        (PureDP(0.6), promised(PureDP(0.2))),
-        (ZCDP(0.6), promised(ZCDP(0.2))),
-        (RenyiDP(8, 0.6), promised(RenyiDP(8, 0.2))),
-        (GaussianDP(0.6), promised(GaussianDP(0.2)).times(3)),
+        (PureDP(0.6), event_of_guarantee(PureDP(0.2))),
+        (ZCDP(0.6), event_of_guarantee(ZCDP(0.2))),
+        (RenyiDP(8, 0.6), event_of_guarantee(RenyiDP(8, 0.2))),
+        (GaussianDP(0.6), event_of_guarantee(GaussianDP(0.2)).times(3)),
     ],
     ids=["pure", "zcdp", "renyi", "gdp"],
 )
 def test_a_budget_of_one_currency_is_spent_to_the_last_unit(budget, charge):
-    filter = Filter.of(budget)
+    filter = PrivacyFilter.of(budget)
     assert accepts(filter, [charge] * 3)
     assert not accepts(filter, [charge] * 3 + [charge])
     spent = spend(filter, [charge] * 3)
@@ -96,17 +96,17 @@ def test_a_budget_of_one_currency_is_spent_to_the_last_unit(budget, charge):
 
 def test_a_charge_without_a_bound_in_the_budgets_currency_never_fits():
     gaussian, discrete = event("gaussian", sensitivity=1, scale=1e6), event("discrete-gaussian", sensitivity=1, scale=9)
-    assert not accepts(Filter.of(PureDP(1e6)), [gaussian])
-    assert not accepts(Filter.of(GaussianDP(1e6)), [discrete])
-    assert not accepts(Filter.of(RenyiDP(8, 1e6)), [promised(RenyiDP(7, 1e-6))])
-    assert not accepts(Filter.of(ZCDP(1e6)), [promised(RenyiDP(8, 1e-6))])
+    assert not accepts(PrivacyFilter.of(PureDP(1e6)), [gaussian])
+    assert not accepts(PrivacyFilter.of(GaussianDP(1e6)), [discrete])
+    assert not accepts(PrivacyFilter.of(RenyiDP(8, 1e6)), [event_of_guarantee(RenyiDP(7, 1e-6))])
+    assert not accepts(PrivacyFilter.of(ZCDP(1e6)), [event_of_guarantee(RenyiDP(8, 1e-6))])
 
 
 def test_an_unbounded_charge_closes_its_alternative_for_good():
-    filter = Filter.of(ApproxDP(1, 1e-6))
+    filter = PrivacyFilter.of(ApproxDP(1, 1e-6))
     after = filter.nothing.plus(filter.price(event("gaussian", sensitivity=1, scale=1000)))
     assert after.totals[0] is None
-    again = after.plus(filter.price(promised(PureDP(1e-9))))
+    again = after.plus(filter.price(event_of_guarantee(PureDP(1e-9))))
     assert again.totals[0] is None
     assert "pure" not in filter.remaining(again)
 
@@ -128,12 +128,12 @@ def test_an_unbounded_charge_closes_its_alternative_for_good():
     ids=str,
 )
 def test_prices_round_up_to_a_unit(epsilon, units):
-    assert Filter.of(PureDP(1)).price(promised(PureDP(epsilon))).totals == (units,)
+    assert PrivacyFilter.of(PureDP(1)).price(event_of_guarantee(PureDP(epsilon))).totals == (units,)
 
 
 def test_many_tiny_charges_cannot_hide_below_a_unit():
-    filter = Filter.of(PureDP(3e-12))
-    tiny = promised(PureDP(1e-20))
+    filter = PrivacyFilter.of(PureDP(3e-12))
+    tiny = event_of_guarantee(PureDP(1e-20))
     assert accepts(filter, [tiny] * 3)
     assert not accepts(filter, [tiny] * 4)
 
@@ -152,24 +152,24 @@ def test_many_tiny_charges_cannot_hide_below_a_unit():
     ids=str,
 )
 def test_limits_round_down_to_a_unit(budget, limit):
-    assert [a.limit for a in Filter.of(budget).alternatives] == [limit]
+    assert [a.limit for a in PrivacyFilter.of(budget).alternatives] == [limit]
 
 
 @pytest.mark.parametrize("budget", [PureDP(1e-13), ZCDP(9e-13), GaussianDP(9e-7), ApproxDP(1e-7, 1e-6)], ids=str)
 def test_a_budget_below_one_unit_is_refused(budget):
     with pytest.raises(InvalidParameter, match=r"a budget must be at least 1e-12 in each currency"):
-        Filter.of(budget)
+        PrivacyFilter.of(budget)
 
 
 def test_failures_are_counted_in_finer_units_rounded_up():
-    filter = Filter.of(ApproxDP(1, 1e-6))
-    assert filter.price(promised(ApproxDP(0.1, 1.5e-24))).failure == 2
-    assert filter.price(promised(ApproxDP(0.1, 1e-20)).times(3)).failure == 30000
+    filter = PrivacyFilter.of(ApproxDP(1, 1e-6))
+    assert filter.price(event_of_guarantee(ApproxDP(0.1, 1.5e-24))).failure == 2
+    assert filter.price(event_of_guarantee(ApproxDP(0.1, 1e-20)).times(3)).failure == 30000
 
 
 def test_what_is_left_is_written_rounded_down():
-    filter = Filter.of(PureDP(1))
-    left = filter.remaining(filter.nothing.plus(filter.price(promised(PureDP(1e-12)))))
+    filter = PrivacyFilter.of(PureDP(1))
+    left = filter.remaining(filter.nothing.plus(filter.price(event_of_guarantee(PureDP(1e-12)))))
     assert left == {"pure": "epsilon=0.999999"}
 
 
@@ -214,7 +214,7 @@ def test_each_limit_is_worth_epsilon_at_its_share_of_delta(budget, orders):
     if orders == "few":
         least = 1 + math.log(1 / budget.delta) / budget.epsilon
         orders = [2 * least + 1, 6 * least + 1]
-    filter = Filter.of(budget, orders=orders)
+    filter = PrivacyFilter.of(budget, orders=orders)
     share = share_of(filter)
     delta, epsilon = mp.mpf(share.numerator) / share.denominator, mp.mpf(repr(budget.epsilon))
     assert [a.currency for a in filter.alternatives] == ["pure", *["renyi"] * (len(filter.orders)), "zcdp", "gdp"]
@@ -238,7 +238,7 @@ def test_each_limit_is_worth_epsilon_at_its_share_of_delta(budget, orders):
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_the_shares_add_up_to_at_most_delta(budget):
     """Turn every limit back into the delta it costs at epsilon: their sum is what the union can lose."""
-    filter = Filter.of(budget)
+    filter = PrivacyFilter.of(budget)
     epsilon, delta = mp.mpf(repr(budget.epsilon)), mp.mpf(repr(budget.delta))
     used = mp.mpf(filter.failure_limit) / FAILURE_UNITS
     for alternative in filter.alternatives:
@@ -254,79 +254,83 @@ def test_the_shares_add_up_to_at_most_delta(budget):
 
 
 def test_more_orders_mean_smaller_shares():
-    one, three = (Filter.of(ApproxDP(1, 1e-6), orders=orders) for orders in ([40], [40, 50, 60]))
+    one, three = (PrivacyFilter.of(ApproxDP(1, 1e-6), orders=orders) for orders in ([40], [40, 50, 60]))
     assert one.failure_limit == 10**18 // 4
     assert three.failure_limit == 10**18 // 6
     assert one.alternatives[1].limit > three.alternatives[1].limit
 
 
 def test_an_order_given_twice_is_one_alternative():
-    twice, once = (Filter.of(ApproxDP(1, 1e-6), orders=orders) for orders in ([40, 40.0, 30], [30, 40]))
+    twice, once = (PrivacyFilter.of(ApproxDP(1, 1e-6), orders=orders) for orders in ([40, 40.0, 30], [30, 40]))
     assert twice == once
     assert twice.orders == (30.0, 40.0)
 
 
 def test_orders_are_refused_where_they_mean_nothing():
     with pytest.raises(InvalidParameter, match=r"orders must be left out.*only with an epsilon,delta budget"):
-        Filter.of(PureDP(1), orders=[8])
+        PrivacyFilter.of(PureDP(1), orders=[8])
 
 
 @pytest.mark.parametrize("order", [1.5, 8, 12.5])
 def test_an_order_too_low_for_the_budget_is_refused_with_the_least(order):
     with pytest.raises(InvalidParameter, match=r"^order must be larger for the budget, about 1[67]\.?\d* at least"):
-        Filter.of(ApproxDP(1, 1e-6), orders=[order])
+        PrivacyFilter.of(ApproxDP(1, 1e-6), orders=[order])
 
 
 @pytest.mark.parametrize("order", [1, 0.5, -3, math.nan, math.inf])
 def test_an_order_must_be_above_one(order):
     with pytest.raises(InvalidParameter, match=r"^order must be above 1 and finite"):
-        Filter.of(ApproxDP(1, 1e-6), orders=[order])
+        PrivacyFilter.of(ApproxDP(1, 1e-6), orders=[order])
 
 
 def test_a_filter_is_read_back_as_written():
     for budget in [*BUDGETS, PureDP(0.7), ZCDP(0.1), RenyiDP(9, 2), GaussianDP(0.4)]:
-        filter = Filter.of(budget)
-        assert Filter.from_dict(filter.to_dict()) == filter
+        filter = PrivacyFilter.of(budget)
+        assert PrivacyFilter.from_dict(filter.to_dict()) == filter
 
 
 def test_covers_asks_for_every_limit():
     small, large = (
-        Filter.of(ApproxDP(1, 1e-6)),
-        Filter.of(ApproxDP(2, 1e-6), orders=Filter.of(ApproxDP(1, 1e-6)).orders),
+        PrivacyFilter.of(ApproxDP(1, 1e-6)),
+        PrivacyFilter.of(ApproxDP(2, 1e-6), orders=PrivacyFilter.of(ApproxDP(1, 1e-6)).orders),
     )
     assert large.covers(small)
     assert not small.covers(large)
-    assert not Filter.of(ApproxDP(2, 1e-7), orders=small.orders).covers(small)
-    assert not Filter.of(ApproxDP(2, 1e-6), orders=[30]).covers(small)
-    assert not Filter.of(PureDP(5)).covers(small)
-    assert not small.covers(Filter.of(PureDP(0.1)))
+    assert not PrivacyFilter.of(ApproxDP(2, 1e-7), orders=small.orders).covers(small)
+    assert not PrivacyFilter.of(ApproxDP(2, 1e-6), orders=[30]).covers(small)
+    assert not PrivacyFilter.of(PureDP(5)).covers(small)
+    assert not small.covers(PrivacyFilter.of(PureDP(0.1)))
 
 
 # Charges that may fail
 
 
 def test_failures_stay_within_their_own_share():
-    filter = Filter.of(ApproxDP(1, 1e-6))
+    filter = PrivacyFilter.of(ApproxDP(1, 1e-6))
     share = share_of(filter)
-    charge = promised(ApproxDP(0.001, 1e-8))
+    charge = event_of_guarantee(ApproxDP(0.001, 1e-8))
     spent = spend(filter, [charge] * 100)
     assert spent.failure == 12 * 10**16  # 12 of 1e-8 fit into 1e-6 / 8, a thirteenth does not
     assert Fraction(spent.failure, FAILURE_UNITS) <= share
-    assert not accepts(filter, [promised(ApproxDP(0.001, 2e-7))])
+    assert not accepts(filter, [event_of_guarantee(ApproxDP(0.001, 2e-7))])
 
 
 def test_failures_count_whichever_alternative_holds():
-    filter = Filter.of(ApproxDP(1, 1e-6))
-    failing = promised(ApproxDP(1e-6, 1e-7))
-    for other in (promised(PureDP(0.5)), promised(ZCDP(0.001)), promised(GaussianDP(0.01))):
+    filter = PrivacyFilter.of(ApproxDP(1, 1e-6))
+    failing = event_of_guarantee(ApproxDP(1e-6, 1e-7))
+    for other in (
+        event_of_guarantee(PureDP(0.5)),
+        event_of_guarantee(ZCDP(0.001)),
+        event_of_guarantee(GaussianDP(0.01)),
+    ):
         assert accepts(filter, [other, failing])
         assert not accepts(filter, [other, failing, failing])
 
 
 @pytest.mark.parametrize("budget", [PureDP(5), ZCDP(5), RenyiDP(4, 5), GaussianDP(5)], ids=str)
 def test_a_budget_without_delta_takes_no_failure(budget):
-    assert accepts(Filter.of(budget), [promised(PureDP(0.1))])
-    assert not accepts(Filter.of(budget), [promised(ApproxDP(0.1, 1e-20))])
+    assert accepts(PrivacyFilter.of(budget), [event_of_guarantee(PureDP(0.1))])
+    assert not accepts(PrivacyFilter.of(budget), [event_of_guarantee(ApproxDP(0.1, 1e-20))])
 
 
 # Any sequence of charges
@@ -392,7 +396,7 @@ CHARGES = st.one_of(
     st.builds(lambda r: event("zcdp", rho=r), _floats(1e-6, 0.02)),
     st.builds(lambda m: event("gdp", mu=m), _floats(1e-3, 0.2)),
 )
-FILTERS = {b: Filter.of(b) for b in (*BUDGETS[:3], PureDP(1), ZCDP(0.05), GaussianDP(0.3), RenyiDP(12, 0.5))}
+FILTERS = {b: PrivacyFilter.of(b) for b in (*BUDGETS[:3], PureDP(1), ZCDP(0.05), GaussianDP(0.3), RenyiDP(12, 0.5))}
 
 
 @settings(max_examples=250, deadline=None)
@@ -504,7 +508,7 @@ class Ours:
     """The filter of the ledger."""
 
     def __init__(self, budget: ApproxDP, orders: Sequence[float] | None = None) -> None:
-        self.filter = Filter.of(budget, orders=orders)
+        self.filter = PrivacyFilter.of(budget, orders=orders)
         self.orders = self.filter.orders
 
     def allows(self, charges: Sequence[Event]) -> bool:

@@ -14,25 +14,25 @@ import pytest
 
 from vestry.errors import (
     BudgetExceeded,
-    EntryState,
+    DeclarationMismatch,
     InvalidParameter,
     LedgerCorrupt,
     LedgerExists,
     LedgerMissing,
+    LedgerStateError,
     LedgerUnavailable,
-    Mismatch,
     VestryError,
 )
-from vestry.ledger import Ledger, Opened
+from vestry.ledger import Ledger, OpenCharge
 from vestry.ledger import database as database_module
-from vestry.ledger import journal as journal_module
+from vestry.ledger import ledger as journal_module
 from vestry.ledger.database import Database
-from vestry.ledger.filter import Filter
-from vestry.privacy import law, profile
+from vestry.ledger.privacy_filter import PrivacyFilter
+from vestry.privacy import pricing, profile
 from vestry.privacy.event import compose
 from vestry.privacy.guarantee import GaussianDP, PureDP
-from vestry.privacy.law import event
 from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.privacy.pricing import event
 
 TERMS = {"dataset": "patients", "unit": "row", "neighbours": "add-remove"}
 
@@ -249,7 +249,7 @@ def test_another_relation_is_refused(make):
         event("pure", epsilon=0.1, neighbours="replace"),
         compose(event("pure", epsilon=0.1, neighbours="replace")),
     ):
-        with pytest.raises(Mismatch, match=r"^the neighbours relation asked for is replace.* add-remove"):
+        with pytest.raises(DeclarationMismatch, match=r"^the neighbours relation asked for is replace.* add-remove"):
             ledger.charge(what, purpose="x")
     assert actions(ledger) == ["create"]
 
@@ -260,15 +260,17 @@ def test_require_compares_unit_and_neighbours(make):
     ledger.require(unit="person=patient_id,rows=3", neighbours="add-remove")
     ledger.require(unit=Unit("patient_id", 3), neighbours=Neighbours.ADD_REMOVE)
     for unit in ("row", "person=patient_id,rows=4", "person=id,rows=3"):
-        with pytest.raises(Mismatch, match=r"^the unit asked for is .*, but it is person=.*,rows=3 in the ledger"):
+        with pytest.raises(
+            DeclarationMismatch, match=r"^the unit asked for is .*, but it is person=.*,rows=3 in the ledger"
+        ):
             ledger.require(unit=unit)
-    with pytest.raises(Mismatch, match=r"relation asked for is replace, but it is add-remove in the ledger"):
+    with pytest.raises(DeclarationMismatch, match=r"relation asked for is replace, but it is add-remove in the ledger"):
         ledger.require(neighbours="replace")
 
 
 def test_assumptions_are_refused_unless_the_ledger_accepts_them(make):
     strict, loose = make(), make(accepts_unproved=True)
-    with pytest.raises(Mismatch, match=r"use of unproved samplers.*make a ledger with --accept-unproved"):
+    with pytest.raises(DeclarationMismatch, match=r"use of unproved samplers.*make a ledger with --accept-unproved"):
         strict.charge("epsilon=0.1", purpose="chain", assumptions=["converged"])
     assert actions(strict) == ["create"]
     charge = loose.charge("epsilon=0.1", purpose="chain", assumptions=["converged"])
@@ -322,17 +324,17 @@ def test_a_profile_without_a_curve_is_refused_before_it_is_charged(make):
 
 def test_a_ledger_is_read_without_the_law_of_its_events(make, monkeypatch):
     ledger = make()
-    own = law.Law(
-        {"epsilon": law.Rule("above 0", lambda x: x > 0)},
-        pure=lambda epsilon: law.exact(epsilon),
+    own = pricing.Pricing(
+        {"epsilon": pricing.Rule("above 0", lambda x: x > 0)},
+        pure=lambda epsilon: pricing.exact(epsilon),
         renyi=lambda order, epsilon: epsilon,
     )
     with monkeypatch.context() as here:
-        here.setattr(law, "LAWS", dict(law.LAWS))
-        here.setattr("vestry.privacy.accountant.LAWS", law.LAWS)
-        law.register("of-tomorrow", own)
+        here.setattr(pricing, "LAWS", dict(pricing.LAWS))
+        here.setattr("vestry.privacy.accountant.LAWS", pricing.LAWS)
+        pricing.register("of-tomorrow", own)
         charge = ledger.charge(event("of-tomorrow", epsilon=0.2), purpose="new kind")
-    assert "of-tomorrow" not in law.LAWS
+    assert "of-tomorrow" not in pricing.LAWS
     with pytest.raises(InvalidParameter, match=r"^kind must be one of"):
         event("of-tomorrow", epsilon=0.2)
     found = Ledger.open(ledger.address)
@@ -350,15 +352,15 @@ def test_a_ledger_is_read_without_the_law_of_its_events(make, monkeypatch):
 def test_a_charge_is_opened_once_and_released_once(make):
     ledger = make()
     charge = ledger.charge("epsilon=0.1", purpose="x")
-    with pytest.raises(EntryState, match=r"^charge 1 is not opened yet; open it before its release\.$"):
-        Opened(charge).released(b"x")
+    with pytest.raises(LedgerStateError, match=r"^charge 1 is not opened yet; open it before its release\.$"):
+        OpenCharge(charge).released(b"x")
     opened = charge.open()
-    with pytest.raises(EntryState, match=r"^charge 1 has its open already; charge again to draw again\.$"):
+    with pytest.raises(LedgerStateError, match=r"^charge 1 has its open already; charge again to draw again\.$"):
         charge.open()
     release = opened.released(b"content")
-    with pytest.raises(EntryState, match=r"^charge 1 has its release already"):
+    with pytest.raises(LedgerStateError, match=r"^charge 1 has its release already"):
         opened.released(b"content")
-    with pytest.raises(EntryState, match=r"^charge 1 has its open already"):
+    with pytest.raises(LedgerStateError, match=r"^charge 1 has its open already"):
         charge.open()
     assert [(e.action, e.target) for e in ledger.entries()] == [
         ("create", None),
@@ -401,9 +403,9 @@ def test_a_charge_is_resumed_until_it_is_opened(make):
     resumed = Ledger.open(ledger.address).resume(charge.sequence)
     assert resumed.entry == charge.entry
     resumed.open()
-    with pytest.raises(EntryState, match=r"^charge 1 has its open already"):
+    with pytest.raises(LedgerStateError, match=r"^charge 1 has its open already"):
         charge.open()
-    with pytest.raises(EntryState, match=r"^charge 1 has its open already"):
+    with pytest.raises(LedgerStateError, match=r"^charge 1 has its open already"):
         ledger.resume(charge.sequence).open()
 
 
@@ -411,10 +413,10 @@ def test_only_a_charge_is_resumed(make):
     ledger = make()
     ledger.charge("epsilon=0.1", purpose="x").open()
     for number, action in ((0, "create"), (2, "open")):
-        with pytest.raises(EntryState, match=rf"^entry {number} is of action {action}; name a charge\.$"):
+        with pytest.raises(LedgerStateError, match=rf"^entry {number} is of action {action}; name a charge\.$"):
             ledger.resume(number)
     for number in (3, -1, 10**9):
-        with pytest.raises(EntryState, match=rf"^the ledger has no entry {number}; see `vestry ledger show`\.$"):
+        with pytest.raises(LedgerStateError, match=rf"^the ledger has no entry {number}; see `vestry ledger show`\.$"):
             ledger.resume(number)
 
 
@@ -438,7 +440,7 @@ def test_amend_raises_the_budget_and_keeps_what_was_spent(make):
     assert entry.facts["reason"] == "second wave"
     assert entry.facts["who"] == "Cy"
     assert str(ledger.state().filter.budget) == "epsilon=2,delta=1e-6"
-    assert ledger.state().filter.orders == Filter.from_dict(next(ledger.entries()).facts["filter"]).orders
+    assert ledger.state().filter.orders == PrivacyFilter.from_dict(next(ledger.entries()).facts["filter"]).orders
     for user in (ledger, other, Ledger.open(ledger.address)):
         user.charge("epsilon=0.3", purpose="after")
     assert ledger.state().spent.totals[0] == 18 * 10**11
@@ -462,7 +464,9 @@ def test_amend_never_lowers(make, budget):
 @pytest.mark.parametrize("budget", ["epsilon=5", "rho=5", "mu=5", "order=10,epsilon=5"])
 def test_amend_keeps_the_currency(make, budget):
     ledger = make()
-    with pytest.raises(Mismatch, match=r"^the currency asked for is .*; raise the budget in its own currency\.$"):
+    with pytest.raises(
+        DeclarationMismatch, match=r"^the currency asked for is .*; raise the budget in its own currency\.$"
+    ):
         ledger.amend(budget, reason="x")
     assert actions(ledger) == ["create"]
 
@@ -805,7 +809,7 @@ def test_no_changed_byte_of_the_head_is_built_upon(tampered, column):
 def test_verify_finds_a_charge_beyond_the_budget(make, monkeypatch):
     ledger = make("epsilon=1")
     with monkeypatch.context() as broken:
-        broken.setattr(Filter, "holds", lambda self, spent: True)
+        broken.setattr(PrivacyFilter, "holds", lambda self, spent: True)
         ledger.charge("epsilon=5", purpose="x")
     with pytest.raises(LedgerCorrupt, match=r"at entry 1: the charge exceeds the budget"):
         ledger.verify()
@@ -814,7 +818,7 @@ def test_verify_finds_a_charge_beyond_the_budget(make, monkeypatch):
 def test_verify_finds_an_amendment_that_lowers(make, monkeypatch):
     ledger = make("epsilon=1")
     with monkeypatch.context() as broken:
-        broken.setattr(Filter, "covers", lambda self, other: True)
+        broken.setattr(PrivacyFilter, "covers", lambda self, other: True)
         ledger.amend("epsilon=0.5", reason="x")
     with pytest.raises(LedgerCorrupt, match=r"at entry 1: the amendment lowers the budget"):
         ledger.verify()
@@ -825,7 +829,7 @@ def test_verify_finds_a_release_without_its_opening(make, monkeypatch):
     charge = ledger.charge("epsilon=0.5", purpose="x")
     with monkeypatch.context() as broken:
         broken.setitem(journal_module.BEFORE, "release", "charge")
-        Opened(charge).released(b"x")
+        OpenCharge(charge).released(b"x")
     with pytest.raises(LedgerCorrupt, match=r"at entry 2: the line follows no charge in the right state"):
         ledger.verify()
 

@@ -14,18 +14,18 @@ from report.reader import faults, read
 from seeded_noise import SeededNoise
 
 import vestry
-import vestry.samplers
-from vestry.certificate import Release
-from vestry.errors import EntryState, InvalidParameter, MissingExtra, VestryError
-from vestry.models import HiddenMarkov
-from vestry.models.request import Request
-from vestry.models.run import charge_for, frame_of, run
+import vestry.hmm
+from vestry.errors import InvalidParameter, LedgerStateError, MissingExtra, VestryError
+from vestry.hmm.hidden_states import named
+from vestry.hmm.hmm_model import HiddenMarkovModel
+from vestry.model.request import Request
+from vestry.pipeline import charge_for, frame_of, run
 from vestry.posterior import Posterior, open_release
-from vestry.posterior.hidden_states import named
 from vestry.privacy.guarantee import Guarantee
+from vestry.releases import Release
+from vestry.report.content import ReportContent, Result
 from vestry.report.page import page
-from vestry.report.story import Result, Story
-from vestry.statistics.domain import Interval, Levels
+from vestry.schema.domain import Interval, Levels
 
 REGIONS, MONTHS = ("north", "south", "east", "west", "coast"), tuple(f"2024-{m:02d}" for m in range(1, 13))
 COLUMNS = {
@@ -38,7 +38,7 @@ COLUMNS = {
 FEATURES = ("type", "civil", "force")
 PLANTED = {"type": [(0.6, 0.3, 0.1), (0.15, 0.25, 0.6)], "civil": [(0.5, 0.5), (0.85, 0.15)], "force": [(0.8, 0.2)] * 2}
 SEQUENCE = {"region": "region", "time": "month"}
-MODEL = HiddenMarkov(SEQUENCE, FEATURES, cell="public")
+MODEL = HiddenMarkovModel(SEQUENCE, FEATURES, cell="public")
 
 
 def planted(each: float = 40.0, seed: int = 7) -> tuple[pd.DataFrame, np.ndarray]:
@@ -178,23 +178,26 @@ def test_one_charge_pays_for_one_noise(tmp_path):
     opened = charge_for(request, ready, frame_of(table), ledger).open()
     private = ready.collect(table, row_key="key")
     ready.mechanism.release(private, opened, SeededNoise(1))
-    with pytest.raises(EntryState, match="was drawn already"):
+    with pytest.raises(LedgerStateError, match="was drawn already"):
         ready.mechanism.release(private, opened, SeededNoise(1))
+
+
+SAMPLERS = tuple(f"vestry.hmm.{name}" for name in ("gibbs", "gibbs_kernels", "predictive", "relabel", "state_model"))
 
 
 @pytest.fixture
 def bare(monkeypatch):
     """Hide the extra that compiles the samplers."""
-    for name in [name for name in sys.modules if name.startswith("vestry.samplers.")]:
+    for name in [name for name in sys.modules if name in SAMPLERS]:
         monkeypatch.delitem(sys.modules, name)
-        monkeypatch.delattr(vestry.samplers, name.rpartition(".")[2])
+        monkeypatch.delattr(vestry.hmm, name.rpartition(".")[2])
     for name in ("numba", "jax"):
         monkeypatch.setitem(sys.modules, name, None)
 
 
 def story(*results):
-    return Story("Incidents", "incidents", "row", "replace", "epsilon=9", "epsilon=4", {}, (), "", "a.ledger", "0" * 64,
-                 results)  # fmt: skip
+    terms = ("Incidents", "incidents", "row", "replace", "epsilon=9", "epsilon=4")
+    return ReportContent(*terms, {}, (), "", "a.ledger", "0" * 64, results)
 
 
 def result(release, posterior):
@@ -286,11 +289,11 @@ def test_questions_of_other_models_are_refused(release):
 
 def test_bad_models_are_refused():
     for model, sentence in (
-        (HiddenMarkov({"region": "region"}, FEATURES), "sequence must be a region and a time"),
-        (HiddenMarkov(SEQUENCE, ("type", "hour")), "features must be columns of levels, not 'hour'"),
-        (HiddenMarkov(SEQUENCE, ("type", "region")), "features must be each column once"),
-        (HiddenMarkov(SEQUENCE, FEATURES, states=61), "states must be from 2 to 60"),
-        (HiddenMarkov(SEQUENCE, FEATURES, cell="open"), "cell must be"),
+        (HiddenMarkovModel({"region": "region"}, FEATURES), "sequence must be a region and a time"),
+        (HiddenMarkovModel(SEQUENCE, ("type", "hour")), "features must be columns of levels, not 'hour'"),
+        (HiddenMarkovModel(SEQUENCE, ("type", "region")), "features must be each column once"),
+        (HiddenMarkovModel(SEQUENCE, FEATURES, states=61), "states must be from 2 to 60"),
+        (HiddenMarkovModel(SEQUENCE, FEATURES, cell="open"), "cell must be"),
     ):
         with pytest.raises(InvalidParameter, match=sentence):
             model.check({**COLUMNS, "hour": Interval(0, 24)})

@@ -12,20 +12,20 @@ import pytest
 from scipy.special import gammaln
 
 import vestry
-from vestry.certificate import Certificate, NoisyStatistics, Release
-from vestry.errors import EntryState, InvalidParameter
-from vestry.mechanisms.tables import DrawnTables, drawn_tables
-from vestry.models import NaiveBayes
-from vestry.models.request import Request
-from vestry.models.run import charge_for, frame_of, run
+from vestry.errors import InvalidParameter, LedgerStateError
+from vestry.mechanisms.table_sample import DrawnTables, drawn_tables
+from vestry.model.request import Request
+from vestry.naive_bayes.naive_bayes_model import NaiveBayes
+from vestry.naive_bayes.naive_bayes_posterior import size_law
 from vestry.noise import SystemNoise
+from vestry.pipeline import charge_for, frame_of, run
 from vestry.posterior import Posterior
-from vestry.posterior.naive_bayes import size_law
-from vestry.posterior.noise_law import noise_law
+from vestry.posterior.discrete_noise import noise_law
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.population import Population
-from vestry.statistics.private import reveal
+from vestry.releases import Certificate, NoisyStatistics, Release
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.private import reveal
 
 COLUMNS = {"ill": Levels("no", "yes"), "age": Levels("low", "middle", "high"), "smoker": Levels("no", "yes")}
 TABLES = {"no": ((0.5, 0.3, 0.2), (0.8, 0.2)), "yes": ((0.1, 0.3, 0.6), (0.4, 0.6))}
@@ -220,7 +220,7 @@ SPAN = sum(math.log((1 - (size - 1) * LOW) / LOW) for size in SIZES)
 
 
 def drawn(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> DrawnTables:
-    population = Population(relation, rows, groups=2 if classes else 1)
+    population = Adjacency(relation, rows, groups=2 if classes else 1)
     return drawn_tables(SIZES, 1.0, population, Guarantee.parse(spend), truncation=LOW, draws=draws)
 
 
@@ -249,7 +249,7 @@ def worst_loss(temperature: float, counts=(3, 1, 2)) -> float:
 
 def test_a_forgotten_temperature_is_caught():
     """One table of three levels, calibrated to epsilon = 1: the twin draws from the posterior as it is."""
-    single = drawn_tables([3], 1.0, Population("replace", 1), Guarantee.parse("epsilon=1"), truncation=LOW)
+    single = drawn_tables([3], 1.0, Adjacency("replace", 1), Guarantee.parse("epsilon=1"), truncation=LOW)
     assert worst_loss(single.temperature) <= 1
     assert worst_loss(1.0) > 1
     claim = dict(single.event.parameters)["epsilon"]
@@ -270,9 +270,9 @@ def test_one_charge_pays_for_one_release(tmp_path):
         opened = charge.open()
         private = prepared.collect(table(), row_key="key")
         prepared.mechanism.release(private, opened, SystemNoise())
-        with pytest.raises(EntryState, match="was drawn already"):
+        with pytest.raises(LedgerStateError, match="was drawn already"):
             prepared.mechanism.release(private, opened, SystemNoise())
-        with pytest.raises(EntryState):
+        with pytest.raises(LedgerStateError):
             run(prepared, table(), charge)
 
 

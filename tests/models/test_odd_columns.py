@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 import vestry
-from vestry.certificate import Certificate, NoisyStatistics, Release
+from vestry.conjugate.normal_mean_model import NormalMean
 from vestry.errors import InvalidParameter
-from vestry.models import HiddenMarkov, Logistic, NaiveBayes, NormalMean
-from vestry.models.model import purpose_of
+from vestry.hmm.hmm_model import HiddenMarkovModel
+from vestry.model.columns import purpose_of
+from vestry.naive_bayes.naive_bayes_model import NaiveBayes
 from vestry.posterior import Posterior
 from vestry.posterior.variable_name import Names
+from vestry.regression.logistic_model import LogisticRegression
+from vestry.releases import Certificate, NoisyStatistics, Release
 
 CLAIM = Certificate({"epsilon": 1.0}, {"kind": "pure", "count": 1}, "laplace", "scale", 1.0, "", "row", {})
 NAMES = ["a/b", "/", ".", "a_level", "chain", "draw", " a", "é\t漢", "class_probability", "a" * 500, "x:y", "a\\b", "%"]
@@ -63,8 +66,8 @@ MANY = tuple(f"column {place}" for place in range(298))
     "model",
     [
         NaiveBayes(MANY, "class"),
-        HiddenMarkov({"region": "r", "time": "t"}, MANY),
-        Logistic(outcome="o", predictors=MANY),
+        HiddenMarkovModel({"region": "r", "time": "t"}, MANY),
+        LogisticRegression(outcome="o", predictors=MANY),
         NormalMean(MANY, 1.0, (0.0, 1.0)),
     ],
     ids=lambda model: model.name,
@@ -95,7 +98,7 @@ def table(tmp_path):
         ),
         (vestry.BetaBernoulli(["a"], success="yes"), "a column must be its name, not"),
         (vestry.BetaBernoulli(7, success="yes"), "a column must be its name, not 7"),
-        (HiddenMarkov({"region": "a"}, ("b",)), "a model must be one whose columns are named"),
+        (HiddenMarkovModel({"region": "a"}, ("b",)), "a model must be one whose columns are named"),
         ("beta-bernoulli", "a model must be one whose columns are named, not 'str'"),
     ],
 )

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vestry import Interval, Ledger, Levels, Linear, Logistic, Study, Table, release
-from vestry.errors import InvalidParameter, MissingExtra, StudyFault, Unreachable
-from vestry.mechanisms.linear import LinearProblem, kept
-from vestry.statistics.design import Design
-from vestry.statistics.private import PrivateRows, reveal_rows
+from vestry import Interval, Ledger, Levels, LinearRegression, LogisticRegression, Study, Table, release
+from vestry.errors import GuaranteeUnreachable, InvalidParameter, MissingExtra, StudyFileError
+from vestry.regression.problem import LinearProblem, kept
+from vestry.schema.design_matrix import Design
+from vestry.schema.private import PrivateRows, reveal_rows
 
 HEAD = """
 [study]
@@ -64,7 +64,9 @@ def test_a_bound_on_the_number_of_records_must_be_declared_where_the_number_is_p
     """By default it would be 1e12, and the penalty that follows from it would leave nothing of the coefficients."""
     path = study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n')
     path.write_text(path.read_text().replace("largest = 4000\n", ""))
-    with pytest.raises(StudyFault, match=r"line 2, study.largest: largest must be declared .* write largest = 10000"):
+    with pytest.raises(
+        StudyFileError, match=r"line 2, study.largest: largest must be declared .* write largest = 10000"
+    ):
         Study.open(path).check()
     study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n', "replace")
     path.write_text(path.read_text().replace("largest = 4000\n", ""))
@@ -112,7 +114,7 @@ def test_a_number_is_explained_in_its_own_units(tmp_path):
 def test_several_classes_have_coefficients_each(tmp_path):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     table = Table(patients(500), {"ward": Levels("A", "B", "C"), "stay": Interval(0, 60)}, neighbours="replace")
-    made = release(Logistic(outcome="ward", predictors=("stay",)), table, guarantee="mu=20",
+    made = release(LogisticRegression(outcome="ward", predictors=("stay",)), table, guarantee="mu=20",
                    ledger=ledger(tmp_path, "replace"))  # fmt: skip
     assert made.labels == tuple(f"{w}: {name}" for w in "ABC" for name in ("stay", "intercept"))
     slopes = dict(zip(made.labels, made.draw()["all"][0], strict=True))
@@ -144,7 +146,7 @@ def test_a_bad_key_is_told_with_its_line(tmp_path, case):
     key = line.split(" ")[0]
     kept_lines = "".join(f"{each}\n" for each in LOGISTIC.splitlines() if not each.startswith(f"{key} "))
     path = study(tmp_path, kept_lines + line + "\n" + SPEND)
-    with pytest.raises(StudyFault, match=words) as fault:
+    with pytest.raises(StudyFileError, match=words) as fault:
         Study.open(path)
     assert fault.value.key.startswith("release.odds")
     assert fault.value.line >= 16
@@ -153,14 +155,14 @@ def test_a_bad_key_is_told_with_its_line(tmp_path, case):
 def test_a_private_number_of_records_needs_a_bound_near_the_truth(tmp_path):
     path = study(tmp_path, LOGISTIC + "spend = { epsilon = 1, delta = 1e-6 }\nprior_precision = 1e-3\n")
     path.write_text(path.read_text().replace("largest = 4000\n", "largest = 99999999999\n"))
-    with pytest.raises(StudyFault, match="declare a smaller bound on the number of records"):
+    with pytest.raises(StudyFileError, match="declare a smaller bound on the number of records"):
         Study.open(path).check()
 
 
 def test_a_pure_guarantee_is_refused_before_the_charge(tmp_path):
     path = study(tmp_path, LOGISTIC + "spend = { epsilon = 1 }\n")
     made = ledger(tmp_path)
-    with pytest.raises((StudyFault, Unreachable), match="cannot be reached"):
+    with pytest.raises((StudyFileError, GuaranteeUnreachable), match="cannot be reached"):
         Study.open(path).release()
     assert len(list(made.entries())) == 1
 
@@ -172,8 +174,8 @@ def test_a_missing_extra_costs_nothing(tmp_path, monkeypatch):
     def absent(*_, **__):
         raise MissingExtra("the gradient of a loss on the processor", "glm")
 
-    monkeypatch.setattr("vestry.losses.gradient.gradient", absent)
-    with pytest.raises((StudyFault, MissingExtra), match=r"pip install 'vestry\[glm\]'"):
+    monkeypatch.setattr("vestry.regression.gradient.gradient", absent)
+    with pytest.raises((StudyFileError, MissingExtra), match=r"pip install 'vestry\[glm\]'"):
         Study.open(path).release()
     assert len(list(made.entries())) == 1
 
@@ -247,13 +249,13 @@ def test_private_rows_show_nothing():
 
 
 def test_groups_are_refused():
-    from vestry.losses import Logistic as Loss
-    from vestry.statistics.population import Population
+    from vestry.privacy.adjacency import Adjacency
+    from vestry.regression.losses import Logistic as Loss
 
     with pytest.raises(InvalidParameter, match="groups must be 1 for a regression"):
-        LinearProblem(Loss(), 2, 1.0, Population("add-remove", groups=2), 10)
+        LinearProblem(Loss(), 2, 1.0, Adjacency("add-remove", groups=2), 10)
     with pytest.raises(TypeError, match="by"):
-        Linear(outcome="stay", predictors=("age",), by="ward")
+        LinearRegression(outcome="stay", predictors=("age",), by="ward")
 
 
 @pytest.mark.parametrize("method", ["posterior", "objective"])

@@ -13,11 +13,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from vestry.errors import InvalidParameter, Mismatch, Unreachable
+from vestry.errors import DeclarationMismatch, GuaranteeUnreachable, InvalidParameter
 from vestry.ledger import Ledger
-from vestry.mechanisms.annealed import Ladder
 from vestry.privacy import accountant
-from vestry.privacy.chain import (
+from vestry.privacy.annealing_cost import Ladder
+from vestry.privacy.event import compose
+from vestry.privacy.guarantee import ApproxDP, PureDP
+from vestry.privacy.mcmc_cost import (
     Collapsed,
     barker_update,
     categorical_span,
@@ -30,8 +32,6 @@ from vestry.privacy.chain import (
     shared_scan,
     temperature_for,
 )
-from vestry.privacy.event import compose
-from vestry.privacy.guarantee import ApproxDP, PureDP
 
 LEAST = 0.1
 TABLES = [np.array(t) for t in ((0.1, 0.9), (0.9, 0.1), (0.5, 0.5), (0.3, 0.7))]  # probabilities of two levels
@@ -393,7 +393,7 @@ def test_a_metropolis_step_has_no_pure_epsilon():
         worst = max(worst, hockey(p, q, epsilon))
     assert refuted > 0
     assert worst > 0.05
-    with pytest.raises(Unreachable, match="certify rejection="):
+    with pytest.raises(GuaranteeUnreachable, match="certify rejection="):
         metropolis_update(SPAN, temperature=temperature, neighbours="replace")
 
 
@@ -513,7 +513,7 @@ def test_a_distance_from_the_target_adds_to_delta():
     assert found == ApproxDP(1.0, found.delta, neighbours="replace")
     assert found.delta == pytest.approx((1 + math.e) * 1e-6)
     assert near(ApproxDP(1.0, 1e-5), distance=1e-6).delta == pytest.approx(1e-5 + (1 + math.e) * 1e-6)
-    with pytest.raises(Unreachable, match="come nearer"):
+    with pytest.raises(GuaranteeUnreachable, match="come nearer"):
         near(PureDP(3.0), distance=0.2)
     with pytest.raises(InvalidParameter, match="distance must be between 0 and 1"):
         near(PureDP(3.0), distance=0.0)
@@ -535,16 +535,16 @@ def test_the_distance_is_what_mass_that_moves_can_do():
 
 def test_a_converged_chain_is_charged_only_where_it_is_accepted(tmp_path):
     draw = gibbs_update(SPAN, temperature=2 * SPAN, neighbours="replace")
-    with pytest.raises(Unreachable, match="assume_converged=True"):
+    with pytest.raises(GuaranteeUnreachable, match="assume_converged=True"):
         converged(draw, assume_converged=False)
-    with pytest.raises(Unreachable, match="pay for every update"):
+    with pytest.raises(GuaranteeUnreachable, match="pay for every update"):
         converged(draw, assume_converged=1)
     cost = converged(draw, assume_converged=True)
     assert cost.event == draw
     assert "No bound on its distance" in cost.assumptions[0]
     terms = {"dataset": "logs", "unit": "row", "neighbours": "replace", "budget": "epsilon=2"}
     strict = Ledger.create(tmp_path / "strict.ledger", **terms)
-    with pytest.raises(Mismatch, match="--accept-unproved"):
+    with pytest.raises(DeclarationMismatch, match="--accept-unproved"):
         strict.charge(cost.event, purpose="a chain's last state", assumptions=cost.assumptions)
     lax = Ledger.create(tmp_path / "lax.ledger", **terms, accepts_unproved=True)
     charge = lax.charge(cost.event, purpose="a chain's last state", assumptions=cost.assumptions)

@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 from scipy.special import betainc, betaln, expit, gammaln, loggamma
 
-from vestry.families import BetaBernoulli, DirichletCategorical
-from vestry.families.draw import draw
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.draw_cost import draw
 from vestry.privacy import accountant
-from vestry.privacy.calibrate import greatest
+from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.calibration import largest_parameter
 from vestry.privacy.event import Event, compose
 from vestry.privacy.guarantee import RenyiDP
-from vestry.statistics.population import Population
 
 ORDERS, EPSILONS = (1.5, 2, 5), (0.1, 0.5, 1)
 # (likelihood power r, prior scale m): direct, diffused, concentrated
@@ -144,7 +145,7 @@ def up_to(total: int, categories: int) -> np.ndarray:
     return np.concatenate([counts(n, categories) for n in range(total + 1)])
 
 
-def neighbours(population: Population, categories: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+def neighbours(population: Adjacency, categories: int, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Every ordered pair of category counts that the declaration allows, with up to `most` records where n is private.
 
     Beside the other units' records a unit has some before and some after the change. Smaller units are among the
@@ -220,8 +221,8 @@ scales = pytest.mark.parametrize(("power", "scale"), SCALES)
 each_rows = pytest.mark.parametrize("rows", [1, 3])
 
 
-def beta_draw(prior: tuple[float, ...], population: Population, power: float, scale: float) -> Event:
-    family = BetaBernoulli()
+def beta_draw(prior: tuple[float, ...], population: Adjacency, power: float, scale: float) -> Event:
+    family = BetaBernoulliFamily()
     return family.worst_draw(family.prior(prior), population, likelihood_power=power, prior_scale=scale)
 
 
@@ -230,7 +231,7 @@ def beta_draw(prior: tuple[float, ...], population: Population, power: float, sc
 @beta_priors
 def test_beta_replace_public_count(prior, power, scale, rows):
     for count in (rows, 8, 31, 100):
-        population = Population("replace", rows=rows, count=count)
+        population = Adjacency("replace", rows=rows, count=count)
         found = brute(*posteriors(neighbours(population, 2, count), prior, power, scale))
         equal(claimed(beta_draw(prior, population, power, scale)), found)
 
@@ -240,7 +241,7 @@ def test_beta_replace_public_count(prior, power, scale, rows):
 @beta_priors
 def test_beta_replace_private_count(prior, power, scale, rows):
     """A unit may change from any of its records to any others, or to none, beside any others' records."""
-    population = Population("replace", rows=rows)
+    population = Adjacency("replace", rows=rows)
     most = 14 if rows == 1 else 7
     found = brute(*posteriors(neighbours(population, 2, most), prior, power, scale))
     equal(claimed(beta_draw(prior, population, power, scale)), found)
@@ -248,10 +249,10 @@ def test_beta_replace_private_count(prior, power, scale, rows):
 
 @pytest.mark.parametrize(("prior", "power"), [((6, 12), 0.5), ((0.5, 2), 0.1)])
 def test_up_to_100_records(prior, power):
-    for population, check in ((Population("replace"), equal), (Population("add-remove"), dominates)):
+    for population, check in ((Adjacency("replace"), equal), (Adjacency("add-remove"), dominates)):
         found = brute(*posteriors(neighbours(population, 2, 100), prior, power, 1))
         check(claimed(beta_draw(prior, population, power, 1)), found)
-    prior, population = (*prior, 1), Population("replace", count=100)
+    prior, population = (*prior, 1), Adjacency("replace", count=100)
     found = brute(*posteriors(neighbours(population, 3, 100), prior, power, 1))
     equal(claimed(dirichlet_draw(prior, population, power, 1)), found)
 
@@ -261,7 +262,7 @@ def test_up_to_100_records(prior, power):
 @beta_priors
 def test_beta_add_remove(prior, power, scale, rows):
     """The supremum dominates every dataset, and datasets of many records of one kind come near to it."""
-    population = Population("add-remove", rows=rows)
+    population = Adjacency("add-remove", rows=rows)
     claim = claimed(beta_draw(prior, population, power, scale))
     dominates(claim, brute(*posteriors(neighbours(population, 2, 20 if rows == 1 else 8), prior, power, scale)))
     approached(claim, prior, power, scale, rows)
@@ -287,8 +288,8 @@ def approached(claim: dict[str, float], prior: tuple[float, ...], power: float, 
 # --- Dirichlet-categorical -------------------------------------------------------------------------------------------
 
 
-def dirichlet_draw(prior: tuple[float, ...], population: Population, power: float, scale: float) -> Event:
-    family = DirichletCategorical(len(prior))
+def dirichlet_draw(prior: tuple[float, ...], population: Adjacency, power: float, scale: float) -> Event:
+    family = DirichletCategoricalFamily(len(prior))
     return family.worst_draw(family.prior(prior), population, likelihood_power=power, prior_scale=scale)
 
 
@@ -303,9 +304,9 @@ def spread(prior: tuple[float, ...], power: float, scale: float, rows: int) -> b
 @beta_priors
 def test_two_categories_are_beta_bernoulli(prior, power, scale, rows):
     for population in (
-        Population("replace", rows=rows, count=9),
-        Population("replace", rows=rows),
-        Population("add-remove", rows=rows),
+        Adjacency("replace", rows=rows, count=9),
+        Adjacency("replace", rows=rows),
+        Adjacency("add-remove", rows=rows),
     ):
         assert claimed(dirichlet_draw(prior, population, power, scale)) == claimed(
             beta_draw(prior, population, power, scale)
@@ -321,10 +322,10 @@ def test_dirichlet_replace(prior, power, scale, rows):
     check = dominates if spread(prior, power, scale, rows) else equal
     sizes = {(3, 1): (14, 1), (3, 3): (7, 3), (4, 1): (7, 1), (4, 3): (4, 3)}[categories, rows]
     for count in sizes:
-        population = Population("replace", rows=rows, count=count)
+        population = Adjacency("replace", rows=rows, count=count)
         found = brute(*posteriors(neighbours(population, categories, count), prior, power, scale))
         check(claimed(dirichlet_draw(prior, population, power, scale)), found)
-    population = Population("replace", rows=rows)
+    population = Adjacency("replace", rows=rows)
     most = 5 if rows == 1 else 4
     found = brute(*posteriors(neighbours(population, categories, most), prior, power, scale))
     check(claimed(dirichlet_draw(prior, population, power, scale)), found)
@@ -334,7 +335,7 @@ def test_dirichlet_replace(prior, power, scale, rows):
 @scales
 @dirichlet_priors
 def test_dirichlet_add_remove(prior, power, scale, rows):
-    population = Population("add-remove", rows=rows)
+    population = Adjacency("add-remove", rows=rows)
     claim = claimed(dirichlet_draw(prior, population, power, scale))
     dominates(claim, brute(*posteriors(neighbours(population, len(prior), 8), prior, power, scale)))
     if not spread(prior, power, scale, rows):
@@ -343,12 +344,12 @@ def test_dirichlet_add_remove(prior, power, scale, rows):
 
 def test_a_private_count_costs_what_the_least_count_costs():
     """For two categories the supremum falls with n; for three it does not depend on it."""
-    at = [claimed(beta_draw((6, 12), Population("replace", rows=3, count=n), 0.4, 1)) for n in (3, 4, 30, 1000)]
-    assert at[0] == claimed(beta_draw((6, 12), Population("replace", rows=3), 0.4, 1))
+    at = [claimed(beta_draw((6, 12), Adjacency("replace", rows=3, count=n), 0.4, 1)) for n in (3, 4, 30, 1000)]
+    assert at[0] == claimed(beta_draw((6, 12), Adjacency("replace", rows=3), 0.4, 1))
     for fewer, more in itertools.pairwise(at):
         assert all(fewer[key] > more[key] for key in fewer)
-    three = [claimed(dirichlet_draw((6, 12, 7), Population("replace", count=n), 0.5, 1)) for n in (1, 30)]
-    assert three[0] == three[1] == claimed(dirichlet_draw((6, 12, 7), Population("replace"), 0.5, 1))
+    three = [claimed(dirichlet_draw((6, 12, 7), Adjacency("replace", count=n), 0.5, 1)) for n in (1, 30)]
+    assert three[0] == three[1] == claimed(dirichlet_draw((6, 12, 7), Adjacency("replace"), 0.5, 1))
 
 
 # --- units whose records are spread over several categories ----------------------------------------------------------
@@ -384,7 +385,7 @@ def test_units_spread_over_categories(prior, power):
     bounded = spread(prior, power, 1, 3)
     p, q = posteriors(spread_moves(3, categories, same_size=True), prior, power, 1)
     fixed = dict(zip(EPSILONS, contour(p, q, EPSILONS, normalised=True), strict=True))
-    for population in (Population("replace", rows=3, count=3), Population("replace", rows=3)):
+    for population in (Adjacency("replace", rows=3, count=3), Adjacency("replace", rows=3)):
         claim = dirichlet_draw(prior, population, power, 1)
         check = dominates if bounded else equal
         check(claimed(claim), {f"epsilon {epsilon}": fixed[epsilon].max() for epsilon in EPSILONS})
@@ -392,7 +393,7 @@ def test_units_spread_over_categories(prior, power):
     crowded = dict(zip(EPSILONS, contour(p, q, EPSILONS, normalised=False), strict=True))
     dominates(claimed(claim), {f"epsilon {epsilon}": crowded[epsilon].max() for epsilon in EPSILONS})
     alone = np.all(p == prior, axis=1) | np.all(q == prior, axis=1)
-    claim = dirichlet_draw(prior, Population("add-remove", rows=3), power, 1)
+    claim = dirichlet_draw(prior, Adjacency("add-remove", rows=3), power, 1)
     check = dominates if bounded else equal
     check(claimed(claim), {f"epsilon {epsilon}": crowded[epsilon][alone].max() for epsilon in EPSILONS})
 
@@ -405,16 +406,16 @@ def test_records_that_agree_are_not_always_worst():
     (found,) = contour(p[alone], q[alone], (1.0,), normalised=False)
     agreeing = accountant.delta(draw(gammas=((0.1, 2),)), 1)
     assert found.max() == pytest.approx(1.0454 * agreeing, rel=1e-4)
-    assert accountant.delta(dirichlet_draw(prior, Population("add-remove", rows=2), 1, 1), 1) >= found.max()
+    assert accountant.delta(dirichlet_draw(prior, Adjacency("add-remove", rows=2), 1, 1), 1) >= found.max()
 
 
 @pytest.mark.parametrize("neighbours_", ["replace", "add-remove"])
 def test_bound_beside_small_alphas_holds_at_every_order(neighbours_):
     """Renyi at orders below lambda*, where the moves between many categories are finite, and above it infinite."""
     prior, power, rows = (0.2, 0.3, 0.6, 0.4), 1, 3
-    population = Population(neighbours_, rows=rows)
+    population = Adjacency(neighbours_, rows=rows)
     event = dirichlet_draw(prior, population, power, 1)
-    family = DirichletCategorical(4)
+    family = DirichletCategoricalFamily(4)
     limit = family.order_limit(family.prior(prior), population)
     p, q = posteriors(neighbours(population, 4, 6), prior, power, 1)
     for part in (0.001, 0.1, 0.5, 0.9, 0.98):
@@ -428,10 +429,10 @@ def test_bound_beside_small_alphas_holds_at_every_order(neighbours_):
 
 def test_a_private_count_costs_more_than_the_declared_one():
     """Diffused Beta(6, 12), order 2, calibrated to 0.01 at n = 5000: 0.0146 if n is 1, 0.0199 to change groups."""
-    public = Population("replace", count=5000)
-    power = greatest(lambda r: beta_draw((6, 12), public, r, 1), RenyiDP(2, 0.01), at_most=1)
-    private, moved = Population("replace"), beta_draw((6, 12), Population("add-remove"), power, 1)
-    one = brute(*posteriors(neighbours(Population("replace", count=1), 2, 1), (6, 12), power, 1))
+    public = Adjacency("replace", count=5000)
+    power = largest_parameter(lambda r: beta_draw((6, 12), public, r, 1), RenyiDP(2, 0.01), at_most=1)
+    private, moved = Adjacency("replace"), beta_draw((6, 12), Adjacency("add-remove"), power, 1)
+    one = brute(*posteriors(neighbours(Adjacency("replace", count=1), 2, 1), (6, 12), power, 1))
     assert accountant.renyi(beta_draw((6, 12), public, power, 1), 2) == pytest.approx(0.01, rel=1e-9)
     assert accountant.renyi(beta_draw((6, 12), private, power, 1), 2) == pytest.approx(0.0146, abs=5e-5)
     assert one["order 2"] == pytest.approx(0.0146, abs=5e-5)
@@ -440,8 +441,8 @@ def test_a_private_count_costs_more_than_the_declared_one():
 
 # --- broken twins: each must fail the comparison that the draw passes ------------------------------------------------
 
-PUBLIC, PRIVATE = Population("replace", count=100), Population("replace")
-UNITS = Population("replace", rows=3, count=100)
+PUBLIC, PRIVATE = Adjacency("replace", count=100), Adjacency("replace")
+UNITS = Adjacency("replace", rows=3, count=100)
 
 TWINS = {
     # [GeumlekSC17, Cor. 2] as printed: the prior and n records, where r n count

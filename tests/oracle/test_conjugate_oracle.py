@@ -7,20 +7,22 @@ import math
 import mpmath as mp
 import pytest
 
-from vestry.errors import InvalidParameter, Unreachable
-from vestry.families import Beta, BetaBernoulli, DirichletCategorical, NormalMean
-from vestry.families.draw import order_limit
+from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.draw_cost import order_limit
+from vestry.conjugate.normal_mean import NormalMeanFamily
+from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.numerics import largest
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
-from vestry.privacy.calibrate import greatest
+from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.calibration import largest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee, RenyiDP
-from vestry.statistics.population import Population
 
 # Beta(6, 12), n = 100 records of which 38 are successes, replace: theory.md, section 2, by 40-digit arithmetic.
-FAMILY, COUNT = BetaBernoulli(), 100
-PRIOR, PUBLIC = FAMILY.prior((6, 12)), Population("replace", count=COUNT)
+FAMILY, COUNT = BetaBernoulliFamily(), 100
+PRIOR, PUBLIC = FAMILY.prior((6, 12)), Adjacency("replace", count=COUNT)
 TRUTH = FAMILY.update(PRIOR, (38,), COUNT)
 
 
@@ -57,7 +59,7 @@ def test_order_15_needs_a_power_below_6_14():
 )
 def test_calibration_to_renyi(order, epsilon, power, kl_power, scale, kl_scale):
     guarantee = RenyiDP(order, epsilon)
-    r, m = (greatest(draw, guarantee, at_most=1) for draw in (diffused, concentrated))
+    r, m = (largest_parameter(draw, guarantee, at_most=1) for draw in (diffused, concentrated))
     assert r == pytest.approx(power, rel=1e-9)
     assert m == pytest.approx(scale, rel=1e-9)
     assert accountant.renyi(diffused(r), order) <= epsilon
@@ -75,8 +77,8 @@ def test_exact_delta_of_a_direct_draw(epsilon, delta):
 def test_calibration_to_epsilon_and_delta_is_exact():
     """Ten digits are printed, so half a unit of the last one is allowed."""
     guarantee = ApproxDP(1, 1e-5)
-    assert greatest(diffused, guarantee, at_most=1) == pytest.approx(0.4777923084, abs=5e-11)
-    assert greatest(concentrated, guarantee, at_most=1) == pytest.approx(0.2956377687, abs=5e-11)
+    assert largest_parameter(diffused, guarantee, at_most=1) == pytest.approx(0.4777923084, abs=5e-11)
+    assert largest_parameter(concentrated, guarantee, at_most=1) == pytest.approx(0.2956377687, abs=5e-11)
 
 
 def test_the_renyi_route_allows_less():
@@ -86,13 +88,13 @@ def test_the_renyi_route_allows_less():
 
     power = largest(through_renyi, low=0.1, high=1)
     assert power == pytest.approx(0.411876, abs=5e-7)
-    assert greatest(diffused, ApproxDP(1, 1e-5), at_most=1) > 1.15 * power
+    assert largest_parameter(diffused, ApproxDP(1, 1e-5), at_most=1) > 1.15 * power
 
 
 @pytest.mark.parametrize("guarantee", [RenyiDP(2, 0.01), RenyiDP(15, 0.1), ApproxDP(1, 1e-5), ApproxDP(0.5, 1e-3)])
 @pytest.mark.parametrize("draw", [diffused, concentrated])
 def test_a_larger_parameter_breaks_the_guarantee(draw, guarantee: Guarantee):
-    found = greatest(draw, guarantee, at_most=1)
+    found = largest_parameter(draw, guarantee, at_most=1)
     assert accountant.meets(draw(found), guarantee)
     assert not accountant.meets(draw(found * (1 + 1e-9)), guarantee)
 
@@ -104,11 +106,11 @@ def test_a_larger_parameter_breaks_the_guarantee(draw, guarantee: Guarantee):
 @pytest.mark.parametrize("population", ["public", "private", "add-remove"])
 def test_order_limit_is_where_the_draw_becomes_infinite(population, rows):
     described = {
-        "public": Population("replace", rows=rows, count=10),
-        "private": Population("replace", rows=rows),
-        "add-remove": Population("add-remove", rows=rows),
+        "public": Adjacency("replace", rows=rows, count=10),
+        "private": Adjacency("replace", rows=rows),
+        "add-remove": Adjacency("add-remove", rows=rows),
     }[population]
-    two, three = BetaBernoulli(), DirichletCategorical(3)
+    two, three = BetaBernoulliFamily(), DirichletCategoricalFamily(3)
     for family, prior in ((two, two.prior((6, 2.5))), (three, three.prior((4, 2.5, 7)))):
         limit = family.order_limit(prior, described, likelihood_power=0.5, prior_scale=0.25)
         assert limit == pytest.approx(1 + 2.5 / 0.25 / (0.5 * rows), rel=1e-14)
@@ -121,11 +123,11 @@ def test_order_limit_is_where_the_draw_becomes_infinite(population, rows):
 # --- normal mean -----------------------------------------------------------------------------------------------------
 
 NORMALS = {
-    "direct": (NormalMean(4, -1, 3), (0.5, 2), 30, 1, 1.0, 1.0),
-    "diffused": (NormalMean(0.7, 0, 1), (0, 10), 12, 1, 0.3, 1.0),
-    "concentrated": (NormalMean(1, -2, 2), (1, 5), 50, 1, 1.0, 0.2),
-    "vector": (NormalMean(2, 0, 5, dimension=3), (2, 3), 40, 1, 0.8, 0.5),
-    "units of 3": (NormalMean(2, 0, 5), (2, 3), 40, 3, 0.8, 0.5),
+    "direct": (NormalMeanFamily(4, -1, 3), (0.5, 2), 30, 1, 1.0, 1.0),
+    "diffused": (NormalMeanFamily(0.7, 0, 1), (0, 10), 12, 1, 0.3, 1.0),
+    "concentrated": (NormalMeanFamily(1, -2, 2), (1, 5), 50, 1, 1.0, 0.2),
+    "vector": (NormalMeanFamily(2, 0, 5, dimension=3), (2, 3), 40, 1, 0.8, 0.5),
+    "units of 3": (NormalMeanFamily(2, 0, 5), (2, 3), 40, 3, 0.8, 0.5),
 }
 
 
@@ -138,7 +140,7 @@ def test_normal_mean_against_50_digit_quadrature(name):
     family, numbers, count, rows, power, scale = NORMALS[name]
     event = family.worst_draw(
         family.prior(numbers),
-        Population("replace", rows=rows, count=count),
+        Adjacency("replace", rows=rows, count=count),
         likelihood_power=power,
         prior_scale=scale,
     )
@@ -170,18 +172,18 @@ def hockey_stick(apart: mp.mpf, sigma: mp.mpf, epsilon: float) -> float:
     return float(mp.quad(lambda x: mp.npdf(x, 0, sigma) - mp.exp(epsilon) * mp.npdf(x, apart, sigma), grid))
 
 
-@pytest.mark.parametrize("population", [Population("replace"), Population("add-remove", rows=2)])
+@pytest.mark.parametrize("population", [Adjacency("replace"), Adjacency("add-remove", rows=2)])
 def test_normal_draws_are_refused_where_the_count_moves(population):
-    family = NormalMean(1, 0, 1)
+    family = NormalMeanFamily(1, 0, 1)
     sentence = r"count is not public cannot be reached; no theorem bounds it.*release noisy statistics instead"
-    with pytest.raises(Unreachable, match=sentence):
+    with pytest.raises(GuaranteeUnreachable, match=sentence):
         family.worst_draw(family.prior((0, 1)), population)
-    with pytest.raises(Unreachable, match=sentence):
+    with pytest.raises(GuaranteeUnreachable, match=sentence):
         family.order_limit(family.prior((0, 1)), population)
 
 
 def test_normal_draws_have_every_order():
-    family = NormalMean(1, 0, 1)
+    family = NormalMeanFamily(1, 0, 1)
     assert family.order_limit(family.prior((0, 1)), PUBLIC) == math.inf
 
 
@@ -191,7 +193,7 @@ def test_normal_draws_have_every_order():
 @pytest.mark.parametrize("name", ["likelihood_power", "prior_scale"])
 @pytest.mark.parametrize("value", [0, -1, math.inf, math.nan, True, "1"])
 def test_bad_scales(name, value):
-    three, normal = DirichletCategorical(3), NormalMean(1, 0, 1)
+    three, normal = DirichletCategoricalFamily(3), NormalMeanFamily(1, 0, 1)
     for family, prior, sums in (
         (FAMILY, PRIOR, (1,)),
         (three, three.prior((1, 1, 1)), (1, 0, 0)),

@@ -12,26 +12,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vestry.data import Table
-from vestry.mechanisms.additive import GAUSSIAN, LAPLACE, event_of
-from vestry.models import HiddenMarkov, NaiveBayes
-from vestry.models.counts import Histograms
-from vestry.models.request import Request
-from vestry.models.run import frame_of
+from vestry.hmm.hmm_model import HiddenMarkovModel
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, event_of
+from vestry.model.histograms import Histograms
+from vestry.model.request import Request
+from vestry.naive_bayes.naive_bayes_model import NaiveBayes
+from vestry.pipeline import frame_of
 from vestry.privacy import accountant
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import compose
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.domain import Levels
-from vestry.statistics.population import Population
-from vestry.statistics.private import reveal
-from vestry.statistics.tally import Indicator, Tally
+from vestry.schema.domain import Levels
+from vestry.schema.private import reveal
+from vestry.schema.statistics import Indicator, SumQuery
 
 SEQUENCE = {"region": "region", "time": "month"}
 MODELS = {
     "density": NaiveBayes(("type", "civil")),
     "classes": NaiveBayes(("type", "civil"), target="region"),
-    "public cells": HiddenMarkov(SEQUENCE, ("type", "civil"), cell="public"),
-    "private cells": HiddenMarkov(SEQUENCE, ("type", "civil"), cell="private"),
-    "public cells, three levels": HiddenMarkov(SEQUENCE, ("type",), cell="public"),
+    "public cells": HiddenMarkovModel(SEQUENCE, ("type", "civil"), cell="public"),
+    "private cells": HiddenMarkovModel(SEQUENCE, ("type", "civil"), cell="private"),
+    "public cells, three levels": HiddenMarkovModel(SEQUENCE, ("type",), cell="public"),
 }
 UNITS = ["row", "person=id,rows=2"]
 RELATIONS = ["replace", "add-remove"]
@@ -155,7 +156,7 @@ def test_the_bounds_are_attained(name, unit, relation):
     ],
 )
 def test_the_bounds_are_those_of_the_table(name, unit, relation, squared):
-    """l2 squared, and l1 = that over k; as the table of `vestry.models.counts` and of the study file's page."""
+    """l2 squared, and l1 = that over k; as the table of `vestry.model.histograms` and of the study file's page."""
     rows = 1 if unit == "row" else 2
     l1, l2 = bounds(MODELS[name], table([("p", "N", 1, "a", "no")], unit, relation))
     assert (l1, l2) == (squared // rows, pytest.approx(math.sqrt(squared), rel=1e-15))
@@ -181,7 +182,7 @@ def test_brute_force(features, rows, relation):
         some = np.concatenate([some[:1], np.array([rows * each for each in single])])  # the extreme points
     steps = some[:, None] - (some[None] if relation == "replace" else np.zeros_like(some[:1])[None])
     named = tuple(tuple(str(level) for level in range(size)) for size in sizes)
-    l1, l2 = Histograms(features, named).sensitivities(Population(relation, rows, groups=2))
+    l1, l2 = Histograms(features, named).sensitivities(Adjacency(relation, rows, groups=2))
     assert np.abs(steps).sum(axis=-1).max() == l1
     assert (steps**2).sum(axis=-1).max() == pytest.approx(l2**2)
     # Inside a cell, one row: the counts that are left, whatever it was and becomes.
@@ -192,7 +193,7 @@ def test_brute_force(features, rows, relation):
             for chosen in itertools.product(*map(range, sizes))
         ]
         steps = np.array(inside)[:, None] - np.array(inside)[None]
-        l1, l2 = Histograms(features, named, fixed=True, total=True).sensitivities(Population(relation, 1))
+        l1, l2 = Histograms(features, named, fixed=True, total=True).sensitivities(Adjacency(relation, 1))
         assert np.abs(steps).sum(axis=-1).max() == l1
         assert (steps**2).sum(axis=-1).max() == pytest.approx(l2**2)
 
@@ -257,12 +258,12 @@ def test_where_cells_are_not_fixed_public_is_as_private(unit, relation):
 
 def test_a_person_s_choice_of_rows_moves_entries_between_public_cells():
     """Why fixed cells are not used for persons: the cells of all rows stay, and the counted ones move."""
-    cells, total = [("N", 1), ("S", 1), ("N", 2)], Tally(("region", "month"), (Indicator("civil", ("no", "yes")),))
+    cells, total = [("N", 1), ("S", 1), ("N", 2)], SumQuery(("region", "month"), (Indicator("civil", ("no", "yes")),))
     seen = set()
     for kinds in itertools.product("abc", repeat=3):
         rows = [("p", *cell, kind, "no") for cell, kind in zip(cells, kinds, strict=True)]
         made = table(rows, "person=id,rows=2", "replace")
-        keys = Tally(("region", "month"), (*total.terms, Indicator("type", ("a",))))
+        keys = SumQuery(("region", "month"), (*total.terms, Indicator("type", ("a",))))
         seen.add(tuple(reveal(made.collect(keys, row_key="key"))[::2]))
         if len(seen) > 1:
             return

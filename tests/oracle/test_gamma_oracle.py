@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vestry.errors import InvalidParameter, Unreachable
-from vestry.families import Gamma, GammaExponential, GammaPoisson
+from vestry.conjugate import gamma_posterior
+from vestry.conjugate.gamma_distribution import Gamma
+from vestry.conjugate.gamma_exponential import GammaExponentialFamily
+from vestry.conjugate.gamma_poisson import GammaPoissonFamily
+from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms import posterior_sample
-from vestry.posterior import gamma
-from vestry.posterior.noise_law import Gaussian, Laplace
+from vestry.posterior.discrete_noise import Gaussian, Laplace
 from vestry.privacy import accountant
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
 
 PAIRS = [(3.0, 1.5), (0.7, 1.2), (102.0, 1.03), (1000.5, 1.004), (40.0, 2.5), (12.0, 1.0001)]
 
@@ -59,7 +61,7 @@ def renyi(p, q, order: float) -> mp.mpf:
 
 @pytest.mark.parametrize(("shape", "ratio"), PAIRS)
 def test_a_rate_that_moves_is_priced_to_nine_digits_and_never_below(shape, ratio):
-    from vestry.families.rate_draw import rate_draw
+    from vestry.conjugate.gamma_draw_cost import rate_draw
 
     event = rate_draw(shape, ratio)
     laws = (shape, 1.0), (shape, ratio)
@@ -79,7 +81,7 @@ def test_a_rate_that_moves_is_priced_to_nine_digits_and_never_below(shape, ratio
 @pytest.mark.parametrize("shift", [0.026, 0.5, 3.0])
 def test_a_huge_shape_is_priced_at_once_as_the_normal_law_it_is(shape, shift):
     """Gamma(s) is normal up to relative errors of order s^(-1/2); the shift is that of the mean in deviations."""
-    from vestry.families.rate_draw import rate_draw
+    from vestry.conjugate.gamma_draw_cost import rate_draw
 
     ratio = 1 + shift / math.sqrt(shape)
     mu = mp.mpf(ratio - 1) * mp.sqrt(shape)
@@ -106,39 +108,41 @@ def brute(family, prior, values, n: int, rows: int, power: float, scale: float, 
 
 @pytest.mark.parametrize(
     ("family", "values"),
-    [(GammaPoisson(3), (0.0, 1.0, 3.0)), (GammaExponential(0.5, 2.0), (0.5, 1.4, 2.0))],
+    [(GammaPoissonFamily(3), (0.0, 1.0, 3.0)), (GammaExponentialFamily(0.5, 2.0), (0.5, 1.4, 2.0))],
     ids=["poisson", "exponential"],
 )
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize(("power", "scale"), [(0.3, 1.0), (1.0, 0.4)])
 def test_brute_force_over_all_neighbours(family, values, rows, power, scale):
-    prior, population = family.prior((2.0, 1.5)), Population("replace", rows, 4)
+    prior, population = family.prior((2.0, 1.5)), Adjacency("replace", rows, 4)
     scales = {"likelihood_power": power, "prior_scale": scale}
     event = family.worst_draw(prior, population, **scales)
     order = 1 + 0.5 * (family.order_limit(prior, population, **scales) - 1)
     true = brute(family, prior, values, 4, rows, power, scale, lambda p, q: renyi(p, q, order))
     assert accountant.renyi(event, order) == pytest.approx(true, rel=1e-9)
     true = brute(family, prior, values, 3 + rows, rows, power, scale, lambda p, q: hockey(p, q, 0.4))
-    event = family.worst_draw(prior, Population("replace", rows, 3 + rows), **scales)
+    event = family.worst_draw(prior, Adjacency("replace", rows, 3 + rows), **scales)
     assert accountant.delta(event, 0.4) == pytest.approx(true, rel=1e-9)
 
 
-@pytest.mark.parametrize("family", [GammaPoisson(5), GammaExponential(1.0, 9.0)], ids=["poisson", "exponential"])
+@pytest.mark.parametrize(
+    "family", [GammaPoissonFamily(5), GammaExponentialFamily(1.0, 9.0)], ids=["poisson", "exponential"]
+)
 @pytest.mark.parametrize("name", ["diffused", "concentrated"])
 def test_calibration_lands_on_the_private_side(family, name):
     wanted = Guarantee.parse("epsilon=1,delta=1e-5")
-    made = getattr(posterior_sample, name)(family, family.prior((4.0, 9.0)), Population("replace", 1, 50), wanted)
+    made = getattr(posterior_sample, name)(family, family.prior((4.0, 9.0)), Adjacency("replace", 1, 50), wanted)
     assert 1e-6 < accountant.delta(made.event, 1.0) <= 1e-5
     assert 0 < made.value < 1
 
 
-@pytest.mark.parametrize("family", [GammaPoisson(5), GammaExponential(1.0, 9.0)], ids=["poisson", "exponential"])
 @pytest.mark.parametrize(
-    "population", [Population("add-remove"), Population("replace"), Population("replace", groups=2)]
+    "family", [GammaPoissonFamily(5), GammaExponentialFamily(1.0, 9.0)], ids=["poisson", "exponential"]
 )
+@pytest.mark.parametrize("population", [Adjacency("add-remove"), Adjacency("replace"), Adjacency("replace", groups=2)])
 def test_draws_whose_count_moves_are_refused(family, population):
     with pytest.raises(
-        Unreachable, match="posterior whose count is not public cannot be reached; no theorem bounds it"
+        GuaranteeUnreachable, match="posterior whose count is not public cannot be reached; no theorem bounds it"
     ):
         family.worst_draw(family.prior((1.0, 1.0)), population)
 
@@ -164,7 +168,7 @@ POISSON = [(Laplace(5.0), 30, 10, 2.0, 1.0), (Gaussian(8.0), -3, 10, 0.5, 0.2), 
 def test_poisson_rate_with_a_public_count(law, z, n, a, b):
     s = np.arange(40_000)
     logs = stats.nbinom.logpmf(s, a, b / (b + n)) + log_noise(law, z - s)
-    found = gamma.poisson(z, count=n, shape=a, rate=b, noise=law)
+    found = gamma_posterior.poisson(z, count=n, shape=a, rate=b, noise=law)
     assert (found.mean(), found.variance()) == pytest.approx(moments(logs, a + s, np.full(s.size, b + n)), rel=1e-9)
 
 
@@ -176,7 +180,7 @@ def test_poisson_rate_with_a_private_count(law, z, noisy, units, a, b):
     s, n = np.arange(600)[:, None], np.arange(400)[None, :]
     logs = np.where(n > 0, stats.nbinom.logpmf(s, a, b / (b + np.maximum(n, 1))), np.where(s == 0, 0.0, -np.inf))
     logs = logs + log_noise(law, z - s) + log_noise(law, noisy - units * n)
-    found = gamma.poisson(z, count=noisy, count_units=units, shape=a, rate=b, noise=law)
+    found = gamma_posterior.poisson(z, count=noisy, count_units=units, shape=a, rate=b, noise=law)
     assert (found.mean(), found.variance()) == pytest.approx(moments(logs, a + s, b + n), rel=1e-9)
 
 
@@ -191,7 +195,7 @@ def test_exponential_rate_with_a_public_count(law, z, n):
     units = np.arange(-60_000, 60_000)
     s = grid * units + n * middle
     logs = log_times(s, n, a, b) + log_noise(law, z - units)
-    found = gamma.exponential(z, grid=grid, middle=middle, count=n, shape=a, rate=b, noise=law)
+    found = gamma_posterior.exponential(z, grid=grid, middle=middle, count=n, shape=a, rate=b, noise=law)
     seen = s > 0
     expected = moments(logs[seen], np.full(seen.sum(), a + n), b + s[seen])
     assert (found.mean(), found.variance()) == pytest.approx(expected, rel=1e-5)
@@ -204,7 +208,9 @@ def test_exponential_rate_with_a_private_count():
     logs = log_times(s, n, a, b) + log_noise(law, z - steps) + log_noise(law, noisy - units * n)
     seen = np.isfinite(logs)
     expected = moments(logs[seen], np.broadcast_to(a + n, s.shape)[seen], (b + s)[seen])
-    found = gamma.exponential(z, grid=grid, middle=middle, count=noisy, count_units=units, shape=a, rate=b, noise=law)
+    found = gamma_posterior.exponential(
+        z, grid=grid, middle=middle, count=noisy, count_units=units, shape=a, rate=b, noise=law
+    )
     assert (found.mean(), found.variance()) == pytest.approx(expected, rel=1e-3)
 
 
@@ -212,14 +218,14 @@ def test_a_misjudged_noise_is_another_posterior():
     law, z, n, a, b = POISSON[0]
     s = np.arange(40_000)
     logs = stats.nbinom.logpmf(s, a, b / (b + n)) + log_noise(Laplace(0.9 * law.scale), z - s)
-    found = gamma.poisson(z, count=n, shape=a, rate=b, noise=law)
+    found = gamma_posterior.poisson(z, count=n, shape=a, rate=b, noise=law)
     assert found.variance() != pytest.approx(moments(logs, a + s, np.full(s.size, b + n))[1], rel=1e-3)
 
 
 @pytest.mark.parametrize("high", [math.nan, math.inf, 0, 2.5, True, 2**41])
 def test_a_largest_count_that_is_none_is_refused(high):
     with pytest.raises(InvalidParameter, match="high must be a whole number of at least 1"):
-        GammaPoisson(high)
+        GammaPoissonFamily(high)
 
 
 def test_a_draw_that_costs_next_to_nothing_is_priced_to_nine_digits():
@@ -234,6 +240,6 @@ def test_a_draw_that_costs_next_to_nothing_is_priced_to_nine_digits():
             return mp.exp(a * mp.log(x) - x - mp.loggamma(a)) * -mp.expm1(-s * u)
 
         true = mp.quad(excess, mp.linspace(0, mp.mpf("0.01"), 400))
-    found = accountant.delta(GammaPoisson(9).worst_draw(Gamma(shape, 1.0), Population("replace", 1, 100)), 1.0)
+    found = accountant.delta(GammaPoissonFamily(9).worst_draw(Gamma(shape, 1.0), Adjacency("replace", 1, 100)), 1.0)
     assert true > 1e-301
     assert found == pytest.approx(float(true), rel=1e-10, abs=0)

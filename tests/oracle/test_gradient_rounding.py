@@ -6,10 +6,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from vestry import losses
 from vestry.errors import InvalidParameter
-from vestry.losses import gradient as front
-from vestry.losses.rounding import gradient_error, step_error
+from vestry.regression import gradient as front
+from vestry.regression import losses
+from vestry.regression.rounding_error import gradient_error, step_error
 
 numba = pytest.importorskip("numba", reason="the extra `glm` is not installed")
 
@@ -119,7 +119,7 @@ def test_no_data_are_further_off_than_the_bound(loss, kind):
 @pytest.mark.parametrize("loss", [losses.Logistic(), losses.Multinomial(3)])
 def test_neither_are_they_by_xla(loss):
     pytest.importorskip("jax", reason="the extra `glm` is not installed")
-    from vestry.losses import xla
+    from vestry.regression import xla
 
     for kind in ("cancelling", "repeated"):
         case = awkward(loss, kind)
@@ -148,9 +148,9 @@ def test_a_formula_far_out_needs_the_reach():
 
 
 def test_the_compiled_tanh_is_right_to_four_units():
-    from vestry.losses import kernel
+    from vestry.regression import cpu_kernels
 
-    tanh = kernel.tanh()
+    tanh = cpu_kernels.tanh()
     rng = np.random.default_rng(0)
     points = np.concatenate([np.exp(rng.uniform(-40, 3.2, 3000)), np.linspace(0.17, 0.53, 500), [1e-310, 22, 1e300]])
     worst = max(abs(mp.mpf(tanh(float(x))) / mp.tanh(mp.mpf(float(x))) - 1) for x in points)

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 from scipy.special import betaln, log_expit
 
-from vestry.errors import Unreachable
-from vestry.families import BetaBernoulli, DirichletCategorical
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.errors import GuaranteeUnreachable
 from vestry.mechanisms import posterior_sample
 from vestry.privacy import accountant
-from vestry.privacy.batch import Batch
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
+from vestry.privacy.pld import PLDAccountant
 
 Counts = tuple[tuple[int, int], ...]
 PRIORS = [(6.0, 12.0), (1.0, 1.0), (2.5, 0.7)]
@@ -80,8 +81,8 @@ def largest_renyi(prior, power: float, relation: str, order: float) -> float:
 @pytest.mark.parametrize("power", [0.1, 0.6])
 @pytest.mark.parametrize("order", [1.5, 2.0])
 def test_renyi_dominates_every_pair_and_is_nearly_reached(prior, power, relation, order):
-    family = BetaBernoulli()
-    event = family.worst_draw(family.prior(prior), Population(relation, groups=2), likelihood_power=power)
+    family = BetaBernoulliFamily()
+    event = family.worst_draw(family.prior(prior), Adjacency(relation, groups=2), likelihood_power=power)
     claimed, true = accountant.renyi(event, order), largest_renyi(prior, power, relation, order)
     assert true <= claimed * (1 + 1e-9)
     # Both directions of a move are priced at the worse one, so the claim for replace is at most twice too large.
@@ -91,8 +92,8 @@ def test_renyi_dominates_every_pair_and_is_nearly_reached(prior, power, relation
 
 def test_groups_priced_as_parallel_under_replace_are_caught():
     """The broken twin charges a move between groups as one addition."""
-    family, prior, power, order = BetaBernoulli(), (6.0, 12.0), 0.3, 2.0
-    twin = family.worst_draw(family.prior(prior), Population("add-remove", groups=2), likelihood_power=power)
+    family, prior, power, order = BetaBernoulliFamily(), (6.0, 12.0), 0.3, 2.0
+    twin = family.worst_draw(family.prior(prior), Adjacency("add-remove", groups=2), likelihood_power=power)
     assert largest_renyi(prior, power, "replace", order) > 1.5 * accountant.renyi(twin, order)
 
 
@@ -110,9 +111,9 @@ def delta(p, q, epsilon: float) -> float:
 @pytest.mark.parametrize("prior", PRIORS[:2])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5])
 def test_hockey_stick_of_a_move_is_within_the_claim(prior, epsilon):
-    family, power = BetaBernoulli(), 0.4
-    event = family.worst_draw(family.prior(prior), Population("replace", groups=2), likelihood_power=power)
-    claimed = Batch(event, interval=1e-3).delta(epsilon)
+    family, power = BetaBernoulliFamily(), 0.4
+    event = family.worst_draw(family.prior(prior), Adjacency("replace", groups=2), likelihood_power=power)
+    claimed = PLDAccountant(event, interval=1e-3).delta(epsilon)
     true = 0.0
     for table in [((1, 0), (0, 3)), ((1, 6), (0, 6)), ((0, 1), (1, 0)), ((2, 0), (0, 0))]:
         for other in neighbours(table, "replace"):
@@ -120,10 +121,10 @@ def test_hockey_stick_of_a_move_is_within_the_claim(prior, epsilon):
     assert 0.3 * claimed < true <= claimed
 
 
-@pytest.mark.parametrize("family", [BetaBernoulli(), DirichletCategorical(3)], ids=str)
+@pytest.mark.parametrize("family", [BetaBernoulliFamily(), DirichletCategoricalFamily(3)], ids=str)
 def test_units_of_several_records_are_refused_by_group(family):
-    prior = family.prior((1.0,) * (2 if isinstance(family, BetaBernoulli) else 3))
-    with pytest.raises(Unreachable, match="posterior draws by group for units of several records"):
+    prior = family.prior((1.0,) * (2 if isinstance(family, BetaBernoulliFamily) else 3))
+    with pytest.raises(GuaranteeUnreachable, match="posterior draws by group for units of several records"):
         posterior_sample.diffused(
-            family, prior, Population("add-remove", 2, groups=3), Guarantee.parse("epsilon=1,delta=1e-5")
+            family, prior, Adjacency("add-remove", 2, groups=3), Guarantee.parse("epsilon=1,delta=1e-5")
         )

@@ -19,7 +19,7 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from vestry.samplers import blocked_gibbs, collapsed_gibbs, held_out_log_likelihood
+from vestry.hmm import blocked_gibbs, collapsed_gibbs, held_out_log_likelihood
 
 REJECT = 1e-8
 CHAINS, SWEEPS = 5_000, 20

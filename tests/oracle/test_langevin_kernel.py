@@ -18,7 +18,7 @@ from scipy import integrate, optimize
 from scipy.special import expit, log_ndtr, logsumexp, ndtr
 
 from vestry.privacy import accountant
-from vestry.privacy.law import event
+from vestry.privacy.pricing import event
 
 Slope = Callable[[np.ndarray], np.ndarray]
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0)

@@ -14,21 +14,26 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 from seeded_noise import SeededNoise
 
-from vestry.errors import InvalidParameter, Unreachable
-from vestry.losses import Huber, Logistic, Multinomial, Probit
-from vestry.losses import gradient as losses
-from vestry.losses.rounding import gradient_error, step_error
-from vestry.mechanisms import gibbs, langevin, minimise, objective, output, rule
-from vestry.mechanisms.langevin import posterior
-from vestry.mechanisms.linear import LinearProblem, kept
-from vestry.mechanisms.minimum import finest, reach_of
-from vestry.mechanisms.objective import objective_perturbation
-from vestry.mechanisms.output import output_perturbation
-from vestry.mechanisms.regression import regression
-from vestry.mechanisms.schedule import Schedule, schedule
-from vestry.noise import bulk
+from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.noise import bounded_error_normals
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
+from vestry.regression import (
+    accelerated_descent,
+    default_penalty,
+    gibbs_calibration,
+    langevin,
+)
+from vestry.regression import gradient as losses
+from vestry.regression.certified_minimum import finest, reach_of
+from vestry.regression.langevin import posterior
+from vestry.regression.losses import Huber, Logistic, Multinomial, Probit
+from vestry.regression.method import regression
+from vestry.regression.objective_perturbation import kind_for, objective_perturbation
+from vestry.regression.output_perturbation import output_perturbation
+from vestry.regression.problem import LinearProblem, kept
+from vestry.regression.rounding_error import gradient_error, step_error
+from vestry.regression.step_schedule import Schedule, schedule
 
 NORM, LIPSCHITZ, SMOOTHNESS, LAM, MOST = 3.0, 3.0, 2.25, 12.0, 50
 EPSILON, DELTA = 1.0, 1e-6
@@ -36,7 +41,7 @@ ASKED = Guarantee.parse("epsilon=1,delta=1e-6")
 
 
 def problem(relation: str = "add-remove", *, loss=None, rows: int = 1, at_most: int = MOST, features: int = 3):
-    return LinearProblem(loss or Logistic(), features, NORM, Population(relation, rows), at_most)
+    return LinearProblem(loss or Logistic(), features, NORM, Adjacency(relation, rows), at_most)
 
 
 def profile(mu: float, epsilon: float) -> float:
@@ -91,18 +96,18 @@ def test_the_event_of_objective_perturbation():
 
 
 def test_the_analyses_of_objective_perturbation():
-    assert objective.kind_for(one_sided=False, replaces=True, analysis="general") == "objective"
-    assert objective.kind_for(one_sided=True, replaces=True, rows=2) == "objective-one-sided"
+    assert kind_for(one_sided=False, replaces=True, analysis="general") == "objective"
+    assert kind_for(one_sided=True, replaces=True, rows=2) == "objective-one-sided"
     named = {"one_sided": True, "analysis": "one-sided-replace"}
-    assert objective.kind_for(**named, replaces=True) == "objective-one-sided-replace"
+    assert kind_for(**named, replaces=True) == "objective-one-sided-replace"
     for change in ({"replaces": True, "rows": 2}, {"replaces": False}):
         with pytest.raises(InvalidParameter, match="for one replaced row"):
-            objective.kind_for(**named, **change)
+            kind_for(**named, **change)
     for analysis in ("one-sided", "one-sided-replace"):
         with pytest.raises(InvalidParameter, match="for a loss whose derivative keeps its sign"):
-            objective.kind_for(one_sided=False, replaces=True, analysis=analysis)
+            kind_for(one_sided=False, replaces=True, analysis=analysis)
     with pytest.raises(InvalidParameter, match="one of auto, general, one-sided"):
-        objective.kind_for(one_sided=True, replaces=True, analysis="tight")
+        kind_for(one_sided=True, replaces=True, analysis="tight")
 
 
 @pytest.mark.parametrize("beyond", [12.0, 0.1 - math.sqrt(3)])
@@ -114,9 +119,9 @@ def test_the_linear_term_is_cut_where_the_number_of_steps_would_not_do(beyond, m
         linear.append(term.copy())
         return term
 
-    monkeypatch.setattr(objective, "regularised", recorded)
+    monkeypatch.setattr("vestry.regression.objective_perturbation.regularised", recorded)
     made = objective_perturbation(problem(), ASKED, regularisation=LAM)
-    monkeypatch.setattr(objective, "_BEYOND", beyond)
+    monkeypatch.setattr("vestry.regression.objective_perturbation._BEYOND", beyond)
     made.drawn([], SeededNoise(7))
     length = float(np.linalg.norm(linear[0])) / made.scale
     assert length == pytest.approx(0.1) if beyond < 0 else 0.3 < length < 5
@@ -177,7 +182,7 @@ def test_what_rounding_adds_to_each_step_of_a_chain():
         size = math.sqrt(2 * eta * 3)
         rest = {"rows": MOST, "features": 3, "norm": NORM, "radius": made.radius, "outcome": 1.0}
         rest |= {"likelihood_power": rho, "prior_precision": m, "step_size": eta, "noise_norm": 40 * size}
-        assert slack == pytest.approx(step_error(Logistic(), **rest) + bulk.ERROR * size, rel=1e-9)
+        assert slack == pytest.approx(step_error(Logistic(), **rest) + bounded_error_normals.ERROR * size, rel=1e-9)
 
 
 def test_a_chain_runs_the_steps_that_were_priced(monkeypatch):
@@ -267,25 +272,25 @@ def test_what_a_problem_may_not_be():
             problem(**change)
     for length in (0.0, math.inf):
         with pytest.raises(InvalidParameter, match="norm must be a number above 0"):
-            LinearProblem(Logistic(), 3, length, Population("add-remove"), MOST)
+            LinearProblem(Logistic(), 3, length, Adjacency("add-remove"), MOST)
     assert problem(loss=Multinomial(4)).dimension == 12
     assert problem(loss=Multinomial(4)).most == pytest.approx(MOST * math.log(4))
     assert problem(loss=Huber(0.25)).most == pytest.approx(MOST * 0.25 * (1 - 0.25 / 2))  # outcomes of size 1
 
 
 def test_what_objective_and_output_perturbation_refuse():
-    with pytest.raises(Unreachable, match="its proof holds for one linear predictor"):
+    with pytest.raises(GuaranteeUnreachable, match="its proof holds for one linear predictor"):
         objective_perturbation(problem(loss=Multinomial(3)), ASKED, regularisation=LAM)
     for perturbation in (objective_perturbation, output_perturbation):
-        with pytest.raises(Unreachable, match="its slope is unbounded; use logistic"):
+        with pytest.raises(GuaranteeUnreachable, match="its slope is unbounded; use logistic"):
             perturbation(problem(loss=Probit(2.0)), ASKED, regularisation=LAM)
 
 
 def test_currencies_that_objective_perturbation_lacks():
     for asked in ("rho=0.5", "mu=1", "epsilon=1"):
-        with pytest.raises(Unreachable, match="the Jacobian's share is in no other currency"):
+        with pytest.raises(GuaranteeUnreachable, match="the Jacobian's share is in no other currency"):
             objective_perturbation(problem(), Guarantee.parse(asked), regularisation=LAM)
-    with pytest.raises(Unreachable, match="regularise more, or use output perturbation"):
+    with pytest.raises(GuaranteeUnreachable, match="regularise more, or use output perturbation"):
         objective_perturbation(problem(), ASKED, regularisation=0.1)
 
 
@@ -309,7 +314,9 @@ def test_the_rule_of_output_perturbation(case):
     """lam = S c s/t: normal noise moves no predictor by more than t, a third for classes and 1/25 for numbers."""
     loss, lipschitz, move = MOVES[case]
     unit = 1 / largest_mu(lambda mu: profile(mu, EPSILON), DELTA)
-    assert rule.regularisation(problem(loss=loss), ASKED, "output") == pytest.approx(lipschitz * NORM * unit / move)
+    assert default_penalty.regularisation(problem(loss=loss), ASKED, "output") == pytest.approx(
+        lipschitz * NORM * unit / move
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
@@ -317,14 +324,14 @@ def test_the_rule_of_objective_perturbation(epsilon):
     """The Jacobian takes a quarter of epsilon; a loss of half the norm has a quarter of the smoothness."""
     asked = Guarantee.parse(f"epsilon={epsilon},delta=1e-6")
     for length, beta in ((2.0, 1.0), (1.0, 0.25)):
-        given = LinearProblem(Logistic(), 3, length, Population("add-remove"), MOST)
-        lam = rule.regularisation(given, asked, "objective")
+        given = LinearProblem(Logistic(), 3, length, Adjacency("add-remove"), MOST)
+        lam = default_penalty.regularisation(given, asked, "objective")
         assert math.log(1 + beta / lam) == pytest.approx(epsilon / 4)
-        large = LinearProblem(Logistic(), 3, length, Population("add-remove"), 10**9)
-        assert rule.regularisation(large, asked, "objective") == pytest.approx(1e5 * beta)
-        assert rule.prior_precision(large) == pytest.approx(1e5 * beta)
-    assert rule.prior_precision(problem(loss=Multinomial(4))) == pytest.approx(12 / 20)
-    assert rule.regularisation(problem(), Guarantee.parse("mu=1"), "objective") == pytest.approx(
+        large = LinearProblem(Logistic(), 3, length, Adjacency("add-remove"), 10**9)
+        assert default_penalty.regularisation(large, asked, "objective") == pytest.approx(1e5 * beta)
+        assert default_penalty.prior_precision(large) == pytest.approx(1e5 * beta)
+    assert default_penalty.prior_precision(problem(loss=Multinomial(4))) == pytest.approx(12 / 20)
+    assert default_penalty.regularisation(problem(), Guarantee.parse("mu=1"), "objective") == pytest.approx(
         MOST * SMOOTHNESS / 10_000
     )
 
@@ -349,13 +356,13 @@ def tolerance_of(made, method: str) -> float:
 @pytest.mark.parametrize("method", ["output", "objective"])
 def test_a_minimum_is_computed_until_its_gradient_is_small(method, monkeypatch):
     """Within t of the minimum where the gradient is below lam t/2, as it is within lam t/(2 M)."""
-    asked, whole = [], minimise.minimise
+    asked, whole = [], accelerated_descent.minimise
 
     def watched(gradient, start, *, count, **constants):
         asked.append(count)
         return whole(gradient, start, count=count, **constants)
 
-    monkeypatch.setattr(minimise, "minimise", watched)
+    monkeypatch.setattr(accelerated_descent, "minimise", watched)
     monkeypatch.setattr(losses, "gradient", lambda *_, **__: np.zeros_like)  # no records: nothing is compiled
     given = problem()
     made = regression(given, ASKED, method=method, regularisation=LAM, device="cpu")
@@ -369,7 +376,7 @@ def test_a_minimum_is_computed_until_its_gradient_is_small(method, monkeypatch):
 @pytest.mark.parametrize("method", ["output", "objective"])
 def test_the_number_of_steps_is_tried_before_anything_is_charged(method, monkeypatch):
     tried = []
-    module = {"output": output, "objective": objective}[method]
+    module = {"output": output_perturbation, "objective": objective_perturbation}[method]
     monkeypatch.setattr(module, "iterations_for", lambda *given: tried.append(given[2]))
     made = regression(problem(), ASKED, method=method, regularisation=LAM)
     assert tried == [pytest.approx(tolerance_of(made, method), rel=1e-6)]
@@ -392,7 +399,7 @@ def test_rounding_bounds_how_near_a_minimum_comes():
 
 # --- exact draws from a Gibbs posterior -------------------------------------------------------------------------------
 
-REPLACED = Population("replace", 1, 100)
+REPLACED = Adjacency("replace", 1, 100)
 
 
 def test_the_power_of_an_exact_draw_by_each_analysis():
@@ -406,27 +413,27 @@ def test_the_power_of_an_exact_draw_by_each_analysis():
     }
     for analysis, share in wanted.items():
         given = {"lipschitz": lipschitz, "strong_convexity": m, "population": REPLACED, "analysis": analysis}
-        assert gibbs.likelihood_power(ASKED, **given) == pytest.approx(share * scale, rel=1e-9)
-        assert gibbs.likelihood_power(ASKED, **given, at_most=0.01) == 0.01
+        assert gibbs_calibration.likelihood_power(ASKED, **given) == pytest.approx(share * scale, rel=1e-9)
+        assert gibbs_calibration.likelihood_power(ASKED, **given, at_most=0.01) == 0.01
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"population": Population("add-remove")}, {"population": Population("replace", 2)}, {"draws": 2}],
+    [{"population": Adjacency("add-remove")}, {"population": Adjacency("replace", 2)}, {"draws": 2}],
     ids=["add-remove", "two rows", "two draws"],
 )
 def test_a_published_bound_is_for_one_draw_and_one_replaced_row(change):
     given = {"lipschitz": 1.0, "strong_convexity": 1.0, "population": REPLACED, "analysis": "minami-theorem-7"} | change
     with pytest.raises(InvalidParameter, match="used for one draw and one replaced row: that is what it proves"):
-        gibbs.likelihood_power(ASKED, **given)
+        gibbs_calibration.likelihood_power(ASKED, **given)
 
 
 def test_a_published_bound_is_in_epsilon_and_delta_by_a_known_name():
     given = {"lipschitz": 1.0, "strong_convexity": 1.0, "population": REPLACED}
     with pytest.raises(InvalidParameter, match="an epsilon and a delta for minami-theorem-7"):
-        gibbs.likelihood_power(Guarantee.parse("mu=1"), **given, analysis="minami-theorem-7")
+        gibbs_calibration.likelihood_power(Guarantee.parse("mu=1"), **given, analysis="minami-theorem-7")
     with pytest.raises(InvalidParameter, match="analysis must be one of gdp, renyi"):
-        gibbs.likelihood_power(ASKED, **given, analysis="theorem-7")
+        gibbs_calibration.likelihood_power(ASKED, **given, analysis="theorem-7")
 
 
 def test_the_least_prior_precision_of_an_exact_draw():
@@ -435,6 +442,8 @@ def test_the_least_prior_precision_of_an_exact_draw():
     given = {"lipschitz": 1.7, "count": 40, "population": REPLACED}
     for draws in (1, 5):
         wanted = draws * (2 * 1.7 / mu) ** 2 / 40
-        found = gibbs.prior_precision(ASKED, **given, at_least=0.1, **({} if draws == 1 else {"draws": draws}))
+        found = gibbs_calibration.prior_precision(
+            ASKED, **given, at_least=0.1, **({} if draws == 1 else {"draws": draws})
+        )
         assert found == pytest.approx(wanted, rel=1e-9)
-        assert gibbs.prior_precision(ASKED, **given, at_least=2 * wanted, draws=draws) == 2 * wanted
+        assert gibbs_calibration.prior_precision(ASKED, **given, at_least=2 * wanted, draws=draws) == 2 * wanted

@@ -15,18 +15,22 @@ import pytest
 from mpmath import erfc, exp, mp, mpf, sqrt
 from seeded_noise import SeededNoise
 
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.gamma_exponential import GammaExponentialFamily
+from vestry.conjugate.normal_inverse_gamma import NormalInverseGammaFamily
+from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.data.table import Table
 from vestry.errors import InvalidParameter
-from vestry.families import BetaBernoulli, DirichletCategorical, GammaExponential, NormalInverseGamma, NormalMean
-from vestry.mechanisms import exponential, posterior_sample
-from vestry.mechanisms.additive import GAUSSIAN, LAPLACE, additive, layout
-from vestry.mechanisms.calibrated import calibrated
-from vestry.noise import exact
+from vestry.mechanisms import posterior_sample, truncated_posterior
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive, layout
+from vestry.mechanisms.factory import calibrated
+from vestry.noise import exact_sampling
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.domain import Interval
-from vestry.statistics.population import Population
-from vestry.statistics.private import Private, reveal
-from vestry.statistics.tally import Product, Sum, Tally
+from vestry.schema.domain import Interval
+from vestry.schema.private import Private, reveal
+from vestry.schema.statistics import Product, Sum, SumQuery
 
 FAR = {
     "milliseconds since 1970": (1.7e12, 1.7e12 + 1000),
@@ -66,7 +70,7 @@ def handed(monkeypatch):
         return sampler
 
     for name, dimension in (("normal", ""), ("gamma", ""), ("beta", ""), ("dirichlet", "rows")):
-        monkeypatch.setattr(exact, name, record(dimension))
+        monkeypatch.setattr(exact_sampling, name, record(dimension))
     return seen
 
 
@@ -100,9 +104,9 @@ def test_a_draw_of_a_far_mean_keeps_its_promise(name, kind, handed):
     """Neighbours among ten million records: delta in 60 digits is at most the 1e-6 that was asked for."""
     low, high = FAR[name]
     width = high - low
-    family = NormalMean((width / 4) ** 2, low, high)
+    family = NormalMeanFamily((width / 4) ** 2, low, high)
     guarantee = Guarantee.parse("epsilon=1e-4,delta=1e-6")
-    population = Population("replace", 1, N)
+    population = Adjacency("replace", 1, N)
     made = calibrated(kind, family, family.prior((low, width**2)), population, guarantee)
     half, worst = 2**19, mpf(0)
     rng = np.random.default_rng(1)
@@ -123,9 +127,9 @@ def test_the_twin_whose_sums_are_doubles_is_caught(handed, monkeypatch):
         return *member.location, member.precision
 
     low, high = FAR["milliseconds since 1970"]
-    family = NormalMean(1.0, low, high)
+    family = NormalMeanFamily(1.0, low, high)
     guarantee = Guarantee.parse("epsilon=0.5,delta=1e-6")
-    made = calibrated("diffused", family, family.prior((low, 1e6)), Population("replace", 1, N), guarantee)
+    made = calibrated("diffused", family, family.prior((low, 1e6)), Adjacency("replace", 1, N), guarantee)
     monkeypatch.setattr(posterior_sample, "exact_posterior", rounded)
     half = 2**19
     with mp.workdps(60):
@@ -144,10 +148,10 @@ def test_random_intervals_of_every_ratio_of_width_to_place(handed):
         if not low < high:
             continue
         n, d = int(10 ** rng.uniform(1, 8)), int(rng.integers(1, 4))
-        family = NormalMean((high - low) ** 2 * float(rng.uniform(0.01, 1)), low, high, d)
+        family = NormalMeanFamily((high - low) ** 2 * float(rng.uniform(0.01, 1)), low, high, d)
         prior = family.prior((float(rng.normal()) * place, (high - low) ** 2 * 100))
         try:
-            made = calibrated("diffused", family, prior, Population("replace", 1, n), guarantee)
+            made = calibrated("diffused", family, prior, Adjacency("replace", 1, n), guarantee)
         except InvalidParameter:
             refused += 1
             continue
@@ -164,8 +168,8 @@ def test_random_intervals_of_every_ratio_of_width_to_place(handed):
 @pytest.mark.parametrize("ends", [(1.7e12, 1.7e12 + 1000), (1e15, 1e15 + 1), (0.5, 300.0)], ids=str)
 def test_a_draw_of_a_far_rate_keeps_its_promise(ends, handed):
     """The ratio of two neighbours' rates, exactly, is at most that of the event, also where it is 1 in doubles."""
-    family = GammaExponential(*ends)
-    population = Population("replace", 1, N)
+    family = GammaExponentialFamily(*ends)
+    population = Adjacency("replace", 1, N)
     made = calibrated("diffused", family, family.prior((2.0, 1.0)), population, Guarantee.parse("epsilon=1,delta=1e-6"))
     ((_, rate),) = parameters_of(handed, made, (-(2**19) * N, N))
     ((_, larger),) = parameters_of(handed, made, (-(2**19) * (N - 2), N))
@@ -175,9 +179,9 @@ def test_a_draw_of_a_far_rate_keeps_its_promise(ends, handed):
 
 @pytest.mark.parametrize("strength", [1.0, 1e6, 1e12])
 def test_one_record_moves_a_strong_prior_by_exactly_its_weight(strength, handed):
-    population = Population("replace", 1, 1000)
+    population = Adjacency("replace", 1, 1000)
     guarantee = Guarantee.parse("epsilon=0.01,delta=1e-9")
-    beta = BetaBernoulli()
+    beta = BetaBernoulliFamily()
     made = calibrated("diffused", beta, beta.prior((strength / 3, strength)), population, guarantee)
     thin = replace(made, likelihood_power=0.123456789)
     ((alpha, other),) = parameters_of(handed, thin, (500, 1000))
@@ -188,9 +192,9 @@ def test_one_record_moves_a_strong_prior_by_exactly_its_weight(strength, handed)
 
 def test_a_truncated_draw_is_tempered_exactly(handed):
     """With 1e9 records a double of alpha is coarser than 1e-7 of what one record adds at temperature 1000."""
-    family, population = DirichletCategorical(3), Population("replace", 1, 10**9)
+    family, population = DirichletCategoricalFamily(3), Adjacency("replace", 1, 10**9)
     guarantee, prior = Guarantee.parse("epsilon=0.001"), family.prior((1, 1, 1))
-    made = exponential.ops(family, prior, population, guarantee, truncation=0.01)
+    made = truncated_posterior.ops(family, prior, population, guarantee, truncation=0.01)
     power = Fraction(1 / made.temperature)
     (first,) = parameters_of(handed, made, (4 * 10**8, 5 * 10**8, 10**8, 10**9))
     (second,) = parameters_of(handed, made, (4 * 10**8 + 1, 5 * 10**8 - 1, 10**8, 10**9))
@@ -223,11 +227,11 @@ def test_squares_on_narrow_intervals_are_within_their_sensitivity():
     """Every pair of records around the worst places, in the doubles that the query uses; or the interval is refused."""
     rng, kept, refused = np.random.default_rng(4), 0, 0
     worst = [0.0, 0.25, 0.75, 1.0]
-    populations = [Population("replace", 1, 9), Population("replace", 1), Population("add-remove")]
+    populations = [Adjacency("replace", 1, 9), Adjacency("replace", 1), Adjacency("add-remove")]
     odd = [(2.0**42, 2.0**42 + (2 * int(m) + 1) * math.ulp(2.0**42)) for m in 2.0 ** rng.uniform(18, 24, 200)]
     for low, high in [*random_intervals(rng, 400), *odd]:
         try:
-            made = [layout(NormalInverseGamma(low, high), population) for population in populations]
+            made = [layout(NormalInverseGammaFamily(low, high), population) for population in populations]
         except InvalidParameter:
             refused += 1
             continue
@@ -248,9 +252,9 @@ def test_an_interval_whose_squares_reach_beyond_the_grid_is_refused():
     """Its middle is rounded by 4e-7 of the width: sums stay inside, and the square of one end would not."""
     low = 2.0**42
     high = low + (5 * 2**18 + 1) * math.ulp(low)
-    layout(NormalMean(1.0, low, high), Population("add-remove"))
+    layout(NormalMeanFamily(1.0, low, high), Adjacency("add-remove"))
     with pytest.raises(InvalidParameter, match="wide enough for doubles to tell its values apart"):
-        layout(NormalInverseGamma(low, high), Population("add-remove"))
+        layout(NormalInverseGammaFamily(low, high), Adjacency("add-remove"))
 
 
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
@@ -259,9 +263,9 @@ def test_noise_is_never_a_unit_in_the_last_place_too_small(relation):
     rng = np.random.default_rng(5)
     for low, high in random_intervals(rng, 150):
         d, k = int(rng.integers(1, 4)), int(rng.integers(1, 6))
-        population = Population(relation, k)
+        population = Adjacency(relation, k)
         try:
-            made = layout(NormalMean(1.0, low, high, d), population)
+            made = layout(NormalMeanFamily(1.0, low, high, d), population)
         except InvalidParameter:
             continue
         half = 2**19
@@ -280,9 +284,9 @@ def test_large_sensitivities_are_not_rounded_down(noise, text):
     """Grids so fine that a record spans more units than doubles can count; some are refused for that."""
     kept = 0
     for grid in np.random.default_rng(6).uniform(1e-17, 1e-16, 60):
-        population = Population("replace", 3, 100)
+        population = Adjacency("replace", 3, 100)
         try:
-            made = layout(NormalMean(1.0, 0.0, 1.0, 2), population, grid=float(grid))
+            made = layout(NormalMeanFamily(1.0, 0.0, 1.0, 2), population, grid=float(grid))
         except InvalidParameter:
             continue
         kept += 1
@@ -297,9 +301,9 @@ def test_large_sensitivities_are_not_rounded_down(noise, text):
 def test_the_query_counts_both_ends_within_the_grid(name):
     """Through DuckDB: records at the ends, between and beyond them, and none, add at most half of the width."""
     low, high = FAR[name]
-    grid, middle = layout(NormalMean(1.0, low, high), Population("add-remove")).grid, (low + high) / 2
+    grid, middle = layout(NormalMeanFamily(1.0, low, high), Adjacency("add-remove")).grid, (low + high) / 2
     pair = Product(("x", "x"), (middle, middle), (high - low) / 2 * grid * 2)
-    tally = Tally((), (Sum("x", middle, grid), pair))
+    tally = SumQuery((), (Sum("x", middle, grid), pair))
     for value in (low, high, middle, low - 1e6, high + 1e6, math.inf, -math.inf, math.nan, low + (high - low) / 3):
         table = Table(pd.DataFrame({"x": [value]}), {"x": Interval(low, high)}, neighbours="add-remove")
         total, square = reveal(table.collect(tally, row_key=""))
@@ -311,8 +315,8 @@ def test_the_query_counts_both_ends_within_the_grid(name):
 
 def test_an_interval_that_doubles_cannot_say_is_refused_before_the_charge():
     """Three doubles wide: the middle is none of them, and there is no grid from it to both ends."""
-    family = NormalMean(1.0, 1e15, 1e15 + 0.375)
+    family = NormalMeanFamily(1.0, 1e15, 1e15 + 0.375)
     with pytest.raises(InvalidParameter, match="wide enough for doubles to tell its values apart"):
         posterior_sample.diffused(
-            family, family.prior((0, 1)), Population("replace", 1, 10), Guarantee.parse("epsilon=1,delta=1e-6")
+            family, family.prior((0, 1)), Adjacency("replace", 1, 10), Guarantee.parse("epsilon=1,delta=1e-6")
         )

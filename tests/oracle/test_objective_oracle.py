@@ -18,7 +18,7 @@ import pytest
 from scipy.special import expit, ndtr
 
 from vestry.privacy import accountant
-from vestry.privacy.law import event
+from vestry.privacy.pricing import event
 
 EPSILONS = (0.0, 0.05, 0.2, 0.5, 1.0, 1.5, 2.5)
 ORDERS = (1.5, 2.0, 6.0)

@@ -11,12 +11,12 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 from scipy.stats import chi2
 
-from vestry.posterior import beta, dirichlet, normal
+from vestry.conjugate import beta_posterior, dirichlet_posterior, normal_posterior
+from vestry.posterior.counts_given_total import Measure, split, tree
+from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.gauss_rule import thin
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, NormalMixture
-from vestry.posterior.noise_law import Gaussian, Laplace
-from vestry.posterior.thin import thin
-from vestry.posterior.total import Measure, split, tree
-from vestry.posterior.window import lattice, log_ratio
+from vestry.posterior.support import lattice, log_ratio
 
 LAWS = {
     "laplace-1": Laplace(1.0),
@@ -58,7 +58,7 @@ def test_beta_public_count(law, z, prior):
         mean = mp.quad(lambda t: t * density(t), [0, 0.1, 0.5, 1]) / total
         square = mp.quad(lambda t: t * t * density(t), [0, 0.1, 0.5, 1]) / total
         below = [mp.quad(density, [0, x / 4, x]) / total for x in (0.05, 0.3, 0.6, 0.95)]
-        found = beta.public_count(z, count=n, alpha=a, beta=b, noise=law)
+        found = beta_posterior.public_count(z, count=n, alpha=a, beta=b, noise=law)
         assert found.mean() == pytest.approx(float(mean), rel=1e-12)
         assert found.variance() == pytest.approx(float(square - mean**2), rel=1e-11)
         assert found.cdf([0.05, 0.3, 0.6, 0.95]) == pytest.approx([float(x) for x in below], rel=1e-11)
@@ -80,7 +80,7 @@ def test_beta_window_keeps_the_whole_sum(n, law, prior, where):
     logs += -np.abs(z - s) / law.scale if isinstance(law, Laplace) else -((z - s) ** 2) / (2 * law.scale**2)
     weights = np.exp(logs - logs.max())
     whole = BetaMixture(weights / weights.sum(), a + s, b + n - s)
-    found = beta.public_count(z, count=n, alpha=a, beta=b, noise=law)
+    found = beta_posterior.public_count(z, count=n, alpha=a, beta=b, noise=law)
     x = np.clip(whole.mean() + np.sqrt(whole.variance()) * np.array([-2, -1, 0, 1, 2]), 1e-6, 1 - 1e-6)
     # log-gammas of 5,000 written out lose 1e-11; the sum under test does not.
     assert found.cdf(x) == pytest.approx(whole.cdf(x), abs=2e-11)
@@ -94,7 +94,7 @@ def test_beta_window_reaches_a_prior_that_favours_zero():
     lgamma = np.vectorize(math.lgamma)
     logs = lgamma(a + s) - lgamma(s + 1) + lgamma(b + n - s) - lgamma(n - s + 1) - np.abs(z - s) / law.scale
     weights = np.exp(logs - logs.max())
-    found = beta.public_count(z, count=n, alpha=a, beta=b, noise=law)
+    found = beta_posterior.public_count(z, count=n, alpha=a, beta=b, noise=law)
     assert weights[0] / weights.sum() > 1e-6
     assert found.weights[0] == pytest.approx(weights[0] / weights.sum(), rel=1e-9)
     assert found.alphas[0] == a
@@ -105,7 +105,7 @@ def test_beta_with_a_uniform_prior_has_a_closed_form_at_a_billion():
     n, z, scale = 10**9, 3 * 10**8, 10.0
     q = math.exp(-1 / scale)
     spread = 2 * q / (1 - q) ** 2  # variance of the discrete Laplace law
-    found = beta.public_count(z, count=n, alpha=1, beta=1, noise=Laplace(scale))
+    found = beta_posterior.public_count(z, count=n, alpha=1, beta=1, noise=Laplace(scale))
     assert found.mean() == pytest.approx((z + 1) / (n + 2), rel=1e-14)
     product = (z + 1) * (n - z + 1) - spread  # E[(s + 1)(n - s + 1)]
     assert found.variance() == pytest.approx(product / (n + 2) ** 2 / (n + 3) + spread / (n + 2) ** 2, rel=1e-12)
@@ -140,14 +140,14 @@ def test_beta_private_count(law, z, prior):
 
     cut = np.arcsin(np.sqrt([0.1, 0.35, 0.8]))
     pieces = [integral(low, high) for low, high in itertools.pairwise([0, *cut, math.pi / 2])]
-    found = beta.private_count(*z, alpha=a, beta=b, noise=law)
+    found = beta_posterior.private_count(*z, alpha=a, beta=b, noise=law)
     assert found.cdf([0.1, 0.35, 0.8]) == pytest.approx(np.cumsum(pieces)[:3] / sum(pieces), abs=3e-9)
 
 
 @pytest.mark.parametrize("law", [Laplace(100), Laplace(1000)], ids=str)
 def test_beta_private_count_with_nothing_seen_is_uniform(law):
     """With z = (0, 0) and Beta(1, 1), theta is uniform given every n, so it is uniform, however wide the noise."""
-    found = beta.private_count(0, 0, alpha=1, beta=1, noise=law)
+    found = beta_posterior.private_count(0, 0, alpha=1, beta=1, noise=law)
     x = np.linspace(0.02, 0.98, 9)
     assert found.cdf(x) == pytest.approx(x, abs=1e-9)
 
@@ -194,7 +194,7 @@ def test_dirichlet_public_count(law, z, prior):
         powers = np.array(cells) + np.array(prior) - 1
         return sum(w * np.prod(theta**p, axis=-1) for w, p in zip(weights, powers, strict=True))
 
-    found = dirichlet.public_count(np.array(z, float), count=n, alphas=np.array(prior, float), noise=law)
+    found = dirichlet_posterior.public_count(np.array(z, float), count=n, alphas=np.array(prior, float), noise=law)
     for axis in range(3):
         for x in (0.1, 0.4, 0.8):
             assert float(found.marginal(axis).cdf(x)) == pytest.approx(simplex_cdf(density, axis, x), abs=1e-11)
@@ -214,7 +214,7 @@ def test_dirichlet_private_count(law, z, prior):
     weights = np.exp(logs) * noise(law, np.array(z) - cells).prod(axis=1)
     large = weights > 1e-9 * weights.sum()
     whole = DirichletMixture(weights[large] / weights[large].sum(), cells[large] + np.array(prior, float))
-    found = dirichlet.private_count(np.array(z, float), alphas=np.array(prior, float), noise=law)
+    found = dirichlet_posterior.private_count(np.array(z, float), alphas=np.array(prior, float), noise=law)
     for axis in range(3):
         x = np.array([0.05, 0.2, 0.4, 0.7])
         assert found.marginal(axis).cdf(x) == pytest.approx(whole.marginal(axis).cdf(x), abs=5e-3)
@@ -232,8 +232,10 @@ def test_dirichlet_private_count_agrees_with_the_exact_sum_of_two_counts():
         ((30, 70), (200, 100), Laplace(10)),
         ((3000, 70), (6, 12), Gaussian(30)),
     ]:
-        exact = beta.private_count(*z, alpha=prior[0], beta=prior[1], noise=law)
-        found = dirichlet.private_count(np.array(z, float), alphas=np.array(prior, float), noise=law).marginal(0)
+        exact = beta_posterior.private_count(*z, alpha=prior[0], beta=prior[1], noise=law)
+        found = dirichlet_posterior.private_count(
+            np.array(z, float), alphas=np.array(prior, float), noise=law
+        ).marginal(0)
         x = exact.quantile([0.05, 0.3, 0.5, 0.7, 0.95])
         assert found.cdf(x) == pytest.approx([0.05, 0.3, 0.5, 0.7, 0.95], abs=6e-3)
 
@@ -241,9 +243,9 @@ def test_dirichlet_private_count_agrees_with_the_exact_sum_of_two_counts():
 def test_dirichlet_steps_do_not_show(monkeypatch):
     """With too many counts to hold, those of the other categories are taken in steps; intervals barely move."""
     z, alphas = np.array([40.0, 310, -20, 75, 600]), np.array([1, 1, 0.5, 2, 1.0])
-    exact = dirichlet.public_count(z, count=1000, alphas=alphas, noise=Laplace(40))
-    monkeypatch.setattr(dirichlet, "_TABLE", 1600)
-    coarse = dirichlet.public_count(z, count=1000, alphas=alphas, noise=Laplace(40))
+    exact = dirichlet_posterior.public_count(z, count=1000, alphas=alphas, noise=Laplace(40))
+    monkeypatch.setattr(dirichlet_posterior, "_TABLE", 1600)
+    coarse = dirichlet_posterior.public_count(z, count=1000, alphas=alphas, noise=Laplace(40))
     assert coarse.tables.step == 4
     for i in range(5):
         x = exact.marginal(i).quantile([0.05, 0.5, 0.95])
@@ -326,9 +328,9 @@ def normal_law(y, n, model, b, *, laplace, counts=None):
 @pytest.mark.parametrize("variance", [1.0, 0.04])
 def test_normal_public_count(law, mean_sum, variance):
     n, grid = 20, 0.01
-    model = normal.NormalModel(variance=variance, prior_mean=0.3, prior_variance=0.5)
+    model = normal_posterior.NormalModel(variance=variance, prior_mean=0.3, prior_variance=0.5)
     z = round(mean_sum * n / grid)
-    found = normal.public_count(np.array([z], float), count=n, model=model, noise=law, grid=grid).marginal(0)
+    found = normal_posterior.public_count(np.array([z], float), count=n, model=model, noise=law, grid=grid).marginal(0)
     mean, deviation = found.mean(), math.sqrt(found.variance())
     x = mean + deviation * np.array([-1.8, -0.6, 0.0, 0.9, 2.0])
     exact = normal_law(z * grid, n, model, law.scale * grid, laplace=isinstance(law, Laplace))
@@ -337,8 +339,10 @@ def test_normal_public_count(law, mean_sum, variance):
 
 def test_normal_far_sum_keeps_its_accuracy():
     """A sum hundreds of noise scales away makes the weights of the quadrature a narrow peak."""
-    model = normal.NormalModel(variance=1.0, prior_mean=0.0, prior_variance=1.0)
-    found = normal.public_count(np.array([5e4]), count=10, model=model, noise=Laplace(100.0), grid=0.01).marginal(0)
+    model = normal_posterior.NormalModel(variance=1.0, prior_mean=0.0, prior_variance=1.0)
+    found = normal_posterior.public_count(
+        np.array([5e4]), count=10, model=model, noise=Laplace(100.0), grid=0.01
+    ).marginal(0)
     mean, deviation = found.mean(), math.sqrt(found.variance())
     x = mean + deviation * np.array([-1.5, 0.0, 1.5])
     # So far out the Laplace law is e^(n theta/b) up to a constant, which moves the normal prior by n tau2/b.
@@ -348,7 +352,7 @@ def test_normal_far_sum_keeps_its_accuracy():
 
 def test_normal_evidence():
     """The normal-Laplace density in closed form against its convolution integral."""
-    model = normal.NormalModel(variance=2.0, prior_mean=0.5, prior_variance=3.0)
+    model = normal_posterior.NormalModel(variance=2.0, prior_mean=0.5, prior_variance=3.0)
     b = 1.7
     for y, n in [(0.0, 3.0), (20.0, 3.0), (-7.0, 12.0), (0.4, 0.0)]:
         v, d = n * (n * 3.0 + 2.0), y - n * 0.5
@@ -360,16 +364,16 @@ def test_normal_evidence():
                 )
             else:
                 exact = mp.exp(-abs(d) / b) / (2 * b)
-            found = normal.log_evidence(np.array([y]), np.array([n]), model, Laplace(17.0), b)
+            found = normal_posterior.log_evidence(np.array([y]), np.array([n]), model, Laplace(17.0), b)
             assert float(found[0]) == pytest.approx(float(mp.log(exact)), abs=1e-9)
 
 
 def test_normal_private_count():
     """Also summed over the number of records, with a zero count in reach."""
-    model = normal.NormalModel(variance=1.0, prior_mean=0.5, prior_variance=1.5)
+    model = normal_posterior.NormalModel(variance=1.0, prior_mean=0.5, prior_variance=1.5)
     grid, count_grid, scale = 0.01, 0.01, 60.0
     for sums, count in [(400.0, 500.0), (-30.0, 40.0)]:
-        found = normal.private_count(
+        found = normal_posterior.private_count(
             np.array([sums]), count, model=model, noise=Laplace(scale), grid=grid, count_grid=count_grid
         ).marginal(0)
         mean, deviation = found.mean(), math.sqrt(found.variance())
@@ -384,8 +388,8 @@ def test_normal_private_count():
 def test_integer_noise_may_be_taken_as_continuous(law):
     """The exact posterior, the sum and its noise on the integers, differs by the stated 1/(12 k^2) at most."""
     n, s2, tau2, z = 10, 30.0**2, 40.0**2, 130
-    model = normal.NormalModel(variance=s2, prior_mean=0.0, prior_variance=tau2)
-    found = normal.public_count(np.array([float(z)]), count=n, model=model, noise=law, grid=1.0).marginal(0)
+    model = normal_posterior.NormalModel(variance=s2, prior_mean=0.0, prior_variance=tau2)
+    found = normal_posterior.public_count(np.array([float(z)]), count=n, model=model, noise=law, grid=1.0).marginal(0)
     s = np.arange(z - 900, z + 901.0)
     weights = np.exp(-(s**2) / (2 * (n * n * tau2 + n * s2))) * noise(law, z - s)
     precision = 1 / tau2 + n / s2

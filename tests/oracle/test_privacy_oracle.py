@@ -20,12 +20,12 @@ from mpmath import inf, mp, mpf
 from mpmath.calculus.quadrature import GaussLegendre
 from scipy.special import log_ndtr
 
-from vestry.errors import NoConversion
-from vestry.privacy import accountant, calibrate, group
+from vestry.errors import ConversionError
+from vestry.privacy import accountant, calibration, group
 from vestry.privacy import profile as profiles
 from vestry.privacy import renyi as renyis
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
-from vestry.privacy.law import LAWS, event
+from vestry.privacy.pricing import LAWS, event
 
 ORDERS = [1.0001, 1.5, 2.0, 10.0, 1000.0]
 LOST = mpf(10) ** -20  # what the truths themselves may lose, relative
@@ -451,7 +451,9 @@ def test_gaussian_delta_beyond_the_smallest_float():
 @pytest.mark.parametrize("sensitivity", [1, 100, 1e-3])
 def test_analytic_gaussian_scale(sensitivity, epsilon, delta, scale):
     """Scales of the analytic Gaussian mechanism at sensitivity 1, found with 40 digits [BalleW18, Alg. 1]."""
-    found = calibrate.least(lambda s: event("gaussian", sensitivity=sensitivity, scale=s), ApproxDP(epsilon, delta))
+    found = calibration.smallest_parameter(
+        lambda s: event("gaussian", sensitivity=sensitivity, scale=s), ApproxDP(epsilon, delta)
+    )
     assert found == pytest.approx(scale * sensitivity, rel=2e-9)
     assert normal_delta(epsilon, read(sensitivity) / read(found)) <= delta
 
@@ -463,7 +465,7 @@ def test_gdp_to_approximate_and_back(mu, delta):
     assert normal_delta(epsilon, read(mu)) <= delta
     if epsilon > 1e-300:  # delta exceeds H_mu(0) otherwise
         assert normal_delta(epsilon * (1 - 1e-9), read(mu)) > delta
-        back = calibrate.greatest(lambda m: event("gdp", mu=m), ApproxDP(epsilon, delta))
+        back = calibration.largest_parameter(lambda m: event("gdp", mu=m), ApproxDP(epsilon, delta))
         assert back == pytest.approx(mu, rel=1e-9)
         assert normal_delta(epsilon, read(back)) <= delta
 
@@ -575,9 +577,9 @@ def test_integer_normal_exceeds_the_gaussian_curve():
 def test_integer_normal_has_no_price_in_mu(ask):
     reason = {"mu": "discrete Gaussian noise is zCDP and not mu-GDP", "epsilon": "its privacy loss has no bound"}
     noise = event("discrete-gaussian", sensitivity=1, scale=5)
-    with pytest.raises(NoConversion, match=reason[ask.amount]):
+    with pytest.raises(ConversionError, match=reason[ask.amount]):
         accountant.price(noise, ask)
-    with pytest.raises(NoConversion, match=reason[ask.amount]):
+    with pytest.raises(ConversionError, match=reason[ask.amount]):
         accountant.price(noise.times(3), ask)
 
 
@@ -790,7 +792,7 @@ def test_group_of_an_approximate_guarantee(size, epsilon):
         single = float(max(hockey_stick(points, epsilon) for points in pairs(row))) * (1 + 1e-12)
         try:
             together = group.group(ApproxDP(epsilon, max(single, 1e-300)), size)
-        except NoConversion:
+        except ConversionError:
             continue
         assert max(hockey_stick(points, together.epsilon) for points in ends(row)) <= together.delta
 

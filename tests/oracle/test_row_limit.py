@@ -10,9 +10,9 @@ import pytest
 
 from vestry import Interval, Ledger, Table
 from vestry.data.row_limit import limited
-from vestry.mechanisms.linear import kept
-from vestry.statistics.design import Design
-from vestry.statistics.private import reveal_rows
+from vestry.regression.problem import kept
+from vestry.schema.design_matrix import Design
+from vestry.schema.private import reveal_rows
 
 KINDS = 4
 KEYS = [f"key {i}" for i in range(4)]
@@ -108,7 +108,7 @@ def test_zero_has_one_meaning():
 def test_a_table_and_an_estimator_choose_by_the_ledgers_key(order, tmp_path, monkeypatch):
     import pandas as pd
 
-    from vestry.estimators import PrivateLinearRegression, learner
+    from vestry.estimators import PrivateLinearRegression, estimator
 
     values = [k / 10 for k in range(10)][::order]
     frame = pd.DataFrame({"x": values, "y": values})
@@ -122,7 +122,7 @@ def test_a_table_and_an_estimator_choose_by_the_ledgers_key(order, tmp_path, mon
     assert len(from_table) == 4
 
     seen = []
-    monkeypatch.setattr(learner, "limited", lambda given, most, *, row_key: seen.append((most, row_key)) or given)
+    monkeypatch.setattr(estimator, "limited", lambda given, most, *, row_key: seen.append((most, row_key)) or given)
     ledger = Ledger.create(
         str(tmp_path / "l.ledger"), dataset="d", unit="row", neighbours="add-remove", budget="epsilon=9,delta=1e-6"
     )

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from reading import oracle_meaning as oracle
 
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.tally import Indicator, One, Sum, Tally
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.statistics import Count, Indicator, Sum, SumQuery
 
 FINE = 2**40
 NEGLIGIBLE = 1e-100
@@ -212,9 +212,9 @@ def who_declared(rows: int) -> Declared:
     return levels(*(f"r{at}" for at in range(rows)))
 
 
-def tally(declared: dict[str, Declared]) -> Tally:
+def tally(declared: dict[str, Declared]) -> SumQuery:
     """Ask for what every record adds under every column, and that it is there once."""
-    return Tally((WHO,), (One(), *(term for name, each in declared.items() for term in each.terms(name))))
+    return SumQuery((WHO,), (Count(), *(term for name, each in declared.items() for term in each.terms(name))))
 
 
 def split(found: tuple[int, ...], declared: dict[str, Declared], rows: int) -> dict[tuple[str | None, str], tuple]:

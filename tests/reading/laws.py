@@ -10,7 +10,7 @@ from reading.columns import KINDS, WHO, Cells, Column, Declared, column, split, 
 from reading.writers import Writer, Written
 
 from vestry.data import Table
-from vestry.statistics.private import reveal
+from vestry.schema.private import reveal
 
 ROWS = 8
 

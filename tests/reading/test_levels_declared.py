@@ -16,10 +16,10 @@ from reading import oracle_meaning as oracle
 
 from vestry.data import Table
 from vestry.errors import InvalidParameter
-from vestry.statistics.design import Design
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.private import reveal, reveal_rows
-from vestry.statistics.tally import One, Sum, Tally
+from vestry.schema.design_matrix import Design
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.private import reveal, reveal_rows
+from vestry.schema.statistics import Count, Sum, SumQuery
 
 SPELLINGS = ["1", "1.0", "true", "True", "TRUE", "tRuE", "01", "+1", "1e0", " 1 ", "1.", "0", "-0", "-0.0", "false",
              "1.5", "1.50", "2024-01-31", "2024-01-31T00:00", "2024-01-31 00:00:00.0", "2024-01-31T00:00Z", "13:45",
@@ -47,7 +47,7 @@ def test_levels_of_one_class_need_exact(values, tmp_path):
     frame.assign(y=1).to_csv(tmp_path / "a.csv", index=False)
     for data in (frame, tmp_path / "a.parquet", tmp_path / "a.csv"):
         table = Table(data, {"x": domain}, neighbours="replace")
-        assert reveal(table.collect(Tally(("x",), (One(),)), row_key="k")) == (2, 1, 2)
+        assert reveal(table.collect(SumQuery(("x",), (Count(),)), row_key="k")) == (2, 1, 2)
 
 
 @pytest.mark.parametrize("given", [(True, False), (1, 0), ("1", "0"), ("true", "false"), ("1.0", "0.00"), (" 1", "0 ")])
@@ -56,7 +56,7 @@ def test_levels_may_be_declared_in_any_spelling(given):
         {"x": pd.Series([1, True, "1", "1.0", "True", 1.0, Decimal("1.0"), 0, "x", None], dtype=object)}
     )
     table = Table(frame, {"x": Levels(*given, missing="level")}, neighbours="replace")
-    assert reveal(table.collect(Tally(("x",), (One(),)), row_key="k")) == (7, 1, 2)
+    assert reveal(table.collect(SumQuery(("x",), (Count(),)), row_key="k")) == (7, 1, 2)
 
 
 LOW, HIGH = date(2020, 1, 1), date(2024, 12, 31)
@@ -68,7 +68,7 @@ def days_of(data, form: str | None = None) -> int:
     domain = Interval(LOW, HIGH, format=form)
     assert (domain.low, domain.high) == (0.0, float((HIGH - LOW).days))
     table = Table(data, {"x": domain}, neighbours="replace", largest=1000)
-    return reveal(table.collect(Tally((), (Sum("x", 0.0, 1.0),)), row_key="k"))[0]
+    return reveal(table.collect(SumQuery((), (Sum("x", 0.0, 1.0),)), row_key="k"))[0]
 
 
 @pytest.mark.parametrize("form", ["%d.%m.%Y", None])
@@ -123,4 +123,4 @@ def test_a_dropped_record_drops_no_other(tmp_path):
     for odd in (1, None, "x\ry", 0.5):
         domains = {"who": Levels(*"abcd"), "x": Levels("0", "1", missing="drop")}
         table = Table(written(odd), domains, neighbours="add-remove")
-        assert reveal(table.collect(Tally(("who", "x"), (One(),)), row_key="k"))[:6] == (0, 1, 1, 0, 0, 1)
+        assert reveal(table.collect(SumQuery(("who", "x"), (Count(),)), row_key="k"))[:6] == (0, 1, 1, 0, 0, 1)

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from vestry.data import Table
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.private import reveal
-from vestry.statistics.tally import Indicator, One, Sum, Tally
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.private import reveal
+from vestry.schema.statistics import Count, Indicator, Sum, SumQuery
 
 TRUTHS = [True, False, True, True, False, True]
 HUGE = pytest.param(10**5000, id="huge")
@@ -24,13 +24,13 @@ HUGE = pytest.param(10**5000, id="huge")
 def counts(data, levels: Levels, **more) -> tuple[int, ...]:
     """Return how many records have each level of the column x."""
     table = Table(data, {"x": levels}, neighbours="replace", **more)
-    return reveal(table.collect(Tally(("x",), (One(),)), row_key="k"))
+    return reveal(table.collect(SumQuery(("x",), (Count(),)), row_key="k"))
 
 
 def total(data, low: float = 0, high: float = 10, grid: float = 0.001) -> int:
     """Return the sum of the column x, in units of the grid."""
     table = Table(data, {"x": Interval(low, high)}, neighbours="replace", largest=1000)
-    return reveal(table.collect(Tally((), (Sum("x", 0.0, grid),)), row_key="k"))[0]
+    return reveal(table.collect(SumQuery((), (Sum("x", 0.0, grid),)), row_key="k"))[0]
 
 
 @pytest.mark.parametrize("odd", [None, "?", 7, math.nan, HUGE])
@@ -56,7 +56,7 @@ def test_float_persons_of_pandas_beside_an_odd_one(odd):
         frame = pd.DataFrame({"id": pd.Series(values), "who": [f"r{at}" for at in range(len(values))]})
         domains = {"who": Levels(*(f"r{at}" for at in range(41)))}
         table = Table(frame, domains, unit="person=id,rows=2", neighbours="add-remove")
-        return reveal(table.collect(Tally(("who",), (One(),)), row_key="k"))
+        return reveal(table.collect(SumQuery(("who",), (Count(),)), row_key="k"))
 
     assert kept([*ids, 99.0])[:40] == kept([*ids, odd])[:40]
 
@@ -73,7 +73,7 @@ def test_a_bare_carriage_return_in_csv_makes_no_record(tmp_path, end):
     for remark in ("fine", forged):
         assert Table(written(remark), {"x": Levels("no", "yes")}, neighbours="replace").count() == 3
         persons = Table(written(remark), {"x": Levels("no", "yes")}, unit="person=id,rows=5", neighbours="add-remove")
-        assert reveal(persons.collect(Tally(("x",), (One(),)), row_key="k")) == (1, 2)
+        assert reveal(persons.collect(SumQuery(("x",), (Count(),)), row_key="k")) == (1, 2)
 
 
 @pytest.mark.parametrize("write", ["pandas", "csv"])
@@ -143,7 +143,7 @@ def test_names_of_folders_are_text(tmp_path, more):
         pq.write_table(pa.table({"y": [1]}), below / f"{len(list(below.iterdir()))}.parquet")
     table = Table(tmp_path / "*" / "*.parquet", {"day": Levels("2024-1-1", "2024-1-2", missing="level")},
                   neighbours="replace")  # fmt: skip
-    assert reveal(table.collect(Tally(("day",), (One(),)), row_key="k")) == (2, 1, len(more))
+    assert reveal(table.collect(SumQuery(("day",), (Count(),)), row_key="k")) == (2, 1, len(more))
 
 
 def broken(dictionary: bool) -> pa.Table:
@@ -223,6 +223,6 @@ def test_a_ball_that_single_precision_does_not_hold(radius):
 def test_an_indicator_and_a_key_agree_on_a_level():
     frame = pd.DataFrame({"x": pd.Series([*TRUTHS, None])})
     table = Table(frame, {"x": Levels(False, True, missing="level")}, neighbours="replace")
-    found = reveal(table.collect(Tally((), tuple(Indicator("x", (name,)) for name in ("false", "true", "missing"))),
+    found = reveal(table.collect(SumQuery((), tuple(Indicator("x", (name,)) for name in ("false", "true", "missing"))),
                                  row_key="k"))  # fmt: skip
     assert found == (2, 4, 1)

@@ -20,8 +20,8 @@ from reading.laws import shown
 from reading.writers import NEWER, WRITERS, Writer, Written
 
 from vestry.data import Table
-from vestry.statistics.private import reveal
-from vestry.statistics.tally import One, Tally
+from vestry.schema.private import reveal
+from vestry.schema.statistics import Count, SumQuery
 
 EVERY = {**WRITERS, **NEWER}
 ROWS = 24
@@ -44,7 +44,7 @@ def kept(written: Written, rows: int) -> dict[str, int]:
     """Return how often each record counts, if at most `rows` of each person do."""
     table = Table(written.data(), {WHO: who_declared(ROWS).domain}, unit=f"person=id,rows={rows}",
                   neighbours="add-remove", **written.options)  # fmt: skip
-    found = reveal(table.collect(Tally((WHO,), (One(),)), row_key="k"))
+    found = reveal(table.collect(SumQuery((WHO,), (Count(),)), row_key="k"))
     return dict(zip([*who(ROWS).values, None], found, strict=True))
 
 
@@ -134,11 +134,11 @@ def persons_of(values: list) -> list[int]:
     """Return how many records count if each person has one, and if each has all."""
     frame = pd.DataFrame({"id": pd.Series(values, dtype=object)})
     frame["x"] = "a"
-    from vestry.statistics.domain import Levels
+    from vestry.schema.domain import Levels
 
     def asked(rows: int) -> int:
         table = Table(frame, {"x": Levels("a", "b")}, unit=f"person=id,rows={rows}", neighbours="add-remove")
-        return reveal(table.collect(Tally((), (One(),)), row_key="k"))[0]
+        return reveal(table.collect(SumQuery((), (Count(),)), row_key="k"))[0]
 
     return [asked(1), asked(len(values))]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import vestry.families  # noqa: F401  (registers the laws of draws)
-from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
+import vestry.conjugate  # noqa: F401  (registers the laws of draws)
 from vestry.posterior import Posterior
-from vestry.privacy.law import event
-from vestry.report.story import Result, Story
+from vestry.privacy.pricing import event
+from vestry.releases import Certificate, Draws, NoisyStatistics, Release
+from vestry.report.content import ReportContent, Result
 
 VERSIONS = {"python": "3.11.2", "vestry": "0.1.0", "opendp": "0.16.0"}
 LAPLACE = "Integer noise P(k) ~ exp(-|k|/scale) on integers of l1 sensitivity D is (D/scale)-DP [DworkMNS06, Prop. 1]."
@@ -101,7 +101,7 @@ drawn = release(
     prior=(6.0, 12.0),
 )
 
-FOUR = Story(
+FOUR = ReportContent(
     title="Readmissions and length of stay, 2024",
     dataset="patients",
     unit="row",
@@ -174,7 +174,7 @@ def story(*results, **changes):
         "remaining": "epsilon=0.7",
         "results": results,
     }
-    return Story(**{**given, **_rest, **changes})
+    return ReportContent(**{**given, **_rest, **changes})
 
 
 many = {f"{LONG} {place:02d}": counts(20 + 3 * place, 400 - 20 * place) for place in range(12)}

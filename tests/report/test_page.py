@@ -12,18 +12,18 @@ import pytest
 from report.example import AWKWARD, CANARY, FOUR, LONG, coefficients, hidden, result, story
 from report.reader import faults, read
 
-from vestry.certificate import NoisyStatistics, Release
 from vestry.errors import InvalidParameter
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
-from vestry.privacy.law import event
-from vestry.report.account import left_in
-from vestry.report.estimate import estimates, prior
-from vestry.report.noise_share import deviation, shares
+from vestry.privacy.pricing import event
+from vestry.releases import NoisyStatistics, Release
+from vestry.report.appendix import left_in
+from vestry.report.estimates import estimates, prior
+from vestry.report.figures import points
+from vestry.report.noise_cost import deviation, shares
 from vestry.report.page import page
-from vestry.report.picture import points
-from vestry.report.plot import privacy_curve
-from vestry.report.weight import weight
+from vestry.report.plotting import privacy_curve
+from vestry.report.tempering import weight
 
 each_case = pytest.mark.parametrize("case", [*AWKWARD, "four"])
 

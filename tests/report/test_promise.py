@@ -13,9 +13,9 @@ import pytest
 from report.example import certificate, diffused, gaussian, laplace
 
 from vestry.errors import InvalidParameter
-from vestry.privacy.law import event
-from vestry.report.number import Digits, number, percent_up, probability, roughly, upward, whole
-from vestry.report.promise import Promise, known, references, sentences
+from vestry.privacy.pricing import event
+from vestry.report.formatting import Digits, number, percent_up, probability, roughly, upward, whole
+from vestry.report.interpretation import Promise, known, references, sentences
 
 
 def told(claim):

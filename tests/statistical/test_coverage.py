@@ -17,8 +17,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom, chi2
 
-from vestry.posterior import beta, dirichlet, normal, plug_in
-from vestry.posterior.noise_law import Gaussian, Laplace
+from vestry.conjugate import beta_posterior, dirichlet_posterior, normal_posterior, plug_in
+from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 LEVELS = (0.5, 0.9, 0.99)
 ALARM = 2e-9
@@ -54,7 +54,7 @@ def beta_public(n, law, size, rng, *, prior=(1.0, 1.0), factor=1.0, plugged=Fals
         if plugged:
             posterior = plug_in.beta(np.array([value]), count=n, alpha=prior[0], beta=prior[1])
         else:
-            posterior = beta.public_count(
+            posterior = beta_posterior.public_count(
                 int(value), count=n, alpha=prior[0], beta=prior[1], noise=misjudged(law, factor)
             )
         found[same] = posterior.cdf(theta[same])
@@ -76,9 +76,9 @@ def beta_private(law, size, rng, *, prior=(1.0, 1.0), factor=1.0, most=60, seen=
             kept.append((theta, z))
     found = [
         float(
-            beta.private_count(int(z[0]), int(z[1]), alpha=prior[0], beta=prior[1], noise=misjudged(law, factor)).cdf(
-                theta
-            )
+            beta_posterior.private_count(
+                int(z[0]), int(z[1]), alpha=prior[0], beta=prior[1], noise=misjudged(law, factor)
+            ).cdf(theta)
         )
         for theta, z in kept
     ]
@@ -100,7 +100,7 @@ def dirichlet_public(n, law, size, rng, *, factor=1.0, plugged=False):
         if plugged:
             posterior = plug_in.dirichlet(z, count=n, alphas=PRIOR)
         else:
-            posterior = dirichlet.public_count(z, count=n, alphas=PRIOR, noise=misjudged(law, factor))
+            posterior = dirichlet_posterior.public_count(z, count=n, alphas=PRIOR, noise=misjudged(law, factor))
         found[row] = [float(posterior.marginal(i).cdf(each)) for i, each in enumerate(theta)]
     return found
 
@@ -112,12 +112,12 @@ def dirichlet_private(law, size, rng, *, most=60, seen=24):
         n, theta = rng.integers(0, most + 1), rng.dirichlet(PRIOR)
         z = rng.multinomial(n, theta) + noise(law, 3, rng)
         if z.sum() <= seen:
-            posterior = dirichlet.private_count(z, alphas=PRIOR, noise=law)
+            posterior = dirichlet_posterior.private_count(z, alphas=PRIOR, noise=law)
             found.append([float(posterior.marginal(i).cdf(each)) for i, each in enumerate(theta)])
     return np.array(found)
 
 
-MODEL = normal.NormalModel(variance=1.0, prior_mean=0.4, prior_variance=0.5)
+MODEL = normal_posterior.NormalModel(variance=1.0, prior_mean=0.4, prior_variance=0.5)
 WIDTH, GRID = 8.0, 8.0 / 2**16
 
 
@@ -133,7 +133,7 @@ def normal_public(n, law, size, rng, *, factor=1.0, plugged=False):
     if plugged:
         posterior = plug_in.normal(z * GRID, count=n, model=MODEL, reach=WIDTH / 2)
     else:
-        posterior = normal.public_count(z, count=n, model=MODEL, noise=misjudged(law, factor), grid=GRID)
+        posterior = normal_posterior.public_count(z, count=n, model=MODEL, noise=misjudged(law, factor), grid=GRID)
     inside = ndtr((theta[:, None] - posterior.means[0]) / np.sqrt(posterior.variances[0]))
     return (posterior.weights[0] * inside).sum(axis=1)[:, None]
 
@@ -146,7 +146,9 @@ def normal_private(law, size, rng, *, most=60, seen=24):
         count_grid = GRID
         z, z_count = np.rint(sums / GRID) + noise(law, 2, rng), np.rint(n / count_grid) + noise(law, 1, rng)[0]
         if z_count * count_grid <= seen:
-            posterior = normal.private_count(z, z_count, model=MODEL, noise=law, grid=GRID, count_grid=count_grid)
+            posterior = normal_posterior.private_count(
+                z, z_count, model=MODEL, noise=law, grid=GRID, count_grid=count_grid
+            )
             found.append([float(posterior.marginal(i).cdf(each)) for i, each in enumerate(theta)])
     return np.array(found)
 
@@ -241,7 +243,7 @@ def test_beta_intervals_cover_where_the_count_is_private(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LAWS)
 def test_dirichlet_intervals_cover_where_the_count_is_private(kind, monkeypatch):
-    monkeypatch.setattr(dirichlet, "_MOST", 4096)  # an error of 0.005 in a probability does not show here
+    monkeypatch.setattr(dirichlet_posterior, "_MOST", 4096)  # an error of 0.005 in a probability does not show here
     assert_covers(dirichlet_private(LAWS[kind](1.5), 1_000, generator("private three", kind)))
 
 
@@ -291,13 +293,13 @@ def test_the_interval_covers_when_the_distribution_function_is_central():
     rng = generator("shortcut")
     for _ in range(60):
         theta, z = rng.beta(1, 1), int(rng.integers(-20, 80))
-        mixture = beta.public_count(z, count=50, alpha=1, beta=1, noise=Laplace(10))
+        mixture = beta_posterior.public_count(z, count=50, alpha=1, beta=1, noise=Laplace(10))
         for level in LEVELS:
             low, high = mixture.interval(level)
             pit = float(mixture.cdf(theta))
             assert (low <= theta <= high) == ((1 - level) / 2 <= pit <= (1 + level) / 2)
     theta, z = normal_data(50, Laplace(8e4), 5, rng)
-    joint = normal.public_count(z, count=50, model=MODEL, noise=Laplace(8e4), grid=GRID)
+    joint = normal_posterior.public_count(z, count=50, model=MODEL, noise=Laplace(8e4), grid=GRID)
     inside = (joint.weights[0] * ndtr((theta[:, None] - joint.means[0]) / np.sqrt(joint.variances[0]))).sum(axis=1)
     assert inside == pytest.approx([float(joint.marginal(i).cdf(theta[i])) for i in range(5)], abs=1e-12)
 
@@ -315,7 +317,10 @@ RANK_LIMIT = chi2.isf(1e-8, 15)
 def beta_ranks(rng, *, factor=1.0):
     theta = rng.beta(1, 1, 4000)
     z = rng.binomial(50, theta) + noise(Laplace(10), 4000, rng)
-    laws = {v: beta.public_count(int(v), count=50, alpha=1, beta=1, noise=Laplace(10 * factor)) for v in np.unique(z)}
+    laws = {
+        v: beta_posterior.public_count(int(v), count=50, alpha=1, beta=1, noise=Laplace(10 * factor))
+        for v in np.unique(z)
+    }
     return np.array([(laws[v].draw(rng, 63)[:, 0] < t).sum() for t, v in zip(theta, z, strict=True)])
 
 
@@ -323,7 +328,7 @@ def dirichlet_ranks(rng, size, *, factor=1.0):
     """Ranks of a probability, and of a product of two, which joint draws alone get right."""
     found = []
     for theta, z in zip(*dirichlet_data(50, Laplace(6), size, rng), strict=True):
-        posterior = dirichlet.public_count(z, count=50, alphas=PRIOR, noise=Laplace(6 * factor))
+        posterior = dirichlet_posterior.public_count(z, count=50, alphas=PRIOR, noise=Laplace(6 * factor))
         draws = posterior.draw(rng, 63)
         products = draws[:, 0] * draws[:, 1]
         found.append([(draws[:, 1] < theta[1]).sum(), (products < theta[0] * theta[1]).sum()])
@@ -339,7 +344,7 @@ def normal_ranks(rng, *, factor=1.0):
         law = Laplace(1.5 / GRID)
         z, z_count = np.rint(sums / GRID) + noise(law, 2, rng), np.rint(n / GRID) + noise(law, 1, rng)[0]
         if z_count * GRID <= 24:
-            posterior = normal.private_count(
+            posterior = normal_posterior.private_count(
                 z, z_count, model=MODEL, noise=misjudged(law, factor), grid=GRID, count_grid=GRID
             )
             draws = posterior.draw(rng, 63)

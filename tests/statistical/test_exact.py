@@ -19,10 +19,13 @@ import pytest
 from scipy import stats
 from seeded_noise import SeededNoise
 
-from vestry.families import Beta, Dirichlet, Gamma, Normal
-from vestry.noise import SystemNoise, exact
+from vestry.conjugate.beta_bernoulli import Beta
+from vestry.conjugate.dirichlet_categorical import Dirichlet
+from vestry.conjugate.gamma_distribution import Gamma
+from vestry.conjugate.normal_mean import Normal
+from vestry.noise import SystemNoise, exact_sampling
 from vestry.noise.bits import Bits
-from vestry.noise.simplex import Largest, Loose, Tilted
+from vestry.noise.dirichlet import Largest, Loose, Tilted
 
 REJECT = 1e-8
 GRID = 2.0**-40
@@ -44,7 +47,7 @@ def on_grid(sample: np.ndarray) -> bool:
 LAWS = {
     **{
         f"beta {a:g}, {b:g}": (
-            lambda bits, size, a=a, b=b: exact.beta(bits, a, b, grid=GRID, size=size),
+            lambda bits, size, a=a, b=b: exact_sampling.beta(bits, a, b, grid=GRID, size=size),
             stats.beta(a, b),
             [stats.beta(factor * a, b) for factor in (0.9, 1.1)],
         )
@@ -52,7 +55,7 @@ LAWS = {
     },
     **{
         f"gamma {shape:g}": (
-            lambda bits, size, shape=shape: exact.gamma(bits, shape, 2.5, grid=GRID, size=size),
+            lambda bits, size, shape=shape: exact_sampling.gamma(bits, shape, 2.5, grid=GRID, size=size),
             stats.gamma(shape, scale=0.4),
             [stats.gamma(factor * shape, scale=0.4) for factor in (0.9, 1.1)]
             + [stats.gamma(shape, scale=0.4 * factor) for factor in (0.9, 1.1)],
@@ -60,12 +63,12 @@ LAWS = {
         for shape in (0.3, 1.0, 7.0, 1e6, 1e8)
     },
     "normal": (
-        lambda bits, size: exact.normal(bits, 3.0, 4.0, grid=GRID, size=size),
+        lambda bits, size: exact_sampling.normal(bits, 3.0, 4.0, grid=GRID, size=size),
         stats.norm(3.0, 0.5),
         [stats.norm(3.0, 0.45), stats.norm(3.0, 0.55), stats.norm(3.05, 0.5)],
     ),
     "normal, precise": (
-        lambda bits, size: exact.normal(bits, -3.0, 1e8, grid=GRID, size=size),
+        lambda bits, size: exact_sampling.normal(bits, -3.0, 1e8, grid=GRID, size=size),
         stats.norm(-3.0, 1e-4),
         [stats.norm(-3.0, 0.9e-4), stats.norm(-3.0, 1.1e-4)],
     ),
@@ -84,24 +87,30 @@ def test_exact_draws_have_their_law(name, size):
 
 
 def test_the_systems_bits_give_the_same_law():
-    sample = np.array(exact.beta(Bits(SystemNoise()), 5.0, 8.0, grid=GRID, size=FEW))
+    sample = np.array(exact_sampling.beta(Bits(SystemNoise()), 5.0, 8.0, grid=GRID, size=FEW))
     assert fit(sample, stats.beta(5, 8)) > REJECT
 
 
 def test_successive_draws_are_independent():
-    sample = np.array(exact.normal(Bits(SeededNoise(42)), 0.0, 1.0, grid=GRID, size=FEW))
+    sample = np.array(exact_sampling.normal(Bits(SeededNoise(42)), 0.0, 1.0, grid=GRID, size=FEW))
     correlation = np.corrcoef(sample[:-1], sample[1:])[0, 1]
     assert 2 * stats.norm.sf(abs(correlation) * math.sqrt(FEW)) > REJECT
 
 
 MEMBERS = {
-    "beta": (Beta(3.0, 0.6), lambda bits, n: [(x,) for x in exact.beta(bits, 3.0, 0.6, grid=GRID, size=n)]),
+    "beta": (Beta(3.0, 0.6), lambda bits, n: [(x,) for x in exact_sampling.beta(bits, 3.0, 0.6, grid=GRID, size=n)]),
     "dirichlet": (
         Dirichlet((0.4, 2.0, 9.0, 1.0)),
-        lambda bits, n: exact.dirichlet(bits, (0.4, 2.0, 9.0, 1.0), grid=GRID, size=n),
+        lambda bits, n: exact_sampling.dirichlet(bits, (0.4, 2.0, 9.0, 1.0), grid=GRID, size=n),
     ),
-    "gamma": (Gamma(30.0, 7.0), lambda bits, n: [(x,) for x in exact.gamma(bits, 30.0, 7.0, grid=GRID, size=n)]),
-    "normal": (Normal((1.0,), 9.0), lambda bits, n: [(x,) for x in exact.normal(bits, 1.0, 9.0, grid=GRID, size=n)]),
+    "gamma": (
+        Gamma(30.0, 7.0),
+        lambda bits, n: [(x,) for x in exact_sampling.gamma(bits, 30.0, 7.0, grid=GRID, size=n)],
+    ),
+    "normal": (
+        Normal((1.0,), 9.0),
+        lambda bits, n: [(x,) for x in exact_sampling.normal(bits, 1.0, 9.0, grid=GRID, size=n)],
+    ),
 }
 
 
@@ -120,7 +129,7 @@ def test_exact_and_fast_path_agree(name):
 @pytest.mark.parametrize("alphas", [(0.3, 0.7, 0.2), (5.0, 8.0, 2.0, 1.0), (1e6, 2e6, 3e6), (1e8, 1e8)], ids=str)
 @each_size
 def test_dirichlet_marginals(alphas, size):
-    sample, total = np.array(exact.dirichlet(Bits(SeededNoise(45)), alphas, grid=GRID, size=size)), sum(alphas)
+    sample, total = np.array(exact_sampling.dirichlet(Bits(SeededNoise(45)), alphas, grid=GRID, size=size)), sum(alphas)
     assert on_grid(sample)
     assert np.abs(sample.sum(axis=1) - 1).max() <= len(alphas) * GRID
     for i, alpha in enumerate(alphas):
@@ -168,7 +177,7 @@ BETAS = {  # the last three have no mass left in doubles
 @each_size
 def test_truncated_beta(name, size):
     a, b, low, high = BETAS[name]
-    sample = np.array(exact.beta(Bits(SeededNoise(46)), a, b, grid=GRID, size=size, low=low, high=high))
+    sample = np.array(exact_sampling.beta(Bits(SeededNoise(46)), a, b, grid=GRID, size=size, low=low, high=high))
     assert on_grid(sample)
     assert sample.min() >= low
     assert sample.max() <= high
@@ -185,7 +194,7 @@ def test_truncated_beta(name, size):
 
 @pytest.mark.parametrize(("low", "high"), [(0.5, 2.0), (5.0, 50.0), (0.0, 0.3)])
 def test_truncated_gamma(low, high):
-    sample = np.array(exact.gamma(Bits(SeededNoise(47)), 3.0, 2.0, grid=GRID, size=FEW, low=low, high=high))
+    sample = np.array(exact_sampling.gamma(Bits(SeededNoise(47)), 3.0, 2.0, grid=GRID, size=FEW, low=low, high=high))
     assert low <= sample.min() < sample.max() <= high
 
     def law(shape: float, rate: float) -> Quadrature:
@@ -255,7 +264,7 @@ def test_each_way_to_a_truncated_dirichlet(name, way):
 @pytest.mark.parametrize("size", [FEW // 4, pytest.param(FEW, marks=pytest.mark.slow)])
 def test_truncated_dirichlet(name, size):
     alphas, low = DIRICHLETS[name]
-    sample = np.array(exact.dirichlet(Bits(SeededNoise(50)), alphas, grid=GRID, size=size, low=low))
+    sample = np.array(exact_sampling.dirichlet(Bits(SeededNoise(50)), alphas, grid=GRID, size=size, low=low))
     assert on_grid(sample)
     assert sample.min() >= low
     assert np.abs(sample.sum(axis=1) - 1).max() <= len(alphas) * GRID
@@ -269,12 +278,12 @@ def test_a_truncated_dirichlet_of_other_parameters_is_rejected(name):
     alphas, low = DIRICHLETS[name]
     which, factor = int(np.argmax(alphas)), {"even": 1.33, "two": 1.2, "five": 1.2}.get(name, 1.1)
     other = tuple(factor * a if i == which else a for i, a in enumerate(alphas))
-    sample = np.array(exact.dirichlet(Bits(SeededNoise(51)), other, grid=GRID, size=FEW, low=low))
+    sample = np.array(exact_sampling.dirichlet(Bits(SeededNoise(51)), other, grid=GRID, size=FEW, low=low))
     assert worst(sample, reference(name)) < REJECT
 
 
 def test_a_truncated_dirichlet_of_large_parameters_is_the_plain_one_where_nothing_is_cut():
-    sample = np.array(exact.dirichlet(Bits(SeededNoise(52)), (1e8, 2e8, 3e8), grid=GRID, size=FEW, low=0.1))
+    sample = np.array(exact_sampling.dirichlet(Bits(SeededNoise(52)), (1e8, 2e8, 3e8), grid=GRID, size=FEW, low=0.1))
     for i, alpha in enumerate((1e8, 2e8, 3e8)):
         assert fit(sample[:, i], stats.beta(alpha, 6e8 - alpha)) > REJECT
         assert fit(sample[:, i], stats.beta(1.0001 * alpha, 6e8 - alpha)) < REJECT

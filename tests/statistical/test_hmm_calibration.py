@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vestry.samplers import blocked_gibbs, collapsed_gibbs
+from vestry.hmm import blocked_gibbs, collapsed_gibbs
 
 REJECT = 1e-6
 STATES, ALPHA, BETA, LEVELS = 2, 0.6, 0.9, (2, 3)

@@ -14,13 +14,13 @@ from scipy import stats
 from scipy.special import expit
 from seeded_noise import SeededNoise
 
-from vestry.losses import Huber, Logistic, Probit
-from vestry.mechanisms.langevin import LangevinSample, _made
-from vestry.mechanisms.linear import LinearProblem
-from vestry.mechanisms.objective import objective_perturbation
-from vestry.mechanisms.schedule import Schedule, schedule
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
+from vestry.regression.langevin import LangevinSample, _made
+from vestry.regression.losses import Huber, Logistic, Probit
+from vestry.regression.objective_perturbation import objective_perturbation
+from vestry.regression.problem import LinearProblem
+from vestry.regression.step_schedule import Schedule, schedule
 
 DEVIATIONS = 5.0
 
@@ -30,7 +30,7 @@ def sampler(loss, rows, *, power: float, precision: float, draws: int, accuracy:
         loss,
         features=rows.shape[1],
         norm=norm,
-        population=Population("replace", 1, len(rows)),
+        population=Adjacency("replace", 1, len(rows)),
         at_most=len(rows),
         outcome=3.0,
     )
@@ -157,7 +157,7 @@ def test_a_loss_of_bounded_parameters_is_never_asked_for_its_slope_beyond_them(d
     rows, y = logistic_data(np.random.default_rng(3), 3, 1)
     made = sampler(Probit(1.5), rows, power=0.5, precision=0.5, draws=draws, accuracy=0.3)
     watched = Watched(rows, y)
-    monkeypatch.setattr("vestry.losses.gradient.gradient", lambda *_, **__: watched)
+    monkeypatch.setattr("vestry.regression.gradient.gradient", lambda *_, **__: watched)
     made.drawn([(rows, y)], SeededNoise(2))
     assert watched.farthest <= made.problem.ball * (1 + 1e-9)
 
@@ -230,7 +230,7 @@ def test_the_last_step_has_all_of_its_noise():
 def test_the_noise_on_top_of_a_minimum_has_its_scale():
     """With next to no linear term an estimate without records is the noise on top; false alarms below 1e-6."""
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
-    problem = LinearProblem(Logistic(), 10, 1.0, Population("add-remove"), 5)
+    problem = LinearProblem(Logistic(), 10, 1.0, Adjacency("add-remove"), 5)
     made = objective_perturbation(problem, Guarantee.parse("epsilon=1,delta=1e-6"), regularisation=5.0)
     made = dataclasses.replace(made, scale=1e-9, top=2.0, tolerance=1e-3, device="cpu")
     noise, block = SeededNoise(5), [(np.zeros((1, 10), np.float32), np.ones(1))]

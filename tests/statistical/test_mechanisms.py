@@ -18,13 +18,14 @@ from scipy import stats
 from scipy.special import betaincinv
 from seeded_noise import SeededNoise
 
-from vestry.families import BetaBernoulli, DirichletCategorical
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.ledger import Ledger
-from vestry.mechanisms import additive, exponential, posterior_sample
-from vestry.mechanisms.exponential import truncated_beta, truncated_dirichlet
+from vestry.mechanisms import additive_noise, posterior_sample, truncated_posterior
+from vestry.mechanisms.truncated_posterior import truncated_beta, truncated_dirichlet
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
-from vestry.statistics.private import Private
+from vestry.schema.private import Private
 
 REJECT = 1e-8
 CELLS = 40
@@ -101,7 +102,7 @@ def test_the_far_tail_is_the_branch_that_doubles_cannot_see():
 def test_both_branches_agree_where_both_work():
     """The rejection sampler is exact also where the inverse still is, and its proposal alone is far off."""
     a, b, low, high = 3.0, 12.0, 0.3, 0.9
-    sample = exponential._beta_tail(np.random.default_rng(4), a, b, low, high, 40_000)
+    sample = truncated_posterior._beta_tail(np.random.default_rng(4), a, b, low, high, 40_000)
     assert beta_fit(sample, a, b, low, high) > REJECT
     assert beta_fit(sample, a, b * 1.1, low, high) < REJECT
 
@@ -210,7 +211,7 @@ def test_one_pass_of_truncated_betas_is_rejected(name):
 
 # --- releases ---------------------------------------------------------------------------------------------------------
 
-BETA, PUBLIC = BetaBernoulli(), Population("replace", 1, 100)
+BETA, PUBLIC = BetaBernoulliFamily(), Adjacency("replace", 1, 100)
 
 
 class Leave:
@@ -220,24 +221,28 @@ class Leave:
         pass
 
 
-@pytest.mark.parametrize(("noise", "guarantee"), [(additive.LAPLACE, "epsilon=0.2"), (additive.GAUSSIAN, "rho=0.02")])
+@pytest.mark.parametrize(
+    ("noise", "guarantee"), [(additive_noise.LAPLACE, "epsilon=0.2"), (additive_noise.GAUSSIAN, "rho=0.02")]
+)
 def test_released_statistics_have_noise_of_the_calibrated_scale(noise, guarantee):
     """The mean of |noise| (Laplace) or its square (Gaussian) over 20,000 releases, within 5.7 standard errors."""
-    family = DirichletCategorical(4)
-    population = Population("replace", 1, 100)
-    made = additive.additive(noise, additive.layout(family, population), population, Guarantee.parse(guarantee))
+    family = DirichletCategoricalFamily(4)
+    population = Adjacency("replace", 1, 100)
+    made = additive_noise.additive(
+        noise, additive_noise.layout(family, population), population, Guarantee.parse(guarantee)
+    )
     source, truth = SeededNoise(17), np.array([10, 20, 30, 40])
     values = [made.release(Private(truth.tolist()), Leave(), source)[0].values for _ in range(5000)]
     errors = (np.array(values) - truth).ravel().astype(float)
-    size = np.abs(errors) if noise == additive.LAPLACE else errors**2
+    size = np.abs(errors) if noise == additive_noise.LAPLACE else errors**2
     s = made.scale
     # E|k| = 1/sinh(1/s); the discrete Gaussian's variance is s^2 to far more digits than needed here.
-    expected = 1 / math.sinh(1 / s) if noise == additive.LAPLACE else s * s
+    expected = 1 / math.sinh(1 / s) if noise == additive_noise.LAPLACE else s * s
     assert abs(errors.mean()) < 5.7 * errors.std() / math.sqrt(errors.size)
     off = (size.mean() - expected) / (size.std() / math.sqrt(size.size))
     assert abs(off) < 5.7  # two-sided rate 1.2e-8
     for factor in (0.9, 1.1):
-        power = 1 if noise == additive.LAPLACE else 2
+        power = 1 if noise == additive_noise.LAPLACE else 2
         assert abs(size.mean() - expected * factor**power) / (size.std() / math.sqrt(size.size)) > 5.7
 
 
@@ -264,10 +269,10 @@ def test_a_posterior_sample_is_drawn_from_the_right_member(name):
 
 def test_ops_is_drawn_from_the_truncated_tempered_member():
     """Beta(1 + 38/T, 1 + 62/T) on [0.2, 0.8]: the prior is not tempered; untempered data or no truncation are seen."""
-    made = exponential.ops(
+    made = truncated_posterior.ops(
         BETA, BETA.prior((1, 1)), PUBLIC, Guarantee.parse("epsilon=100"), truncation=0.2, draws=40_000
     )
-    made = exponential.TruncatedSample(BETA, made.prior, PUBLIC, 0.2, 2.5, 40_000, made.guarantee)
+    made = truncated_posterior.TruncatedSample(BETA, made.prior, PUBLIC, 0.2, 2.5, 40_000, made.guarantee)
     drawn = np.array(made.release(Private([38, 100]), Leave(), SeededNoise(23))[0].values)[:, 0]
     assert beta_fit(drawn, 1 + 38 / 2.5, 1 + 62 / 2.5, 0.2, 0.8) > REJECT
     assert beta_fit(drawn, 1 + 38 / 2.25, 1 + 62 / 2.25, 0.2, 0.8) < REJECT
@@ -276,7 +281,9 @@ def test_ops_is_drawn_from_the_truncated_tempered_member():
 
 def test_through_a_real_ledger(tmp_path):
     """The same numbers come out whether or not a ledger stands in between."""
-    made = additive.additive(additive.LAPLACE, additive.layout(BETA, PUBLIC), PUBLIC, Guarantee.parse("epsilon=1"))
+    made = additive_noise.additive(
+        additive_noise.LAPLACE, additive_noise.layout(BETA, PUBLIC), PUBLIC, Guarantee.parse("epsilon=1")
+    )
     with closed_engines():
         terms = {"dataset": "a", "unit": "row", "neighbours": "replace"}
         ledger = Ledger.create(tmp_path / "a.ledger", **terms, budget="epsilon=1")

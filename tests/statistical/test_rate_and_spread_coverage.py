@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from vestry.posterior import gamma, mean_variance
-from vestry.posterior.noise_law import Gaussian, Laplace
-from vestry.posterior.plug_in import gamma as plugged_in
+from vestry.conjugate import gamma_posterior, mean_variance
+from vestry.conjugate.plug_in import gamma as plugged_in
+from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 LEVELS = (0.5, 0.9, 0.99)
 ALARM = 1e-9
@@ -65,7 +65,7 @@ def poisson(n, law, size, rng, *, factor=1.0, plugged=False, units=None):
         if plugged:
             made = plugged_in(shape + max(value, 0), rate + n)
         else:
-            made = gamma.poisson(value, count=n, shape=shape, rate=rate, noise=wrong)
+            made = gamma_posterior.poisson(value, count=n, shape=shape, rate=rate, noise=wrong)
         found.append(float(made.cdf(each)))
     return np.array(found)[:, None]
 
@@ -76,7 +76,9 @@ def exponential(n, law, size, rng, *, factor=1.0):
     z = noisy(law, (rng.gamma(n, 1 / theta) - n * middle) / grid, rng)
     wrong = type(law)(law.scale * factor)
     numbers = {"grid": grid, "middle": middle, "count": n, "shape": shape, "rate": rate, "noise": wrong}
-    found = [float(gamma.exponential(value, **numbers).cdf(each)) for value, each in zip(z, theta, strict=True)]
+    found = [
+        float(gamma_posterior.exponential(value, **numbers).cdf(each)) for value, each in zip(z, theta, strict=True)
+    ]
     return np.array(found)[:, None]
 
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from seeded_noise import SeededNoise
 
-from vestry.losses import Logistic
-from vestry.mechanisms.gibbs import draw_event
-from vestry.mechanisms.langevin import concentrated_posterior, posterior
-from vestry.mechanisms.linear import LinearProblem
-from vestry.noise import exact
+from vestry.noise import exact_sampling
 from vestry.noise.bits import Bits
+from vestry.noise.dirichlet import Largest, Loose, Tilted
 from vestry.noise.grid import PROBABILITY_GRID
-from vestry.noise.simplex import Largest, Loose, Tilted
 from vestry.privacy import accountant
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP
-from vestry.statistics.population import Population
+from vestry.regression.gibbs_calibration import draw_event
+from vestry.regression.langevin import concentrated_posterior, posterior
+from vestry.regression.losses import Logistic
+from vestry.regression.problem import LinearProblem
 
 ALPHAS, LOW, DRAWS = (0.6, 0.9, 0.7), 0.1, 8000
 
@@ -37,8 +37,8 @@ def integrated() -> np.ndarray:
 
 
 def scores(low: float, way, monkeypatch) -> np.ndarray:
-    monkeypatch.setattr(exact, "truncated", way)
-    rows = np.array(exact.dirichlet(Bits(SeededNoise(1)), ALPHAS, grid=PROBABILITY_GRID, size=DRAWS, low=low))
+    monkeypatch.setattr(exact_sampling, "truncated", way)
+    rows = np.array(exact_sampling.dirichlet(Bits(SeededNoise(1)), ALPHAS, grid=PROBABILITY_GRID, size=DRAWS, low=low))
     found = np.column_stack([rows, rows.min(axis=1)])
     return (found.mean(axis=0) - integrated()) / (found.std(axis=0) / np.sqrt(DRAWS))
 
@@ -54,7 +54,7 @@ def test_another_truncation_is_seen(monkeypatch):
 
 def test_a_concentrated_posterior_of_rows_raises_the_prior_as_little_as_it_must():
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
-    problem = LinearProblem(Logistic(), 3, 1.0, Population("add-remove"), 400)
+    problem = LinearProblem(Logistic(), 3, 1.0, Adjacency("add-remove"), 400)
     promise = ApproxDP(1, 1e-6, neighbours="add-remove")
     made = concentrated_posterior(problem, promise, prior_precision=1.0)
     assert (made.likelihood_power, made.parameter) == (1.0, "prior_precision")

@@ -31,15 +31,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from study.fault_study import Done, ledger_of, study_in, vestry
 
-import vestry.study.folder as rooms
-import vestry.study.story as story
-from vestry.certificate import open_release
+import vestry.study.report_data as story
+import vestry.study.storage as rooms
 from vestry.data import Table
 from vestry.errors import VestryError
 from vestry.ledger import Charge, Ledger
-from vestry.ledger.journal import Opened
-from vestry.mechanisms.additive import Additive
-from vestry.study.folder import Folder
+from vestry.ledger.ledger import OpenCharge
+from vestry.mechanisms.additive_noise import Additive
+from vestry.releases import open_release
+from vestry.study.storage import ReleaseStore
 
 for heavy in ("arviz_base", "h5netcdf", "h5py", "ibis.backends.duckdb", "pyarrow.parquet", "rich.progress", "xarray"):
     importlib.import_module(heavy)
@@ -48,17 +48,17 @@ story.page = lambda told, write=None: f"{len(told.results)} releases"
 NAME = "readmission"
 # What a release goes through, each once before and once after.
 STEPS: dict[str, tuple[Any, str]] = {
-    "try": (Folder, "try_writing"),
+    "try": (ReleaseStore, "try_writing"),
     "charge": (Ledger, "charge"),
     "collect": (Table, "collect"),
     "open": (Charge, "open"),
     "draw": (Additive, "release"),
-    "save": (Folder, "keep"),
-    "tell": (Opened, "released"),
-    "settle": (Folder, "settle"),
-    "posterior": (Folder, "save_posterior"),
-    "certify": (Folder, "certify"),
-    "page": (Folder, "report"),
+    "save": (ReleaseStore, "keep"),
+    "tell": (OpenCharge, "released"),
+    "settle": (ReleaseStore, "settle"),
+    "posterior": (ReleaseStore, "save_posterior"),
+    "certify": (ReleaseStore, "certify"),
+    "page": (ReleaseStore, "report"),
 }
 MOMENTS = [f"{when} {step}" for step in STEPS for when in ("before", "after")]
 
@@ -194,17 +194,17 @@ def after(study: Path, tell: Callable[[object], None]) -> None:
 def break_it(twin: str) -> None:
     """Make the code wrong, so that the same look finds it."""
     if twin == "does not open":
-        Charge.open = lambda charge: Opened(charge)  # type: ignore[method-assign]
+        Charge.open = lambda charge: OpenCharge(charge)  # type: ignore[method-assign]
     elif twin == "saves late":
         kept: list[tuple[str, int, str]] = []
-        keep, settle = Folder.keep, Folder.settle
-        Folder.keep = lambda self, *given: kept.append(given)  # type: ignore
+        keep, settle = ReleaseStore.keep, ReleaseStore.settle
+        ReleaseStore.keep = lambda self, *given: kept.append(given)  # type: ignore
 
-        def late(self: Folder, *given: Any) -> None:
+        def late(self: ReleaseStore, *given: Any) -> None:
             keep(self, *kept[-1])
             settle(self, *given)
 
-        Folder.settle = late  # type: ignore[method-assign]
+        ReleaseStore.settle = late  # type: ignore[method-assign]
     elif twin == "writes in place":
 
         def halved(path: Path, content: bytes) -> None:

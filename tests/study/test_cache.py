@@ -40,7 +40,7 @@ def _quick_page():
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vestry.study.story.part", told)
+        patch.setattr("vestry.study.report_data.part", told)
         yield
 
 
@@ -87,7 +87,7 @@ def test_what_exists_is_neither_computed_nor_drawn_again(study, right, monkeypat
     def computed(*given, **named):
         raise AssertionError("it was kept")
 
-    for name in ("vestry.study.story.page", "vestry.posterior.draw_file.draw_file"):
+    for name in ("vestry.study.report_data.page", "vestry.posterior.draw_file.draw_file"):
         monkeypatch.setattr(name, computed)
     monkeypatch.setattr(Posterior, "from_release", computed)
     monkeypatch.setattr("vestry.study.study.Study._prepared", computed)  # nor calibrated
@@ -172,7 +172,7 @@ def test_a_new_release_leaves_the_parts_of_the_page_that_were_written(tmp_path, 
         written.append(result.name)
         return Part("an answer", f'<section id="release-{place}"></section>', figures + 1)
 
-    monkeypatch.setattr("vestry.study.story.part", part)
+    monkeypatch.setattr("vestry.study.report_data.part", part)
     assert vestry("release", path, "readmission", "--yes").code == 0
     assert vestry("release", path, "--yes").code == 0
     assert written == ["readmission", "wards"]

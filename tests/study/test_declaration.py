@@ -18,15 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vestry.cli import main
-from vestry.cli.init import STUDY
-from vestry.errors import InvalidParameter, StudyFault, VestryError
-from vestry.mechanisms.calibrated import PARAMETERS
-from vestry.models import MODELS
-from vestry.models.request import AUTO
-from vestry.study import Study, declaration
-from vestry.study.asked import KEYS
-from vestry.study.place import Places
-from vestry.study.section import GUARANTEE
+from vestry.cli.init_command import STUDY
+from vestry.errors import InvalidParameter, StudyFileError, VestryError
+from vestry.mechanisms.factory import PARAMETERS
+from vestry.model.registry import MODELS
+from vestry.model.request import AUTO
+from vestry.study import Study, config
+from vestry.study.release_spec import KEYS
+from vestry.study.toml_lines import LineIndex
+from vestry.study.toml_table import GUARANTEE
 
 ROOT = Path(__file__).parents[2]
 GOOD = """\
@@ -321,7 +321,7 @@ def test_a_broken_file_is_refused(old, new, words, key, sentence, tmp_path, comm
     path = tmp_path / "study.toml"
     path.write_text(broken)
     line = line_of(broken, words, new)
-    with pytest.raises(StudyFault, match=re.escape(sentence)) as caught:
+    with pytest.raises(StudyFileError, match=re.escape(sentence)) as caught:
         checked(path)
     fault = caught.value
     assert (fault.path, fault.line, fault.key, fault.exit_code) == ("study.toml", line, key, 2)
@@ -354,7 +354,7 @@ def test_windows_files_are_read(tmp_path):
     path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
     assert Study.open(path).declaration.name == "readmissions"
     path.write_bytes(GOOD.replace("n = 2000", "n = 0").replace("\n", "\r\n").encode())
-    with pytest.raises(StudyFault, match=r"study\.toml, line 8, study\.n: "):
+    with pytest.raises(StudyFileError, match=r"study\.toml, line 8, study\.n: "):
         Study.open(path)
 
 
@@ -418,7 +418,7 @@ def test_every_way_to_write_a_key_is_found(end):
     expected = {
         key: number for number, line in enumerate(WRITTEN.split("\n"), 1) for key in line.partition("#:")[2].split()
     }
-    found = Places.of("study.toml", text).lines
+    found = LineIndex.of("study.toml", text).lines
     expected["study.note"], expected["study.ledger"] = 13, 8
     assert found == expected
 
@@ -432,9 +432,11 @@ def paths(record, holder=""):
 
 def test_the_line_finder_knows_every_key_that_tomllib_reads():
     for text in (GOOD, STUDY):
-        assert set(Places.of("x", text).lines) == set(paths(tomllib.loads(text)))
+        assert set(LineIndex.of("x", text).lines) == set(paths(tomllib.loads(text)))
     read = set(paths(tomllib.loads(WRITTEN.replace(", # , x = 3", ", ").replace("y = {", "y = {"))))
-    assert {key for key in Places.of("x", WRITTEN).lines if not key.startswith(("extra.", "release.y.prior."))} == read
+    assert {
+        key for key in LineIndex.of("x", WRITTEN).lines if not key.startswith(("extra.", "release.y.prior."))
+    } == read
 
 
 numbers = st.one_of(
@@ -466,7 +468,7 @@ def survives(text: str, folder: Path) -> bool:
         checked(path)
     except VestryError as error:
         refused = error
-    if isinstance(refused, StudyFault):
+    if isinstance(refused, StudyFileError):
         assert 1 <= refused.line <= re.sub("\r\n?", "\n", text).count("\n") + 1
         assert refused.reason.endswith(".")
     return refused is None
@@ -492,10 +494,10 @@ def test_any_edit_gives_our_errors_alone(data, tmp_path_factory):
 
 
 def test_numbers_that_cannot_be_computed_with_are_a_fault():
-    places = Places.of("study.toml", GOOD)
+    places = LineIndex.of("study.toml", GOOD)
     with (
         pytest.raises(
-            StudyFault, match=r"line 25, release\.readmission\.spend: its numbers are too large or too small"
+            StudyFileError, match=r"line 25, release\.readmission\.spend: its numbers are too large or too small"
         ),
         places.at("release.readmission.spend"),
     ):
@@ -573,13 +575,13 @@ def test_the_schema_has_every_key_and_no_other():
         return set(part["properties"])
 
     definitions = SCHEMA["$defs"]
-    assert keys(SCHEMA) == set(SCHEMA["required"]) == set(declaration.SECTIONS)
+    assert keys(SCHEMA) == set(SCHEMA["required"]) == set(config.SECTIONS)
     study = SCHEMA["properties"]["study"]
-    assert set(study["required"]) == set(declaration.REQUIRED)
-    assert keys(study) == {*declaration.REQUIRED, *declaration.OPTIONAL}
-    assert keys(study["properties"]["unit"]["oneOf"][1]) == set(declaration.PERSON)
+    assert set(study["required"]) == set(config.REQUIRED)
+    assert keys(study) == {*config.REQUIRED, *config.OPTIONAL}
+    assert keys(study["properties"]["unit"]["oneOf"][1]) == set(config.PERSON)
     assert set().union(*map(keys, definitions["guarantee"]["oneOf"])) == set(GUARANTEE)
-    assert set().union(*map(keys, definitions["column"]["oneOf"])) == set(declaration.COLUMN)
+    assert set().union(*map(keys, definitions["column"]["oneOf"])) == set(config.COLUMN)
     listed = SCHEMA["properties"]["release"]["additionalProperties"]["oneOf"]
     assert [each["$ref"].removeprefix("#/$defs/") for each in listed] == list(MODELS)
     for name, model in MODELS.items():
@@ -594,7 +596,7 @@ def test_the_schema_has_every_key_and_no_other():
         assert part["properties"]["prior"].get("default") == (None if written is None else list(written))
     assert definitions["mechanism"]["enum"] == [AUTO, *PARAMETERS]
     assert definitions["mechanism"]["default"] == AUTO
-    assert study["properties"]["largest"]["default"] == declaration.LARGEST
+    assert study["properties"]["largest"]["default"] == config.LARGEST
 
 
 PAGE = (ROOT / "docs" / "study.md").read_text()
@@ -611,7 +613,7 @@ def test_study_files_of_the_page_are_sound(block, tmp_path):
 def test_the_page_names_every_key_model_and_mechanism():
     assert len(FILES) >= 2
     own = {field.name for model in MODELS.values() for field in fields(model)}
-    known = {*declaration.REQUIRED, *declaration.OPTIONAL, *declaration.COLUMN, *KEYS, *own,
+    known = {*config.REQUIRED, *config.OPTIONAL, *config.COLUMN, *KEYS, *own,
              *MODELS, AUTO, *PARAMETERS, "1e12", "never"}  # fmt: skip
     assert {word for word in known if f"`{word}`" not in PAGE and f'`"{word}"`' not in PAGE} == set()
 
@@ -725,7 +727,7 @@ def test_a_broken_file_of_counts_is_refused(old, new, words, key, sentence, tmp_
     assert old in COUNTS
     broken = COUNTS.replace(old, new, 1)
     (tmp_path / "study.toml").write_text(broken)
-    with pytest.raises(StudyFault, match=re.escape(sentence)) as caught:
+    with pytest.raises(StudyFileError, match=re.escape(sentence)) as caught:
         checked(tmp_path / "study.toml")
     assert (caught.value.line, caught.value.key) == (line_of(broken, words, new), key)
     if SHAPE.search(sentence):

@@ -15,13 +15,13 @@ import pytest
 from closed_engines import closed_engines
 from study.fault_study import actions, ledger_of, records, study_in, vestry
 
-from vestry.certificate import open_release
 from vestry.data import Table
-from vestry.ledger.journal import Opened
-from vestry.mechanisms.additive import Additive
-from vestry.models.run import charge_for, ready_for
+from vestry.ledger.ledger import OpenCharge
+from vestry.mechanisms.additive_noise import Additive
+from vestry.pipeline import charge_for, ready_for
+from vestry.releases import open_release
 from vestry.study import Study
-from vestry.study.folder import Folder
+from vestry.study.storage import ReleaseStore
 
 WORKER = Path(__file__).with_name("fault_worker.py")
 LOST = (
@@ -41,7 +41,7 @@ def _closed():
 @pytest.fixture(autouse=True)
 def _quick_page(monkeypatch):
     monkeypatch.setattr(
-        "vestry.study.story.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>"
+        "vestry.study.report_data.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>"
     )
 
 
@@ -358,7 +358,7 @@ def test_a_locked_ledger_before_the_charge(tmp_path, lock):
     ("owner", "name", "found", "then"),
     [
         (Table, "collect", ["charge"], "resumed, at no new cost"),
-        (Folder, "keep", ["charge", "open"], "released before, free"),
+        (ReleaseStore, "keep", ["charge", "open"], "released before, free"),
     ],
 )
 def test_a_ledger_that_is_locked_midway(tmp_path, lock, monkeypatch, owner, name, found, then):
@@ -448,14 +448,14 @@ def test_a_saved_release_of_another_question_is_not_taken(tmp_path, monkeypatch)
     """Two crashes: one after the save of one question, one after the opening of another of the same name."""
     study = study_in(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Opened, "released", no_room)
+        patch.setattr(OpenCharge, "released", no_room)
         with pytest.raises(OSError, match="No space left"):
             Study.open(study).release()
     assert actions(tmp_path) == ["charge", "open"]
     turned = 'column = "ward"\nsuccess = "A"\nby = "readmitted"'
     study.write_text(study.read_text().replace('column = "readmitted"\nsuccess = "yes"\nby = "ward"', turned))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Folder, "keep", no_room)
+        patch.setattr(ReleaseStore, "keep", no_room)
         with pytest.raises(OSError, match="No space left"):
             Study.open(study).release()
     assert actions(tmp_path) == ["charge", "open"] * 2
@@ -467,7 +467,7 @@ def test_a_saved_release_of_another_question_is_not_taken(tmp_path, monkeypatch)
 def test_a_saved_release_that_was_changed_is_refused(tmp_path):
     study = study_in(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Opened, "released", no_room)
+        patch.setattr(OpenCharge, "released", no_room)
         with pytest.raises(OSError, match="No space left"):
             Study.open(study).release()
     (saved,) = (tmp_path / "readmission").glob("release-1-*.json")

@@ -9,12 +9,16 @@ import pytest
 from closed_engines import closed_engines
 from study.fault_study import actions, study_in, vestry
 
-from vestry.errors import InvalidParameter, StudyFault
-from vestry.families import NormalMean
-from vestry.models import BetaBernoulli, DirichletCategorical, HiddenMarkov, Logistic, NaiveBayes
-from vestry.models.size import MOST_COUNTS, MOST_PARAMETERS, check_size
+from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
+from vestry.conjugate.dirichlet_categorical_model import DirichletCategorical
+from vestry.conjugate.normal_mean import NormalMeanFamily
+from vestry.errors import InvalidParameter, StudyFileError
+from vestry.hmm.hmm_model import HiddenMarkovModel
+from vestry.model.size_limit import MOST_COUNTS, MOST_PARAMETERS, check_size
+from vestry.naive_bayes.naive_bayes_model import NaiveBayes
 from vestry.posterior.draw_file import MOST_NUMBERS, _size
-from vestry.statistics.domain import Levels
+from vestry.regression.logistic_model import LogisticRegression
+from vestry.schema.domain import Levels
 from vestry.study import Study
 
 
@@ -74,11 +78,15 @@ def domains(**sizes: int) -> dict[str, Levels]:
         (BetaBernoulli("a", success="1", by="b"), {"a": 2, "b": MOST_PARAMETERS + 1}, False),
         (NaiveBayes(("a", "b"), "c"), {"a": 100, "b": 25, "c": 20}, True),
         (NaiveBayes(("a", "b"), "c"), {"a": 100, "b": 26, "c": 20}, False),
-        (Logistic(outcome="c", predictors=("a", "b")), {"a": 2499, "b": 2, "c": 2}, False),
-        (Logistic(outcome="c", predictors=("a", "b")), {"a": 2498, "b": 2, "c": 2}, True),
-        (Logistic(outcome="c", predictors=("a",)), {"a": 834, "c": 3}, False),
-        (HiddenMarkov({"region": "a", "time": "b"}, ("c",)), {"a": 50, "b": 50, "c": MOST_COUNTS // 2500}, True),
-        (HiddenMarkov({"region": "a", "time": "b"}, ("c",)), {"a": 50, "b": 50, "c": MOST_COUNTS // 2500 + 1}, False),
+        (LogisticRegression(outcome="c", predictors=("a", "b")), {"a": 2499, "b": 2, "c": 2}, False),
+        (LogisticRegression(outcome="c", predictors=("a", "b")), {"a": 2498, "b": 2, "c": 2}, True),
+        (LogisticRegression(outcome="c", predictors=("a",)), {"a": 834, "c": 3}, False),
+        (HiddenMarkovModel({"region": "a", "time": "b"}, ("c",)), {"a": 50, "b": 50, "c": MOST_COUNTS // 2500}, True),
+        (
+            HiddenMarkovModel({"region": "a", "time": "b"}, ("c",)),
+            {"a": 50, "b": 50, "c": MOST_COUNTS // 2500 + 1},
+            False,
+        ),
     ],
 )
 def test_the_size_of_a_model_follows_from_its_declaration(model, sizes, most):
@@ -95,7 +103,9 @@ def test_a_key_of_fifty_thousand_parts_is_refused_at_once(tmp_path):
     study = study_in(tmp_path)
     study.write_text(study.read_text() + "\n" + ".".join(["a"] * 50_000) + " = 1\n")
     start = time.perf_counter()
-    with pytest.raises(StudyFault, match=r"^study.toml, line \d+, the file: a key has more than 16 parts; write it as"):
+    with pytest.raises(
+        StudyFileError, match=r"^study.toml, line \d+, the file: a key has more than 16 parts; write it as"
+    ):
         Study.open(study)
     assert time.perf_counter() - start < 20  # in quadratic time it is minutes
     study.write_text(study.read_text().partition("\na.a")[0] + "\n# a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r\n")
@@ -107,7 +117,7 @@ def test_a_mean_of_very_many_coordinates_is_refused():
                   "--n", "100", "--dimension", "100000000", "--guarantee", "epsilon=1")  # fmt: skip
     assert (done.code, done.out) == (2, "")
     assert "dimension must be at most 10000, not 100000000" in done.err
-    assert NormalMean(1.0, 0.0, 1.0, 10_000).dimension == 10_000
+    assert NormalMeanFamily(1.0, 0.0, 1.0, 10_000).dimension == 10_000
 
 
 # Files of draws
@@ -126,7 +136,7 @@ def test_a_file_holds_up_to_ten_thousand_numbers(numbers):
 def test_more_draws_are_written_on_demand(tmp_path, monkeypatch):
     import xarray
 
-    monkeypatch.setattr("vestry.study.story.page", lambda story, write=None: "<html></html>")
+    monkeypatch.setattr("vestry.study.report_data.page", lambda story, write=None: "<html></html>")
     study = study_in(tmp_path, "readmission", "draws")
     assert vestry("release", study, "--yes").code == 0
     shapes = {}

@@ -28,12 +28,12 @@ from closed_engines import closed_engines
 from study.fault_study import HEADER, Done, actions, records, study_in, vestry
 
 from vestry.cli import main
-from vestry.data.engine import Source
+from vestry.data.connection import Source
 from vestry.data.query import Query
 from vestry.errors import VestryError
-from vestry.mechanisms.additive import Additive
+from vestry.mechanisms.additive_noise import Additive
 from vestry.noise import SystemNoise
-from vestry.statistics.private import Private
+from vestry.schema.private import Private
 from vestry.study import Study
 
 NUMBER, TEXT = "48151.62342", "CANARY-48151"
@@ -62,7 +62,7 @@ def _closed():
 @pytest.fixture(autouse=True)
 def _quick_page(request, monkeypatch):
     if "whole" not in request.node.name:
-        monkeypatch.setattr("vestry.study.story.page", lambda story, write=None: f"<html>{story}</html>")
+        monkeypatch.setattr("vestry.study.report_data.page", lambda story, write=None: f"<html>{story}</html>")
 
 
 @pytest.fixture(autouse=True)
@@ -587,7 +587,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from study.fault_study import vestry
-from vestry.mechanisms.additive import Additive
+from vestry.mechanisms.additive_noise import Additive
 release, end = Additive.release, sys.argv[3]
 def released(*given):
     for path in Path(os.environ["SPARK_LOCAL_DIRS"]).rglob("shuffle_*.data"):

@@ -22,18 +22,20 @@ from scipy.stats import beta as beta_law
 from scipy.stats import norm
 from seeded_noise import SeededNoise
 
-from vestry.errors import InvalidParameter, Unreachable
-from vestry.mechanisms.additive import Additive
-from vestry.models import BetaBernoulli, DirichletCategorical, NormalMean
-from vestry.models.plan import Expectation, advised, best, expectations, needed
-from vestry.models.prepared import PreparedSums
-from vestry.models.request import Frame, Request
-from vestry.models.simulation import integers, noise_aware
-from vestry.posterior.dirichlet import Categories
+from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
+from vestry.conjugate.dirichlet_categorical_model import DirichletCategorical
+from vestry.conjugate.dirichlet_posterior import Categories
+from vestry.conjugate.normal_mean_model import NormalMean
+from vestry.conjugate.simulation import integers, noise_aware
+from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.mechanisms.additive_noise import Additive
+from vestry.model.prepared_release import PreparedSums
+from vestry.model.request import Request, TableSchema
+from vestry.planning import Forecast, best, budget_for_width, choose_mechanism, forecasts
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.private import Private
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.private import Private
 
 DOMAINS = {"yes": Levels("n", "y"), "ward": Levels("A", "B", "C"), "days": Interval(-200, 200)}
 MODELS = {
@@ -46,8 +48,8 @@ SPENDS = {"laplace": "epsilon=0.2", "gaussian": "epsilon=0.5,delta=1e-6"}
 N = 300
 
 
-def frame(relation: str) -> Frame:
-    return Frame(DOMAINS, Unit(), Neighbours.parse(relation))
+def frame(relation: str) -> TableSchema:
+    return TableSchema(DOMAINS, Unit(), Neighbours.parse(relation))
 
 
 def request(model, mechanism: str, spend: str, **more) -> Request:
@@ -59,11 +61,11 @@ class Leave:
         """Let every draw through: nothing here is private."""
 
 
-def predicted(made: Request, relation: str, datasets: int) -> Expectation:
+def predicted(made: Request, relation: str, datasets: int) -> Forecast:
     """Return what the plan says, from this many simulated datasets."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vestry.models.plan._DATASETS", datasets)
-        (found,) = expectations(made, frame(relation), n=N)
+        patch.setattr("vestry.planning._DATASETS", datasets)
+        (found,) = forecasts(made, frame(relation), n=N)
     return found
 
 
@@ -194,7 +196,7 @@ def achieved(made: Request, relation: str, studies: int, seed: int, *, wrong: fl
     return Achieved(*np.array(found).T, own.widths())
 
 
-def agrees(plan: Expectation, widths: np.ndarray, exact: np.ndarray, datasets: int, *, wrong: float = 1.0) -> bool:
+def agrees(plan: Forecast, widths: np.ndarray, exact: np.ndarray, datasets: int, *, wrong: float = 1.0) -> bool:
     """Five standard errors of the mean: over the achieved widths, and over the plan's.
 
     What the width without privacy explains is taken off first. The prediction is `wrong` times the plan's.
@@ -205,7 +207,7 @@ def agrees(plan: Expectation, widths: np.ndarray, exact: np.ndarray, datasets: i
     return abs(wrong * plan.width - found.mean()) <= 5 * error + 0.002 * widths.mean()
 
 
-def near(plan: Expectation, divergences: np.ndarray, datasets: int) -> bool:
+def near(plan: Forecast, divergences: np.ndarray, datasets: int) -> bool:
     """Five standard errors of the mean divergence: over the achieved ones, and over the plan's."""
     error = divergences.std() * math.sqrt(1 / len(divergences) + 1 / datasets)
     return abs(plan.kl - divergences.mean()) <= 5 * error
@@ -371,8 +373,8 @@ def test_the_law_of_draws_is_as_predicted(mechanism, name, relation):
 @pytest.mark.parametrize("spend", ["epsilon=0.1,delta=1e-6", "epsilon=1,delta=1e-4", "rho=0.02"])
 def test_auto_takes_the_best_or_nearly(name, relation, spend):
     made = request(MODELS[name], "auto", spend)
-    found = {each.mechanism: each.width for each in expectations(made, frame(relation), n=N)}
-    chosen = advised(made, frame(relation), N).mechanism
+    found = {each.mechanism: each.width for each in forecasts(made, frame(relation), n=N)}
+    chosen = choose_mechanism(made, frame(relation), N).mechanism
     assert found[chosen] <= 1.05 * min(found.values())
 
 
@@ -387,25 +389,25 @@ def test_auto_never_takes_draws_unless_they_are_asked_for():
     with pytest.raises(InvalidParameter, match="truncation must be given for draws that keep a pure epsilon"):
         request(MODELS["beta"], "auto", "epsilon=1", draws=1)
     pure = request(MODELS["beta"], "auto", "epsilon=1", draws=1, truncation=0.05)
-    assert advised(pure, frame("replace"), N).mechanism == "ops"
+    assert choose_mechanism(pure, frame("replace"), N).mechanism == "ops"
 
 
 def test_two_looks_at_one_plan_agree():
     made = request(MODELS["beta"], "auto", "epsilon=0.3,delta=1e-6")
-    assert expectations(made, frame("replace"), n=N) == expectations(made, frame("replace"), n=N)
+    assert forecasts(made, frame("replace"), n=N) == forecasts(made, frame("replace"), n=N)
 
 
 @pytest.mark.parametrize("spend", ["epsilon=0.1", "epsilon=0.1,delta=1e-6", "rho=0.001"])
 def test_the_budget_for_a_width_gives_that_width(spend):
     made = request(MODELS["normal"], "auto", spend)
-    wanted = needed(made, frame("replace"), n=N, width=4.0)
-    found = best(expectations(request(MODELS["normal"], "auto", str(wanted)), frame("replace"), n=N))
+    wanted = budget_for_width(made, frame("replace"), n=N, width=4.0)
+    found = best(forecasts(request(MODELS["normal"], "auto", str(wanted)), frame("replace"), n=N))
     assert 3.4 < found.width <= 4.0 * 1.001
 
 
 def test_a_width_that_no_budget_gives_is_refused():
     made = request(MODELS["normal"], "auto", "epsilon=0.1")
-    with pytest.raises(Unreachable, match=r"is the shortest with this many records"):
-        needed(made, frame("replace"), n=N, width=0.5)
+    with pytest.raises(GuaranteeUnreachable, match=r"is the shortest with this many records"):
+        budget_for_width(made, frame("replace"), n=N, width=0.5)
     with pytest.raises(InvalidParameter, match="width must be above 0"):
-        needed(made, frame("replace"), n=N, width=0.0)
+        budget_for_width(made, frame("replace"), n=N, width=0.0)

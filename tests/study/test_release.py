@@ -16,17 +16,17 @@ import pytest
 from closed_engines import closed_engines
 from study.fault_study import RELEASES, actions, create_arguments, ledger_of, records, study_in, vestry
 
-from vestry.certificate import open_release
+from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
 from vestry.data import Table
-from vestry.errors import BudgetExceeded, InvalidParameter, Mismatch, VestryError
+from vestry.errors import BudgetExceeded, DeclarationMismatch, InvalidParameter, VestryError
 from vestry.ledger import Ledger
-from vestry.models import BetaBernoulli
-from vestry.models.run import release
+from vestry.pipeline import release
 from vestry.posterior import Posterior
-from vestry.report.plot import plot
-from vestry.statistics.domain import Levels
+from vestry.releases import open_release
+from vestry.report.plotting import plot
+from vestry.schema.domain import Levels
 from vestry.study import Study
-from vestry.study.folder import Folder
+from vestry.study.storage import ReleaseStore
 
 WRITTEN = ["certificate.json", "posterior.nc", "release.json"]
 PERSON = '{ person = "patient_id", rows = 2 }'
@@ -43,7 +43,7 @@ def _quick_page(request, monkeypatch):
     """The page has its own tests, and takes a second."""
     if request.node.name != "test_the_report_is_written_and_written_again":
         monkeypatch.setattr(
-            "vestry.study.story.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>"
+            "vestry.study.report_data.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>"
         )
 
 
@@ -316,7 +316,7 @@ def test_a_budget_that_does_not_hold_is_exit_code_three(tmp_path):
 def test_what_was_released_is_told_though_the_next_fails(tmp_path, monkeypatch):
     """Another process may spend between the look at the budget and the charge."""
     study = study_in(tmp_path, "readmission", "stay", budget="{ epsilon = 0.4 }")
-    monkeypatch.setattr("vestry.study.course.Course.afford", lambda course, asked, charges: None)
+    monkeypatch.setattr("vestry.study.runner.ReleaseRunner.afford", lambda course, asked, charges: None)
     done = vestry("release", study, "--yes")
     assert done.code == 3
     assert done.out.startswith("readmission: released\n")
@@ -384,8 +384,8 @@ def test_a_report_that_fails_does_not_hide_a_refused_budget(tmp_path, monkeypatc
     def fails(story, write):
         raise VestryError("the page cannot be written.")
 
-    monkeypatch.setattr("vestry.study.story.page", fails)
-    monkeypatch.setattr("vestry.study.course.Course.afford", lambda course, asked, charges: None)
+    monkeypatch.setattr("vestry.study.report_data.page", fails)
+    monkeypatch.setattr("vestry.study.runner.ReleaseRunner.afford", lambda course, asked, charges: None)
     done = vestry("release", study, "--yes", "--json")
     assert done.code == 3
     assert "does not fit" in done.err
@@ -545,7 +545,7 @@ def tried_by_nobody(folder: Path) -> str:
                 os.setgid(65534)
                 os.setuid(65534)
             try:
-                Folder(folder).try_writing(["readmission"])
+                ReleaseStore(folder).try_writing(["readmission"])
             except VestryError as error:
                 os.write(writer, str(error).encode())
             code = 0
@@ -671,7 +671,8 @@ def test_a_release_in_python(table, tmp_path):
     assert charge.facts["purpose"] == "a first look"
     assert charge.facts["price"]["totals"][0] == 3 * 10**11
     with pytest.raises(
-        Mismatch, match=r"^the release asked for is new, but it is released before, by entry 1 in the ledger; "
+        DeclarationMismatch,
+        match=r"^the release asked for is new, but it is released before, by entry 1 in the ledger; ",
     ):
         release(MODEL, table, guarantee="epsilon=0.3", ledger=ledger)
     assert len(actions(tmp_path)) == 3
@@ -694,11 +695,13 @@ def test_python_refuses_before_the_charge(table, tmp_path):
         release(BetaBernoulli("height", success="yes"), table, **ask)
     other = Table(tmp_path / "people.csv", table.columns, neighbours="replace")
     with pytest.raises(
-        Mismatch, match=r"^the neighbours relation asked for is replace, but it is add-remove in the ledger"
+        DeclarationMismatch, match=r"^the neighbours relation asked for is replace, but it is add-remove in the ledger"
     ):
         release(MODEL, other, **ask)
     person = Table(tmp_path / "people.csv", table.columns, neighbours="add-remove", unit="person=patient_id,rows=2")
-    with pytest.raises(Mismatch, match=r"^the unit asked for is person=patient_id,rows=2, but it is row in the ledger"):
+    with pytest.raises(
+        DeclarationMismatch, match=r"^the unit asked for is person=patient_id,rows=2, but it is row in the ledger"
+    ):
         release(MODEL, person, **ask)
     (tmp_path / "people.csv").write_text("\n".join(["patient_id,readmitted", *records(3)]))
     with pytest.raises(InvalidParameter, match=r"^a column must be one of the table's, not 'ward'"):

@@ -13,15 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
+from vestry.conjugate.dirichlet_categorical_model import DirichletCategorical
+from vestry.conjugate.normal_mean_model import NormalMean
 from vestry.data import Table
-from vestry.mechanisms.additive import layout
-from vestry.models import BetaBernoulli, DirichletCategorical, NormalMean
-from vestry.models.request import Frame, Request
-from vestry.models.run import frame_of
+from vestry.mechanisms.additive_noise import layout
+from vestry.model.request import Request, TableSchema
+from vestry.pipeline import frame_of
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.population import Population
-from vestry.statistics.private import reveal
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.private import reveal
 
 MODELS = {
     "beta": BetaBernoulli("yes", success="y"),
@@ -156,7 +158,7 @@ def test_a_dropped_record_makes_the_count_private():
     rows, changed = [row("y"), row("n")], [row(None), row("n")]
     frames = [frame_of(table(each, "drop", "row", "replace")) for each in (rows, changed)]
     assert not any(frame.counts_publicly(model) for frame in frames)
-    assert frames[0].population(model, 2) == Population("replace")
+    assert frames[0].population(model, 2) == Adjacency("replace")
     counted = [sum(collected(model, table(each, "drop", "row", "replace"))) for each in (rows, changed)]
     assert counted == [2, 1]  # what the broken twin would print as the public count
 
@@ -175,5 +177,5 @@ def test_a_dropped_record_makes_the_count_private():
 )
 def test_when_the_count_is_public(relation, unit, policy, by, public):
     made = table([row()], policy, unit, relation)
-    frame = Frame(made.columns, made.unit, made.neighbours)
+    frame = TableSchema(made.columns, made.unit, made.neighbours)
     assert frame.counts_publicly(BetaBernoulli("yes", success="y", by=by)) is public

@@ -16,13 +16,13 @@ import pytest
 from closed_engines import closed_engines
 from study.fault_study import RELEASES, actions, create_arguments, ledger_of, records, study_in, vestry
 
+from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
 from vestry.data import Table
-from vestry.errors import AskedBefore, Mismatch
-from vestry.models import BetaBernoulli
-from vestry.models.run import release
-from vestry.statistics.domain import Levels
-from vestry.study.folder import Folder, write
+from vestry.errors import AskedBefore, DeclarationMismatch
+from vestry.pipeline import release
+from vestry.schema.domain import Levels
 from vestry.study.folder_lock import locked
+from vestry.study.storage import ReleaseStore, write
 
 WORKER = Path(__file__).with_name("together_worker.py")
 CYCLE = ["charge", "open", "release"]
@@ -37,7 +37,7 @@ def _closed():
 @pytest.fixture(autouse=True)
 def _quick_page(monkeypatch):
     monkeypatch.setattr(
-        "vestry.study.story.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>"
+        "vestry.study.report_data.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>"
     )
 
 
@@ -168,14 +168,14 @@ def test_unfinished_files_have_names_of_their_own_and_are_swept(tmp_path, monkey
     (tmp_path / "readmission").mkdir()
     (tmp_path / "readmission" / "release.json.1-0.part").write_text("half")
     (tmp_path / "readmission" / "notes.txt").write_text("mine")
-    Folder(tmp_path).sweep(["readmission"])
+    ReleaseStore(tmp_path).sweep(["readmission"])
     assert [path.name for path in (tmp_path / "readmission").iterdir()] == ["notes.txt"]
 
 
 def test_a_question_that_was_charged_meanwhile_is_taken_up(tmp_path, monkeypatch):
     """Between the look at the ledger and the charge another process charges the same; it dies before it opens it."""
     study = study_in(tmp_path)
-    from vestry.study import course as courses
+    from vestry.study import runner as courses
 
     real, charged = courses.charge_for, []
 
@@ -210,9 +210,9 @@ def test_python_pays_once_too(tmp_path, monkeypatch):
         neighbours="add-remove",
     )
     model = BetaBernoulli("readmitted", success="yes", by="ward")
-    monkeypatch.setattr("vestry.models.run.refuse_repetition", lambda definition, ledger: None)  # it looked too early
+    monkeypatch.setattr("vestry.pipeline.refuse_repetition", lambda definition, ledger: None)  # it looked too early
     release(model, table, guarantee="epsilon=0.3", ledger=ledger_of(tmp_path))
-    with pytest.raises(Mismatch, match=r"but it is charged before, by entry 1, by another process"):
+    with pytest.raises(DeclarationMismatch, match=r"but it is charged before, by entry 1, by another process"):
         release(model, table, guarantee="epsilon=0.3", ledger=ledger_of(tmp_path))
     assert actions(tmp_path) == CYCLE
 
@@ -318,11 +318,11 @@ def test_a_moved_folder_is_the_same_study(tmp_path):
 
 def test_a_clock_that_is_set_back_is_said_and_decides_nothing(tmp_path, monkeypatch):
     study = study_in(tmp_path, "readmission", "stay")
-    monkeypatch.setattr("vestry.ledger.journal._now", lambda: "2999-01-01T00:00:00.000+00:00")
+    monkeypatch.setattr("vestry.ledger.ledger._now", lambda: "2999-01-01T00:00:00.000+00:00")
     assert vestry("release", study, "readmission", "--yes").code == 0
     monkeypatch.undo()
     monkeypatch.setattr(
-        "vestry.study.story.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>"
+        "vestry.study.report_data.page", lambda story, write=None: f"<html>{len(story.results)} releases</html>"
     )
     done = vestry("release", study, "--yes")
     assert done.code == 0, done.err

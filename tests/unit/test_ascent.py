@@ -10,16 +10,25 @@ import pytest
 from scipy.optimize import minimize
 
 from vestry.errors import InvalidParameter
-from vestry.losses import Huber, LogCosh, Logistic, Multinomial, PseudoHuber, SmoothHinge, SmoothQuantile, SoftplusHinge
-from vestry.mechanisms import ascent, minimum
-from vestry.mechanisms.linear import LinearProblem
-from vestry.mechanisms.regression import regression, try_out
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
+from vestry.regression import certified_minimum, sdca
+from vestry.regression.losses import (
+    Huber,
+    LogCosh,
+    Logistic,
+    Multinomial,
+    PseudoHuber,
+    SmoothHinge,
+    SmoothQuantile,
+    SoftplusHinge,
+)
+from vestry.regression.method import regression, try_out
+from vestry.regression.problem import LinearProblem
 
 pytest.importorskip("numba", reason="the extra `glm` is not installed")
 
-from vestry.losses.rows import Rows
+from vestry.regression.sdca_rows import Rows
 
 # Written out anew: the derivative in eta.
 SLOPES = {
@@ -34,7 +43,7 @@ IDS = [loss.name for loss in LOSSES]
 
 
 def problem(loss, *, at_most=30, features=3):
-    return LinearProblem(loss, features, 1.0, Population("add-remove"), at_most)
+    return LinearProblem(loss, features, 1.0, Adjacency("add-remove"), at_most)
 
 
 def data(seed, count=30, features=3, dtype=float):
@@ -155,7 +164,7 @@ def test_the_mean_of_the_updates_gains_what_the_theorem_says(name, kind, lam):
             "zero": np.zeros((6, 2))}[kind]  # fmt: skip
     y = np.ones(6) if kind == "equal" else np.repeat([1.0, -1.0], 3) if kind == "opposite" else y
     loss = PAIRS[name][0]
-    share = ascent.share_of(loss.smoothness(1.0), lam)
+    share = sdca.share_of(loss.smoothness(1.0), lam)
     for linear in (np.zeros(2), np.array([2.0, -1.0])):
         for a in states(name, y, rng):
             before, after = gains(name, rows, y, linear, lam, a, share)
@@ -168,7 +177,7 @@ def test_a_share_that_is_too_large_gains_less_than_it_claims(factor):
     """The curvature forgotten, or the square of the norm: the same comparison refutes them."""
     rows, y = np.tile([1.0, 0.0], (6, 1)), np.ones(6)
     lam = 0.3
-    share = min(1.0, factor * ascent.share_of(Huber(0.7).smoothness(1.0), lam))
+    share = min(1.0, factor * sdca.share_of(Huber(0.7).smoothness(1.0), lam))
     before, after = gains("huber", rows, y, np.zeros(2), lam, np.full(6, 0.05), share)
     assert after > 1.5 * before
 
@@ -196,7 +205,7 @@ def test_the_distance_is_bounded_by_what_the_dual_lacks():
 @pytest.mark.parametrize("records", [1, 40, 10**6])
 @pytest.mark.parametrize("lam", [0.01, 12.0])
 def test_the_readings_are_what_the_theorem_needs(records, lam):
-    times = ascent.readings(smoothness=3.5, regularisation=lam, most=0.7 * records, longest=4.0, near=1e-6)
+    times = sdca.readings(smoothness=3.5, regularisation=lam, most=0.7 * records, longest=4.0, near=1e-6)
     with mpmath.workdps(40):
         share = 1 / (1 + mpmath.mpf(3.5) / lam)
         start = mpmath.mpf(0.7) * records + mpmath.mpf(16) / (2 * mpmath.mpf(lam))
@@ -210,22 +219,22 @@ def test_the_readings_are_what_the_theorem_needs(records, lam):
 
 
 def test_a_point_that_is_near_from_the_start_is_read_once():
-    assert ascent.readings(smoothness=1.0, regularisation=1.0, most=1.0, longest=0.0, near=1e9) == 1
+    assert sdca.readings(smoothness=1.0, regularisation=1.0, most=1.0, longest=0.0, near=1e9) == 1
 
 
 def test_the_point_wanted_is_so_near_that_its_gradient_proves_the_tolerance():
     """M near = lam tolerance/2, M = n c R^2 + lam."""
     given = problem(Logistic(), at_most=50)
-    expected = ascent.readings(
+    expected = sdca.readings(
         smoothness=0.25, regularisation=2.0, most=50 * math.log(2), longest=3.0,
         near=2.0 * 1e-5 / 2 / (50 * 0.25 + 2.0),
     )  # fmt: skip
-    assert minimum.readings_for(given, 2.0, 1e-5, 3.0) == pytest.approx(expected, rel=1e-12)
+    assert certified_minimum.readings_for(given, 2.0, 1e-5, 3.0) == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_generous_bound_on_the_records_costs_little():
     """What is done follows from the readings and the records that there are, not from how many were allowed."""
-    few, many = (minimum.readings_for(problem(Logistic(), at_most=n), 10.0, 1e-3) for n in (10**3, 10**12))
+    few, many = (certified_minimum.readings_for(problem(Logistic(), at_most=n), 10.0, 1e-3) for n in (10**3, 10**12))
     assert many < 4 * few
 
 
@@ -238,15 +247,15 @@ def test_every_loss_comes_within_the_tolerance_in_the_public_count(monkeypatch, 
     def refused(*_, **__):
         raise AssertionError("the public count did not do")
 
-    monkeypatch.setattr(minimum, "one_by_one", lambda *_, **__: True)
-    monkeypatch.setattr(minimum.minimise, "minimise", refused)
+    monkeypatch.setattr(certified_minimum, "one_by_one", lambda *_, **__: True)
+    monkeypatch.setattr(certified_minimum.minimise, "minimise", refused)
     rows, y = data(seed, 25)
     rows[:5], rows[5:15] = 0.0, rows[5]
     linear = np.array([0.3, -1.0, 0.2])
-    found = minimum.regularised(
+    found = certified_minimum.regularised(
         problem(loss), [(rows, y)], lam, linear, 1e-7, stream=np.random.default_rng(seed), longest=1.1
     )
-    full = minimum.gradient(loss, [(rows, y)], device="cpu")(found) + lam * found + linear
+    full = certified_minimum.gradient(loss, [(rows, y)], device="cpu")(found) + lam * found + linear
     assert np.linalg.norm(full) <= lam * 1e-7
 
 
@@ -254,8 +263,8 @@ def test_a_tenth_of_the_readings_does_not_do():
     """Equal records of a quadratic loss: they are many, but not ten times too many."""
     rows, y = np.tile([1.0, 0.0, 0.0], (30, 1)), np.full(30, 0.5)
     given, lam, tolerance = problem(Huber(1.0)), 0.02, 1e-6
-    times = minimum.readings_for(given, lam, tolerance)
-    found = ascent.ascend(
+    times = certified_minimum.readings_for(given, lam, tolerance)
+    found = sdca.ascend(
         Rows(Huber(1.0), [(rows, y)]), np.zeros(3), np.random.default_rng(0),
         smoothness=1.0, regularisation=lam, times=times / 10,
     )  # fmt: skip
@@ -266,7 +275,7 @@ def test_a_tenth_of_the_readings_does_not_do():
 def test_no_records_give_the_minimum_of_what_is_left():
     empty = [(np.zeros((0, 3)), np.zeros(0))]
     linear = np.array([1.0, -2.0, 0.5])
-    found = ascent.ascend(
+    found = sdca.ascend(
         Rows(Logistic(), empty), linear, np.random.default_rng(0), smoothness=0.25, regularisation=2.0, times=10
     )
     assert found == pytest.approx(-linear / 2.0)
@@ -286,7 +295,7 @@ def test_so_many_updates_are_made_and_every_record_has_its_chance():
             np.add.at(self.picked, order, 1)
 
     rows = Counted()
-    ascent.ascend(rows, np.zeros(2), np.random.default_rng(3), smoothness=1.0, regularisation=1.0, times=14_286.2)
+    sdca.ascend(rows, np.zeros(2), np.random.default_rng(3), smoothness=1.0, regularisation=1.0, times=14_286.2)
     assert rows.picked.sum() == 100_004
     assert np.abs(rows.picked - 100_004 / 7).max() < 5 * math.sqrt(100_004 * 6 / 49)
 
@@ -295,32 +304,32 @@ def test_so_many_updates_are_made_and_every_record_has_its_chance():
 
 
 def test_the_quicker_way_follows_from_public_numbers(monkeypatch):
-    monkeypatch.setattr(minimum, "cores", lambda: 2)
-    adult = LinearProblem(Logistic(), 105, 3.7, Population("add-remove"), 32_561)
-    assert minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device="cpu")
-    monkeypatch.setattr(minimum, "cores", lambda: 64)
-    assert not minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device="cpu")
-    monkeypatch.setattr(minimum, "cores", lambda: 2)
+    monkeypatch.setattr(certified_minimum, "cores", lambda: 2)
+    adult = LinearProblem(Logistic(), 105, 3.7, Adjacency("add-remove"), 32_561)
+    assert certified_minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device="cpu")
+    monkeypatch.setattr(certified_minimum, "cores", lambda: 64)
+    assert not certified_minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device="cpu")
+    monkeypatch.setattr(certified_minimum, "cores", lambda: 2)
     # Much regularised: a few gradients do. Hardly: updates gain too little.
-    assert not minimum.one_by_one(adult, 1e6, 2e-7, 450.0, device="cpu")
-    assert not minimum.one_by_one(adult, 1e-3, 1e-3, 0.1, device="cpu")
+    assert not certified_minimum.one_by_one(adult, 1e6, 2e-7, 450.0, device="cpu")
+    assert not certified_minimum.one_by_one(adult, 1e-3, 1e-3, 0.1, device="cpu")
     # What an update costs beyond its numbers counts where these are few.
-    narrow = LinearProblem(Logistic(), 2, 3.7, Population("add-remove"), 1000)
-    assert not minimum.one_by_one(narrow, 12.0, 2e-7, 450.0, device="cpu")
-    several = LinearProblem(Multinomial(3), 105, 3.7, Population("add-remove"), 32_561)
-    assert not minimum.one_by_one(several, 12.0, 2e-7, device="cpu")
+    narrow = LinearProblem(Logistic(), 2, 3.7, Adjacency("add-remove"), 1000)
+    assert not certified_minimum.one_by_one(narrow, 12.0, 2e-7, 450.0, device="cpu")
+    several = LinearProblem(Multinomial(3), 105, 3.7, Adjacency("add-remove"), 32_561)
+    assert not certified_minimum.one_by_one(several, 12.0, 2e-7, device="cpu")
     for elsewhere in ("gpu", "nowhere"):  # who computes the gradient says what is wrong with it
-        assert not minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device=elsewhere)
-    monkeypatch.setattr(minimum, "has_gpu", lambda: True)
-    assert not minimum.one_by_one(adult, 12.0, 2e-7, 450.0)
-    assert minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device="cpu")
+        assert not certified_minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device=elsewhere)
+    monkeypatch.setattr(certified_minimum, "has_gpu", lambda: True)
+    assert not certified_minimum.one_by_one(adult, 12.0, 2e-7, 450.0)
+    assert certified_minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device="cpu")
 
 
 @pytest.mark.parametrize("method", ["objective", "output"])
 def test_the_way_that_will_be_taken_is_tried_before_a_charge(monkeypatch, method):
     """A compiler that fails, or is not there, must show before anything is paid."""
-    monkeypatch.setattr(minimum, "cores", lambda: 1)
-    adult = LinearProblem(Logistic(), 105, 3.7, Population("add-remove"), 32_561)
+    monkeypatch.setattr(certified_minimum, "cores", lambda: 1)
+    adult = LinearProblem(Logistic(), 105, 3.7, Adjacency("add-remove"), 32_561)
     made = regression(adult, Guarantee.parse("epsilon=1,delta=1e-6"), method=method, regularisation=12.0, device="cpu")
     assert made.one_by_one
 

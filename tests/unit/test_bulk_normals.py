@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from seeded_noise import SeededNoise
 
-from vestry.noise import bulk
-from vestry.noise.bulk import ERROR, normals
+from vestry.noise import bounded_error_normals
+from vestry.noise.bounded_error_normals import ERROR, normals
 
 mpmath = pytest.importorskip("mpmath", reason="the extra `test` is not installed")
 
@@ -98,7 +98,7 @@ def test_the_error_is_not_a_thousand_times_too_large_and_a_smaller_one_is_refute
 
 
 def test_without_refinement_the_bound_is_refuted(monkeypatch):
-    monkeypatch.setattr(bulk, "_TINY", np.uint64(0))
+    monkeypatch.setattr(bounded_error_normals, "_TINY", np.uint64(0))
     found = drawn_from(5)
     assert not holds(found, *cell(5, []))
 

@@ -9,38 +9,36 @@ import flint
 import pytest
 from seeded_noise import SeededNoise
 
-from vestry.errors import InvalidParameter, Unreachable
-from vestry.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    NormalInverseGamma,
-    NormalMean,
-)
-from vestry.mechanisms.exponential import TruncatedSample
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.gamma_exponential import GammaExponentialFamily
+from vestry.conjugate.gamma_poisson import GammaPoissonFamily
+from vestry.conjugate.normal_inverse_gamma import NormalInverseGammaFamily
+from vestry.conjugate.normal_mean import NormalMeanFamily
+from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.posterior_sample import PosteriorSample, exact_draws
-from vestry.noise import SystemNoise, exact
+from vestry.mechanisms.truncated_posterior import TruncatedSample
+from vestry.noise import SystemNoise, exact_sampling
 from vestry.noise.bits import BLOCK_BYTES, Bits, Uniform
-from vestry.noise.concave import Concave
+from vestry.noise.densities import LogGamma, LogitBeta, StandardNormal
+from vestry.noise.dirichlet import Largest, Loose, Tilted, truncated
 from vestry.noise.grid import PROBABILITY_GRID, Grid, declared_grid
-from vestry.noise.law import LogGamma, LogitBeta, StandardNormal
-from vestry.noise.simplex import Largest, Loose, Tilted, truncated
+from vestry.noise.log_concave import Concave
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
-from vestry.statistics.private import Private
+from vestry.schema.private import Private
 
 GRID = PROBABILITY_GRID
 DRAWS = {
-    "beta": lambda bits: exact.beta(bits, 5.0, 8.0, grid=GRID, size=50),
-    "beta, truncated": lambda bits: exact.beta(bits, 5.0, 800.0, grid=GRID, size=50, low=0.1, high=0.9),
-    "beta, small": lambda bits: exact.beta(bits, 1e-3, 1e-3, grid=GRID, size=50),
-    "gamma": lambda bits: exact.gamma(bits, 3.0, 0.7, grid=GRID, size=50),
-    "gamma, truncated": lambda bits: exact.gamma(bits, 3.0, 0.7, grid=GRID, size=50, low=20.0, high=30.0),
-    "normal": lambda bits: exact.normal(bits, -3.0, 0.7, grid=GRID, size=50),
-    "dirichlet": lambda bits: exact.dirichlet(bits, (0.5, 2.0, 7.0), grid=GRID, size=20),
-    "dirichlet, truncated": lambda bits: exact.dirichlet(bits, (0.5, 2.0, 7.0), grid=GRID, size=20, low=0.1),
-    "dirichlet, small": lambda bits: exact.dirichlet(bits, (0.1, 0.2, 0.7), grid=GRID, size=20, low=0.1),
+    "beta": lambda bits: exact_sampling.beta(bits, 5.0, 8.0, grid=GRID, size=50),
+    "beta, truncated": lambda bits: exact_sampling.beta(bits, 5.0, 800.0, grid=GRID, size=50, low=0.1, high=0.9),
+    "beta, small": lambda bits: exact_sampling.beta(bits, 1e-3, 1e-3, grid=GRID, size=50),
+    "gamma": lambda bits: exact_sampling.gamma(bits, 3.0, 0.7, grid=GRID, size=50),
+    "gamma, truncated": lambda bits: exact_sampling.gamma(bits, 3.0, 0.7, grid=GRID, size=50, low=20.0, high=30.0),
+    "normal": lambda bits: exact_sampling.normal(bits, -3.0, 0.7, grid=GRID, size=50),
+    "dirichlet": lambda bits: exact_sampling.dirichlet(bits, (0.5, 2.0, 7.0), grid=GRID, size=20),
+    "dirichlet, truncated": lambda bits: exact_sampling.dirichlet(bits, (0.5, 2.0, 7.0), grid=GRID, size=20, low=0.1),
+    "dirichlet, small": lambda bits: exact_sampling.dirichlet(bits, (0.1, 0.2, 0.7), grid=GRID, size=20, low=0.1),
 }
 each_draw = pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 
@@ -96,7 +94,7 @@ def test_the_same_bits_give_the_same_draws(draw):
 @pytest.mark.parametrize("grid", [0.0, -0.5, 0.3, math.inf, math.nan, 1, None, True])
 def test_a_grid_must_be_a_power_of_two(grid):
     with pytest.raises(InvalidParameter, match="grid must be a power of two"):
-        exact.normal(Bits(SeededNoise(1)), 0.0, 1.0, grid=grid)
+        exact_sampling.normal(Bits(SeededNoise(1)), 0.0, 1.0, grid=grid)
 
 
 @pytest.mark.parametrize(
@@ -121,44 +119,44 @@ def test_rounded_values_keep_the_truncation():
     grid = Grid(GRID, low, 1 - low)
     found = grid.nearest(lambda _: flint.arb(0.1), precision=96)
     assert 0 < Fraction(found) - low < Fraction(GRID)
-    drawn = exact.beta(Bits(SeededNoise(2)), 1.0, 1e8, grid=2.0**-20, size=200, low=0.1, high=0.9)
+    drawn = exact_sampling.beta(Bits(SeededNoise(2)), 1.0, 1e8, grid=2.0**-20, size=200, low=0.1, high=0.9)
     assert set(drawn) == {math.ceil(low * 2**20) / 2**20}
-    rows = exact.dirichlet(Bits(SeededNoise(2)), (1e8, 1.0, 1.0), grid=2.0**-20, size=50, low=0.1)
+    rows = exact_sampling.dirichlet(Bits(SeededNoise(2)), (1e8, 1.0, 1.0), grid=2.0**-20, size=50, low=0.1)
     assert all(x >= 0.1 for row in rows for x in row)
 
 
 def test_probabilities_may_round_to_zero_and_one():
-    drawn = exact.beta(Bits(SeededNoise(2)), 1e-3, 1e-3, grid=GRID, size=100)
+    drawn = exact_sampling.beta(Bits(SeededNoise(2)), 1e-3, 1e-3, grid=GRID, size=100)
     assert {0.0, 1.0} <= set(drawn)
 
 
 def test_components_add_up_to_one_within_their_steps():
     for low in (0.0, 0.1):
-        for row in exact.dirichlet(Bits(SeededNoise(3)), (1.0, 2.0, 3.0, 4.0), grid=GRID, size=200, low=low):
+        for row in exact_sampling.dirichlet(Bits(SeededNoise(3)), (1.0, 2.0, 3.0, 4.0), grid=GRID, size=200, low=low):
             assert abs(sum(map(Fraction, row)) - 1) <= 4 * Fraction(GRID)
 
 
 def test_extreme_parameters_come_to_an_end():
     bits = Bits(SeededNoise(6))
     for a, b in ((1e-300, 1e-300), (1e-300, 1e300), (1e300, 1e300), (5e-324, 1.0), (1e15, 1e-9)):
-        assert all(0 <= x <= 1 for x in exact.beta(bits, a, b, grid=GRID, size=3))
-    assert exact.gamma(bits, 1e-300, 1e-300, grid=GRID, size=3) == [0.0] * 3
-    assert all(math.isfinite(x) for x in exact.gamma(bits, 1e300, 1e-300, grid=GRID, size=3))
-    assert exact.normal(bits, 1e300, 1e300, grid=GRID, size=2) == [1e300] * 2
-    assert all(math.isfinite(x) for x in exact.normal(bits, 0.0, 5e-324, grid=GRID, size=3))
+        assert all(0 <= x <= 1 for x in exact_sampling.beta(bits, a, b, grid=GRID, size=3))
+    assert exact_sampling.gamma(bits, 1e-300, 1e-300, grid=GRID, size=3) == [0.0] * 3
+    assert all(math.isfinite(x) for x in exact_sampling.gamma(bits, 1e300, 1e-300, grid=GRID, size=3))
+    assert exact_sampling.normal(bits, 1e300, 1e300, grid=GRID, size=2) == [1e300] * 2
+    assert all(math.isfinite(x) for x in exact_sampling.normal(bits, 0.0, 5e-324, grid=GRID, size=3))
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 SECRET = -31415.926
 REFUSED = {
-    "alpha": lambda bits: exact.beta(bits, SECRET, 1.0, grid=GRID),
-    "beta": lambda bits: exact.beta(bits, 1.0, SECRET, grid=GRID),
-    "shape": lambda bits: exact.gamma(bits, SECRET, 1.0, grid=GRID),
-    "rate": lambda bits: exact.gamma(bits, 1.0, SECRET, grid=GRID),
-    "mean": lambda bits: exact.normal(bits, math.nan, 1.0, grid=GRID),
-    "precision": lambda bits: exact.normal(bits, 1.0, SECRET, grid=GRID),
-    "alpha of a dirichlet": lambda bits: exact.dirichlet(bits, (1.0, SECRET), grid=GRID),
+    "alpha": lambda bits: exact_sampling.beta(bits, SECRET, 1.0, grid=GRID),
+    "beta": lambda bits: exact_sampling.beta(bits, 1.0, SECRET, grid=GRID),
+    "shape": lambda bits: exact_sampling.gamma(bits, SECRET, 1.0, grid=GRID),
+    "rate": lambda bits: exact_sampling.gamma(bits, 1.0, SECRET, grid=GRID),
+    "mean": lambda bits: exact_sampling.normal(bits, math.nan, 1.0, grid=GRID),
+    "precision": lambda bits: exact_sampling.normal(bits, 1.0, SECRET, grid=GRID),
+    "alpha of a dirichlet": lambda bits: exact_sampling.dirichlet(bits, (1.0, SECRET), grid=GRID),
 }
 
 
@@ -172,18 +170,18 @@ def test_a_parameter_out_of_range_is_refused_without_showing_it(name):
 @pytest.mark.parametrize(("low", "high"), [(0.5, 0.5), (0.6, 0.4), (-0.1, 0.5), (0.5, 1.1), (math.nan, 1.0)])
 def test_ends_of_a_beta_out_of_order_are_refused(low, high):
     with pytest.raises(InvalidParameter, match="low and high must be 0 <= low < high <= 1"):
-        exact.beta(Bits(SeededNoise(1)), 1.0, 1.0, grid=GRID, low=low, high=high)
+        exact_sampling.beta(Bits(SeededNoise(1)), 1.0, 1.0, grid=GRID, low=low, high=high)
 
 
 @pytest.mark.parametrize("low", [1 / 3, 0.5, -0.1, math.nan])
 def test_a_bound_that_leaves_no_simplex_is_refused(low):
     with pytest.raises(InvalidParameter, match="low must be at least 0 and below 1/3"):
-        exact.dirichlet(Bits(SeededNoise(1)), (1.0, 1.0, 1.0), grid=GRID, low=low)
+        exact_sampling.dirichlet(Bits(SeededNoise(1)), (1.0, 1.0, 1.0), grid=GRID, low=low)
 
 
 def test_a_dirichlet_of_one_category_is_refused():
     with pytest.raises(InvalidParameter, match="the number of alphas must be at least 2"):
-        exact.dirichlet(Bits(SeededNoise(1)), (1.0,), grid=GRID)
+        exact_sampling.dirichlet(Bits(SeededNoise(1)), (1.0,), grid=GRID)
 
 
 # --- forced ambiguity -------------------------------------------------------------------------------------------------
@@ -243,9 +241,9 @@ LAWS = {
     "normal": (StandardNormal(), lambda x: x, Fraction(1, 5)),
 }
 ROUNDED = {
-    "beta": lambda bits: exact.beta(bits, 5.0, 8.0, grid=GRID),
-    "gamma": lambda bits: exact.gamma(bits, 7.0, 2.0, grid=GRID),
-    "normal": lambda bits: exact.normal(bits, 0.0, 1.0, grid=GRID),
+    "beta": lambda bits: exact_sampling.beta(bits, 5.0, 8.0, grid=GRID),
+    "gamma": lambda bits: exact_sampling.gamma(bits, 7.0, 2.0, grid=GRID),
+    "normal": lambda bits: exact_sampling.normal(bits, 0.0, 1.0, grid=GRID),
 }
 
 
@@ -312,7 +310,7 @@ def test_ordinary_draws_ask_for_few_digits():
             return self.bits.take(count)
 
     source = Counted()
-    exact.beta(source, 1e8, 2e8, grid=GRID, size=300)
+    exact_sampling.beta(source, 1e8, 2e8, grid=GRID, size=300)
     assert source.most == 96 + 28  # 2e8 < 2^28
 
 
@@ -355,13 +353,13 @@ def test_the_way_that_rejects_least_is_taken(alphas, low, way):
 # --- mechanisms -------------------------------------------------------------------------------------------------------
 
 EXACT = {
-    "beta": (BetaBernoulli(), (3.0, 9.0), 2.0**-40, 1),
-    "dirichlet": (DirichletCategorical(3), (3.0, 9.0, 0.5), 2.0**-40, 3),
-    "poisson": (GammaPoisson(50), (30.0, 7.0), 2.0**-40, 1),
-    "exponential": (GammaExponential(0.5, 300.0), (30.0, 700.0), 2.0**-49, 1),
-    "normal": (NormalMean(4.0, -3.0, 7.0, 2), (1.0, 2.0, 9.0), 2.0**-37, 2),
-    "normal, milliseconds since 1970": (NormalMean(4.0, 1.7e12, 1.7e12 + 1000), (1.7e12, 9.0), 2.0**-12, 1),
-    "normal, 8 doubles": (NormalMean(0.1, 1e15, 1e15 + 1), (1e15, 9.0), 2.0**-3, 1),
+    "beta": (BetaBernoulliFamily(), (3.0, 9.0), 2.0**-40, 1),
+    "dirichlet": (DirichletCategoricalFamily(3), (3.0, 9.0, 0.5), 2.0**-40, 3),
+    "poisson": (GammaPoissonFamily(50), (30.0, 7.0), 2.0**-40, 1),
+    "exponential": (GammaExponentialFamily(0.5, 300.0), (30.0, 700.0), 2.0**-49, 1),
+    "normal": (NormalMeanFamily(4.0, -3.0, 7.0, 2), (1.0, 2.0, 9.0), 2.0**-37, 2),
+    "normal, milliseconds since 1970": (NormalMeanFamily(4.0, 1.7e12, 1.7e12 + 1000), (1.7e12, 9.0), 2.0**-12, 1),
+    "normal, 8 doubles": (NormalMeanFamily(0.1, 1e15, 1e15 + 1), (1e15, 9.0), 2.0**-3, 1),
 }
 
 
@@ -375,8 +373,8 @@ def test_a_released_draw_states_its_grid(name):
 
 
 def test_a_posterior_without_an_exact_sampler_is_refused():
-    with pytest.raises(Unreachable, match="an exact draw of normal-inverse-gamma cannot be reached"):
-        exact_draws(Bits(SeededNoise(1)), NormalInverseGamma(0.0, 1.0), [Fraction(1)] * 4, 1)
+    with pytest.raises(GuaranteeUnreachable, match="an exact draw of normal-inverse-gamma cannot be reached"):
+        exact_draws(Bits(SeededNoise(1)), NormalInverseGammaFamily(0.0, 1.0), [Fraction(1)] * 4, 1)
 
 
 class Leave:
@@ -395,10 +393,10 @@ class BytesOnly(SeededNoise):
 
 
 def test_releases_are_made_of_bits_alone():
-    guarantee, population = Guarantee.parse("epsilon=1"), Population("replace", 1, 100)
+    guarantee, population = Guarantee.parse("epsilon=1"), Adjacency("replace", 1, 100)
     for family, numbers, sums in (
-        (BetaBernoulli(), (6, 12), [38, 100]),
-        (DirichletCategorical(3), (1, 2, 3), [20, 30, 50, 100]),
+        (BetaBernoulliFamily(), (6, 12), [38, 100]),
+        (DirichletCategoricalFamily(3), (1, 2, 3), [20, 30, 50, 100]),
     ):
         prior = family.prior(numbers)
         plain = PosteriorSample("diffused", family, prior, population, 0.5, 1.0, 2, guarantee)

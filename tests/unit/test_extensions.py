@@ -10,20 +10,21 @@ import pytest
 from scipy.special import betaln
 from seeded_noise import SeededNoise
 
+from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
+from vestry.conjugate.gamma_poisson import GammaPoissonFamily
+from vestry.conjugate.statistical_query import StatisticalQuery
 from vestry.data import Table
 from vestry.errors import InvalidParameter
-from vestry.families import Beta, BetaBernoulli, GammaPoisson
 from vestry.mechanisms.posterior_sample import concentrated, diffused, direct, public_data
-from vestry.models import StatisticalQuery
-from vestry.models.request import Request
-from vestry.models.run import frame_of
+from vestry.model.request import Request
+from vestry.pipeline import frame_of
 from vestry.privacy import accountant
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.domain import Interval
-from vestry.statistics.population import Population
-from vestry.statistics.private import Private, reveal
+from vestry.schema.domain import Interval
+from vestry.schema.private import Private, reveal
 
-FAMILY, HUNDRED = BetaBernoulli(), Population("replace", 1, 100)
+FAMILY, HUNDRED = BetaBernoulliFamily(), Adjacency("replace", 1, 100)
 RECORDS = [1] * 7 + [0] * 5
 
 
@@ -62,7 +63,7 @@ def test_a_concentrated_draw_scales_the_prior_and_not_the_public_records():
 
 
 def test_public_records_may_make_a_direct_draw_possible():
-    family, prior = GammaPoisson(3), GammaPoisson(3).prior((2, 1))
+    family, prior = GammaPoissonFamily(3), GammaPoissonFamily(3).prior((2, 1))
     many = public_data(family, [3] * 4000)
     made = direct(family, prior, HUNDRED, wanted(), public=many)
     assert accountant.delta(made.event, 1.0) <= 1e-5
@@ -109,7 +110,7 @@ def test_a_query_by_ops_is_summed_in_fractions_too():
 def test_real_valued_sums_cost_no_more_than_the_boundary_pairs(power):
     """Brute force over sums in sixteenths: Renyi divergence of order 1.5, every pair that one record can make."""
     a, b, n, order = 2.0, 3.0, 6, 1.5
-    event = FAMILY.worst_draw(FAMILY.prior((a, b)), Population("replace", 1, n), likelihood_power=power)
+    event = FAMILY.worst_draw(FAMILY.prior((a, b)), Adjacency("replace", 1, n), likelihood_power=power)
     claimed, true = accountant.renyi(event, order), 0.0
     for others, one, other in itertools.product(
         np.arange(0, n - 1 + 1e-9, 0.25), np.arange(0, 1.01, 1 / 16), (0.0, 1.0)

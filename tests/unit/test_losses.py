@@ -6,11 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-from vestry import losses
 from vestry.errors import InvalidParameter, MissingExtra
-from vestry.losses import LOSSES, Huber, Logistic, Multinomial, Probit, array
-from vestry.losses import gradient as front
-from vestry.losses.rounding import BLOCK
+from vestry.regression import gradient as front
+from vestry.regression import losses, numpy_math
+from vestry.regression.losses import LOSSES, Huber, Logistic, Multinomial, Probit
+from vestry.regression.rounding_error import BLOCK
 
 SINGLE = [
     Logistic(), Huber(0.7), losses.PseudoHuber(0.7), losses.LogCosh(), losses.SmoothHinge(0.3),
@@ -41,7 +41,7 @@ def example(loss, count=500, features=7, dtype=np.float64, seed=3):
 
 def plain(loss, rows, y, theta):
     rows = rows.astype(np.float64)
-    return (loss.derivative(array)(rows @ theta.T, y).T @ rows).reshape(theta.shape)
+    return (loss.derivative(numpy_math)(rows @ theta.T, y).T @ rows).reshape(theta.shape)
 
 
 def walk(loss, rows, y, theta, noise, *, likelihood_power, prior_precision, step_size, radius):
@@ -64,7 +64,7 @@ def test_every_loss_is_tried():
 def test_the_gradient_is_that_of_the_values(loss):
     rows, y, theta = example(loss, 60)
     direction = np.random.default_rng(1).standard_normal(theta.shape)
-    value = loss.value(array)
+    value = loss.value(numpy_math)
     up, down = (value(rows @ (theta + h * direction).T, y).sum() for h in (1e-6, -1e-6))
     assert (up - down) / 2e-6 == pytest.approx((plain(loss, rows, y, theta) * direction).sum(), rel=1e-6)
 
@@ -74,7 +74,7 @@ def test_slope_and_curvature_bound_a_dense_search_and_are_approached(loss):
     far = getattr(loss, "reach", 40.0)
     eta = np.linspace(-far, far, 400_001)
     signs = (-1.0, 1.0) if loss.outcomes == "signs" else (0.0,)
-    slopes = [loss.derivative(array)(eta, np.full_like(eta, y)) for y in signs]
+    slopes = [loss.derivative(numpy_math)(eta, np.full_like(eta, y)) for y in signs]
     steepest = max(np.abs(each).max() for each in slopes)
     most = max((np.diff(each) / np.diff(eta)).max() for each in slopes)
     assert steepest <= loss.slope * (1 + 1e-12)
@@ -91,7 +91,7 @@ def test_the_multinomial_slope_and_curvature_are_approached_and_never_passed():
     y = rng.integers(4, size=20_000) * 1.0
     eta[0], y[0] = (0.0, 40.0, 0.0, 0.0), 0.0  # sure of the wrong class
     eta[1] = (0.0, 0.0, -60.0, -60.0)  # undecided between two
-    p = loss.derivative(array)(eta, y)
+    p = loss.derivative(numpy_math)(eta, y)
     slope = np.linalg.norm(p, axis=1)
     assert 0.999 * loss.slope < slope.max() <= loss.slope * (1 + 1e-12)
     p = p + (y[:, None] == np.arange(4))
@@ -131,11 +131,11 @@ def test_storage_blocks_and_memory_maps_change_rounding_only(tmp_path, features,
 
 def test_the_number_of_threads_changes_nothing():
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
-    from vestry.losses import compiled
+    from vestry.regression import cpu
 
     loss = Logistic()
     rows, y, theta = example(loss, 3 * BLOCK + 100, 50)
-    found = [compiled.Gradient(loss, [(rows, y)], threads=threads)(theta) for threads in (1, 2, 3, 8)]
+    found = [cpu.Gradient(loss, [(rows, y)], threads=threads)(theta) for threads in (1, 2, 3, 8)]
     assert all(np.array_equal(each, found[0]) for each in found)
     assert off(found[0], plain(loss, rows, y, theta)) < 1e-12
 
@@ -168,7 +168,7 @@ def test_the_chain_over_large_blocks_is_that_of_numpy():
 @pytest.mark.parametrize("loss", named([Logistic(), Multinomial(4)]))
 def test_the_gradient_and_chain_by_xla_are_those_of_numpy(loss):
     pytest.importorskip("jax", reason="the extra `glm` is not installed")
-    from vestry.losses import xla
+    from vestry.regression import xla
 
     rows, y, theta = example(loss, BLOCK + 40)
     traced = xla.gradient(loss, [(rows[:900].astype(np.float32), y[:900]), (rows[900:], y[900:])], platform="cpu")
@@ -181,38 +181,38 @@ def test_the_gradient_and_chain_by_xla_are_those_of_numpy(loss):
 @pytest.mark.parametrize("loss", named(EVERY))
 def test_the_derivative_in_jax_is_that_of_numpy(loss):
     jax = pytest.importorskip("jax", reason="the extra `glm` is not installed")
-    from vestry.losses import accelerated
+    from vestry.regression import jax_math
 
     rng, reach = np.random.default_rng(0), getattr(loss, "reach", 30.0)
     eta = rng.uniform(-reach, reach, (400,) if loss.predictors == 1 else (400, loss.predictors))
     y = outcomes(loss, rng, 400)
     with jax.enable_x64(True):
-        found = np.asarray(jax.jit(loss.derivative(accelerated))(eta, y))
-    assert np.abs(found - loss.derivative(array)(eta, y)).max() < 1e-12 * max(1.0, loss.slope)
+        found = np.asarray(jax.jit(loss.derivative(jax_math))(eta, y))
+    assert np.abs(found - loss.derivative(numpy_math)(eta, y)).max() < 1e-12 * max(1.0, loss.slope)
 
 
 @pytest.mark.parametrize("features", [64, 100, 784])
 def test_the_fused_kernel_is_numpy_when_interpreted(features):
     pytest.importorskip("jax", reason="the extra `glm` is not installed")
-    from vestry.losses import fused
+    from vestry.regression import pallas
 
     loss = Logistic()
     rows, y, theta = example(loss, 150, features, np.float32)
-    traced = fused.gradient(loss, [(rows, y)], layout=fused.Layout(programs=4), platform="cpu", interpret=True)
+    traced = pallas.gradient(loss, [(rows, y)], layout=pallas.Layout(programs=4), platform="cpu", interpret=True)
     assert off(traced(theta), plain(loss, rows, y, theta)) < 1e-12
 
 
 def test_the_fused_kernel_can_be_compiled_for_every_loss_that_it_claims():
     jax = pytest.importorskip("jax", reason="the extra `glm` is not installed")
-    from vestry.losses import fused
+    from vestry.regression import pallas
 
-    claimed = [loss for loss in EVERY if fused.supports(loss)]
+    claimed = [loss for loss in EVERY if pallas.supports(loss)]
     assert len(claimed) == 8
     for loss in claimed:
         rows, _, theta = example(loss, 200, 100, np.float32)
         with jax.enable_x64(True):
-            program = fused._programs(loss, fused.Layout(), False).total
-            stored = fused.aligned(rows)
+            program = pallas._programs(loss, pallas.Layout(), False).total
+            stored = pallas.aligned(rows)
             pair = stored, np.ones(len(stored))
             lowered = program.trace(theta, (pair,)).lower(lowering_platforms=("cuda",))
         assert "triton" in lowered.as_text()
@@ -220,14 +220,14 @@ def test_the_fused_kernel_can_be_compiled_for_every_loss_that_it_claims():
 
 def test_a_layout_with_too_many_additions_is_refused():
     pytest.importorskip("jax", reason="the extra `glm` is not installed")
-    from vestry.losses import fused
+    from vestry.regression import pallas
 
-    assert fused.cut(10**6, 128, fused.Layout()) == (16, 62_500, 60, 1042)
-    assert fused.chunks(104) == [(0, 64), (64, 32), (96, 8)]
+    assert pallas.cut(10**6, 128, pallas.Layout()) == (16, 62_500, 60, 1042)
+    assert pallas.chunks(104) == [(0, 64), (64, 32), (96, 8)]
     with pytest.raises(InvalidParameter, match="layout with fewer additions"):
-        fused.cut(10**6, 128, fused.Layout(programs=1))
+        pallas.cut(10**6, 128, pallas.Layout(programs=1))
     with pytest.raises(InvalidParameter, match=r"loss must be one of .* not 'probit'"):
-        fused.gradient(Probit(2.0), [])
+        pallas.gradient(Probit(2.0), [])
 
 
 @pytest.mark.parametrize(

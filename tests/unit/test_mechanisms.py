@@ -13,25 +13,26 @@ import pytest
 from closed_engines import closed_engines
 from seeded_noise import SeededNoise
 
-from vestry.certificate import Draws, NoisyStatistics, Release, open_release
-from vestry.errors import EntryState, InvalidParameter, Mismatch, PrivateValue
-from vestry.families import BetaBernoulli, DirichletCategorical
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.errors import DeclarationMismatch, InvalidParameter, LedgerStateError, PrivateValue
 from vestry.ledger import Ledger
-from vestry.mechanisms import additive, exponential, posterior_sample
-from vestry.mechanisms.publish import certificate, publish
+from vestry.mechanisms import additive_noise, posterior_sample, truncated_posterior
+from vestry.mechanisms.release import certificate, publish
 from vestry.privacy import accountant
+from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
-from vestry.statistics.population import Population
-from vestry.statistics.private import Private
+from vestry.releases import Draws, NoisyStatistics, Release, open_release
+from vestry.schema.private import Private
 
-BETA, NUMBERS = BetaBernoulli(), (6.0, 12.0)
-PUBLIC = Population("replace", 1, 100)
-THREE = DirichletCategorical(3)
+BETA, NUMBERS = BetaBernoulliFamily(), (6.0, 12.0)
+PUBLIC = Adjacency("replace", 1, 100)
+THREE = DirichletCategoricalFamily(3)
 
 
 def noisy(noise: str, guarantee: str):
-    return additive.additive(noise, additive.layout(BETA, PUBLIC), PUBLIC, Guarantee.parse(guarantee))
+    return additive_noise.additive(noise, additive_noise.layout(BETA, PUBLIC), PUBLIC, Guarantee.parse(guarantee))
 
 
 def drawn(name: str, guarantee: str, draws: int = 1):
@@ -41,13 +42,13 @@ def drawn(name: str, guarantee: str, draws: int = 1):
 
 # name: mechanism, private integers, family, prior
 MECHANISMS = {
-    "laplace": (lambda: noisy(additive.LAPLACE, "epsilon=0.5"), (38,), BETA, NUMBERS),
-    "gaussian": (lambda: noisy(additive.GAUSSIAN, "rho=0.1"), (38,), BETA, NUMBERS),
+    "laplace": (lambda: noisy(additive_noise.LAPLACE, "epsilon=0.5"), (38,), BETA, NUMBERS),
+    "gaussian": (lambda: noisy(additive_noise.GAUSSIAN, "rho=0.1"), (38,), BETA, NUMBERS),
     "direct": (lambda: drawn("direct", "order=2,epsilon=0.3"), (38, 100), BETA, NUMBERS),
     "diffused": (lambda: drawn("diffused", "epsilon=1,delta=1e-5"), (38, 100), BETA, NUMBERS),
     "concentrated": (lambda: drawn("concentrated", "order=2,epsilon=0.1", 3), (38, 100), BETA, NUMBERS),
     "ops": (
-        lambda: exponential.ops(
+        lambda: truncated_posterior.ops(
             THREE, THREE.prior((1, 2, 3)), PUBLIC, Guarantee.parse("epsilon=1"), truncation=0.1, draws=2
         ),
         (20, 30, 50, 100),
@@ -117,8 +118,10 @@ def test_the_certificate_computes_its_claim_again(name, ledger):
 
 
 def test_the_certificate_states_a_private_count():
-    population = Population("add-remove", 3)
-    made = additive.additive(additive.LAPLACE, additive.layout(BETA, population), population, Guarantee.parse("rho=1"))
+    population = Adjacency("add-remove", 3)
+    made = additive_noise.additive(
+        additive_noise.LAPLACE, additive_noise.layout(BETA, population), population, Guarantee.parse("rho=1")
+    )
     found = certificate(made, unit="person=id,rows=3")
     assert found.population == {"neighbours": "add-remove", "rows": 3, "count": "private", "groups": 1}
     assert found.unit == "person=id,rows=3"
@@ -126,11 +129,11 @@ def test_the_certificate_states_a_private_count():
 
 
 def test_a_charge_for_another_event_is_refused_and_stays_unopened(ledger):
-    made, other = noisy(additive.LAPLACE, "epsilon=0.5"), noisy(additive.LAPLACE, "epsilon=0.1")
+    made, other = noisy(additive_noise.LAPLACE, "epsilon=0.5"), noisy(additive_noise.LAPLACE, "epsilon=0.1")
     charge = ledger.charge(other.charge, purpose="test")
-    with pytest.raises(Mismatch, match="charge the mechanism's own event"):
+    with pytest.raises(DeclarationMismatch, match="charge the mechanism's own event"):
         publish(made, Private([38]), charge, family=BETA.to_dict(), prior=NUMBERS, noise=SeededNoise(1))
-    with pytest.raises(Mismatch, match="the event asked for is discrete-laplace, but it is pure here"):
+    with pytest.raises(DeclarationMismatch, match="the event asked for is discrete-laplace, but it is pure here"):
         publish(made, Private([38]), ledger.charge("epsilon=0.5", purpose="x"), family=BETA.to_dict(), prior=NUMBERS)
     assert [entry.action for entry in ledger.entries()] == ["create", "charge", "charge"]
     assert publish(other, Private([38]), charge, family=BETA.to_dict(), prior=NUMBERS, noise=SeededNoise(1))
@@ -141,9 +144,9 @@ def test_a_mechanism_for_fewer_rows_than_the_ledgers_unit_is_refused(tmp_path):
     with closed_engines():
         terms = {"dataset": "visits", "unit": "person=id,rows=3", "neighbours": "replace"}
         ledger = Ledger.create(tmp_path / "b.ledger", **terms, budget="epsilon=5")
-        made = noisy(additive.LAPLACE, "epsilon=0.5")
+        made = noisy(additive_noise.LAPLACE, "epsilon=0.5")
         charge = ledger.charge(made.charge, purpose="test")
-        with pytest.raises(Mismatch, match=r"rows|unit"):
+        with pytest.raises(DeclarationMismatch, match=r"rows|unit"):
             publish(made, Private([38]), charge, family=BETA.to_dict(), prior=NUMBERS, noise=SeededNoise(1))
 
 
@@ -154,9 +157,9 @@ def test_a_leave_taken_twice_is_refused(name, ledger):
     charge = ledger.charge(made.charge, purpose="test")
     opened = charge.open()
     made.release(Private(values), opened, SeededNoise(1))
-    with pytest.raises(EntryState, match="was drawn already; charge again to draw again"):
+    with pytest.raises(LedgerStateError, match="was drawn already; charge again to draw again"):
         made.release(Private(values), opened, SeededNoise(1))
-    with pytest.raises(EntryState, match="has its open already; charge again to draw again"):
+    with pytest.raises(LedgerStateError, match="has its open already; charge again to draw again"):
         publish(made, Private(values), charge, family=family.to_dict(), prior=prior, noise=SeededNoise(1))
 
 
@@ -203,16 +206,16 @@ def test_noise_that_fails_leaves_the_charge_opened_and_nothing_released(ledger):
 
 @pytest.mark.parametrize("values", [(), (1, 2), (1, 2, 3)])
 def test_the_wrong_number_of_statistics_is_refused(values, ledger):
-    made = noisy(additive.LAPLACE, "epsilon=0.5")
+    made = noisy(additive_noise.LAPLACE, "epsilon=0.5")
     opened = ledger.charge(made.charge, purpose="test").open()
-    with pytest.raises(Mismatch, match=r"the number of statistics asked for is \d, but it is 1 here"):
+    with pytest.raises(DeclarationMismatch, match=r"the number of statistics asked for is \d, but it is 1 here"):
         made.release(Private(values), opened, SeededNoise(1))
 
 
 @pytest.mark.parametrize("draws", [0, -1, 1.0, True, "2"])
 @pytest.mark.parametrize("name", ["direct", "diffused", "concentrated", "ops"])
 def test_draws_must_be_a_whole_number(name, draws):
-    make = exponential.ops if name == "ops" else getattr(posterior_sample, name)
+    make = truncated_posterior.ops if name == "ops" else getattr(posterior_sample, name)
     more = {"truncation": 0.1} if name == "ops" else {}
     asked, prior = Guarantee.parse("order=2,epsilon=0.3"), BETA.prior(NUMBERS)
     with pytest.raises(InvalidParameter, match="draws must be a whole number of at least 1"):
@@ -222,22 +225,24 @@ def test_draws_must_be_a_whole_number(name, draws):
 @pytest.mark.parametrize("truncation", [0.0, -0.1, 1 / 3, 0.5, float("nan"), 1, True, None])
 def test_truncation_out_of_range_is_refused(truncation):
     with pytest.raises(InvalidParameter, match="truncation must be above 0 and below 1/3"):
-        exponential.ops(THREE, THREE.prior((1, 1, 1)), PUBLIC, Guarantee.parse("epsilon=1"), truncation=truncation)
+        truncated_posterior.ops(
+            THREE, THREE.prior((1, 1, 1)), PUBLIC, Guarantee.parse("epsilon=1"), truncation=truncation
+        )
 
 
 @pytest.mark.parametrize("temperature", [0.99, 0.0, -1.0, float("nan"), float("inf")])
 def test_a_temperature_below_one_is_refused(temperature):
     with pytest.raises(InvalidParameter, match="temperature must be at least 1"):
-        exponential.event_of(BETA, PUBLIC, 0.1, temperature, 1)
+        truncated_posterior.event_of(BETA, PUBLIC, 0.1, temperature, 1)
 
 
 def test_a_guarantee_for_another_relation_is_refused():
     asked = Guarantee.parse("epsilon=1", neighbours="add-remove")
-    with pytest.raises(Mismatch, match="neighbours relation asked for is add-remove, but it is replace"):
-        additive.additive(additive.LAPLACE, additive.layout(BETA, PUBLIC), PUBLIC, asked)
-    with pytest.raises(Mismatch, match="neighbours relation asked for is add-remove, but it is replace"):
-        exponential.ops(BETA, BETA.prior(NUMBERS), PUBLIC, asked, truncation=0.1)
-    with pytest.raises(Mismatch, match="neighbours relation asked for is add-remove, but it is replace"):
+    with pytest.raises(DeclarationMismatch, match="neighbours relation asked for is add-remove, but it is replace"):
+        additive_noise.additive(additive_noise.LAPLACE, additive_noise.layout(BETA, PUBLIC), PUBLIC, asked)
+    with pytest.raises(DeclarationMismatch, match="neighbours relation asked for is add-remove, but it is replace"):
+        truncated_posterior.ops(BETA, BETA.prior(NUMBERS), PUBLIC, asked, truncation=0.1)
+    with pytest.raises(DeclarationMismatch, match="neighbours relation asked for is add-remove, but it is replace"):
         posterior_sample.diffused(BETA, BETA.prior(NUMBERS), PUBLIC, asked)
 
 
@@ -257,7 +262,7 @@ def test_a_guarantee_for_another_relation_is_refused():
 )
 def test_a_population_that_cannot_be_is_refused(arguments, fragment):
     with pytest.raises(InvalidParameter, match=fragment):
-        Population(*arguments)
+        Adjacency(*arguments)
 
 
 # --- Private ----------------------------------------------------------------------------------------------------------

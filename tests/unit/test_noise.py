@@ -17,10 +17,10 @@ from randomgen import AESCounter
 from seeded_noise import SeededNoise
 
 import vestry.noise
-from vestry.errors import InvalidParameter, NoiseUnavailable, Unrepeatable, VestryError
-from vestry.noise import Noise, SystemNoise
-from vestry.noise.parameter import checked_scale
-from vestry.noise.system import _draw
+from vestry.errors import InvalidParameter, NoiseNotReproducible, NoiseUnavailable, VestryError
+from vestry.noise import NoiseSource, SystemNoise
+from vestry.noise.noise_parameter import checked_scale
+from vestry.noise.system_noise import _draw
 
 SAMPLERS = {
     "discrete_laplace": lambda noise, values, scale: noise.discrete_laplace(values, scale=scale),
@@ -175,7 +175,9 @@ def test_bytes_have_the_length_asked_and_differ(source):
 
 @pytest.mark.parametrize("implementation", [SystemNoise, SeededNoise])
 def test_implementation_has_the_signatures_of_the_protocol(implementation):
-    methods = {name: method for name, method in vars(Noise).items() if inspect.isfunction(method) and name[0] != "_"}
+    methods = {
+        name: method for name, method in vars(NoiseSource).items() if inspect.isfunction(method) and name[0] != "_"
+    }
     assert set(methods) == {*SAMPLERS, "stream", "random_bytes"}
     for name, method in methods.items():
         assert inspect.signature(getattr(implementation, name)) == inspect.signature(method)
@@ -183,7 +185,7 @@ def test_implementation_has_the_signatures_of_the_protocol(implementation):
 
 
 def test_no_signature_of_the_package_takes_a_seed():
-    from vestry.noise.stream import Stream
+    from vestry.noise.secure_generator import Stream
 
     functions = [
         SystemNoise,
@@ -241,7 +243,7 @@ def hidden_objects():
     ],
 )
 def test_neither_pickled_nor_copied(name, attempt):
-    with pytest.raises(Unrepeatable, match="cannot be copied or pickled") as caught:
+    with pytest.raises(NoiseNotReproducible, match="cannot be copied or pickled") as caught:
         attempt(hidden_objects()[name])
     assert isinstance(caught.value, VestryError)
     assert isinstance(caught.value, TypeError)
@@ -258,7 +260,7 @@ def test_neither_pickled_nor_copied(name, attempt):
     ],
 )
 def test_stream_keeps_its_state_to_itself(attempt, refused):
-    with pytest.raises(Unrepeatable, match=f"a noise stream cannot be {refused}: [^.]*\\.$"):
+    with pytest.raises(NoiseNotReproducible, match=f"a noise stream cannot be {refused}: [^.]*\\.$"):
         attempt(SystemNoise().stream())
 
 
@@ -362,7 +364,7 @@ def test_fork_ends_a_child_that_cannot_take_a_key(monkeypatch, capfd):
 
 
 def test_a_stream_no_longer_used_is_forgotten():
-    from vestry.noise.stream import _LIVE
+    from vestry.noise.secure_generator import _LIVE
 
     stream = SystemNoise().stream()
     assert stream in _LIVE

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
+from vestry.conjugate import beta_posterior, dirichlet_posterior, normal_posterior
 from vestry.errors import InvalidParameter, VestryError
-from vestry.posterior import Posterior, beta, dirichlet, normal, open_release
+from vestry.posterior import Posterior, open_release
+from vestry.posterior.discrete_noise import Gaussian, Laplace
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, NormalMixture
-from vestry.posterior.noise_law import Gaussian, Laplace
+from vestry.releases import Certificate, Draws, NoisyStatistics, Release
 
 CERTIFICATE = Certificate(
     guarantee={"kind": "pure", "epsilon": 0.5, "neighbours": "replace"},
@@ -297,11 +298,11 @@ def test_intervals_are_wider_than_the_plug_in_ones():
 def test_successes_and_failures_mirror_each_other():
     x = np.linspace(0.05, 0.95, 7)
     for law in (Laplace(3), Gaussian(3)):
-        one = beta.public_count(-4, count=30, alpha=0.5, beta=4, noise=law)
-        two = beta.public_count(34, count=30, alpha=4, beta=0.5, noise=law)
+        one = beta_posterior.public_count(-4, count=30, alpha=0.5, beta=4, noise=law)
+        two = beta_posterior.public_count(34, count=30, alpha=4, beta=0.5, noise=law)
         assert one.cdf(x) == pytest.approx(1 - two.cdf(1 - x), abs=1e-12)
-        one = beta.private_count(-4, 9, alpha=0.5, beta=4, noise=law)
-        two = beta.private_count(9, -4, alpha=4, beta=0.5, noise=law)
+        one = beta_posterior.private_count(-4, 9, alpha=0.5, beta=4, noise=law)
+        two = beta_posterior.private_count(9, -4, alpha=4, beta=0.5, noise=law)
         assert one.cdf(x) == pytest.approx(1 - two.cdf(1 - x), abs=1e-9)
 
 
@@ -324,7 +325,7 @@ def test_two_categories_are_a_proportion():
     law=st.sampled_from([Laplace, Gaussian]),
 )
 def test_any_noisy_count_has_a_posterior(z, n, alpha, beta_, scale, law):
-    found = beta.public_count(z, count=n, alpha=alpha, beta=beta_, noise=law(scale))
+    found = beta_posterior.public_count(z, count=n, alpha=alpha, beta=beta_, noise=law(scale))
     assert found.weights.sum() == pytest.approx(1, abs=1e-12)
     assert np.all((found.alphas >= alpha) & (found.betas >= beta_))
     assert 0 < found.mean() < 1
@@ -347,7 +348,7 @@ def test_any_noisy_count_has_a_posterior(z, n, alpha, beta_, scale, law):
 def test_any_noisy_counts_have_a_posterior_given_their_sum(far, n, alpha, scale, law):
     z = np.array([round(each * scale) + (n if each > 0 else 0) for each in far], float)
     alphas = np.full(len(z), alpha)
-    found = dirichlet.public_count(z, count=n, alphas=alphas, noise=law(scale))
+    found = dirichlet_posterior.public_count(z, count=n, alphas=alphas, noise=law(scale))
     means = [found.marginal(i).mean() for i in range(len(z))]
     assert sum(means) == pytest.approx(1, abs=1e-8)
     assert np.all(np.isfinite(found.draw(rng(), 20)))
@@ -356,10 +357,12 @@ def test_any_noisy_counts_have_a_posterior_given_their_sum(far, n, alpha, scale,
 @pytest.mark.parametrize("values", [(-(2**62), 2**62, 5), (0, 0, 0), (-50, -60, -70)], ids=str)
 def test_far_statistics_have_a_posterior(values):
     for noise in (Laplace(3.0), Gaussian(3.0)):
-        found = dirichlet.private_count(np.clip(np.array(values, float), -1e6, 1e6), alphas=np.ones(3), noise=noise)
+        found = dirichlet_posterior.private_count(
+            np.clip(np.array(values, float), -1e6, 1e6), alphas=np.ones(3), noise=noise
+        )
         assert found.mean().sum() == pytest.approx(1)
-        model = normal.NormalModel(1.0, 0.0, 1.0)
-        law = normal.public_count(np.array(values, float), count=9, model=model, noise=noise, grid=0.01)
+        model = normal_posterior.NormalModel(1.0, 0.0, 1.0)
+        law = normal_posterior.public_count(np.array(values, float), count=9, model=model, noise=noise, grid=0.01)
         assert all(np.isfinite(law.marginal(i).interval(0.9)).all() for i in range(3))
 
 
@@ -367,7 +370,7 @@ def test_far_statistics_have_a_posterior(values):
 def test_a_large_count_needs_little_memory(n):
     tracemalloc.start()
     for scale in (10.0, 1e4):
-        beta.public_count(n // 3, count=n, alpha=1, beta=1, noise=Laplace(scale)).interval(0.9)
+        beta_posterior.public_count(n // 3, count=n, alpha=1, beta=1, noise=Laplace(scale)).interval(0.9)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100e6
@@ -375,7 +378,7 @@ def test_a_large_count_needs_little_memory(n):
 
 def test_a_private_count_needs_bounded_memory():
     tracemalloc.start()
-    beta.private_count(30, 70, alpha=1, beta=1, noise=Laplace(1000)).interval(0.9)
+    beta_posterior.private_count(30, 70, alpha=1, beta=1, noise=Laplace(1000)).interval(0.9)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 200e6

@@ -9,14 +9,14 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
-from vestry.errors import InvalidParameter, Unreachable
-from vestry.ledger.filter import Filter
-from vestry.privacy import accountant, batch, profile, renyi
-from vestry.privacy.calibrate import greatest, least
-from vestry.privacy.chain import categorical_span, metropolis_update, near
+from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.ledger.privacy_filter import PrivacyFilter
+from vestry.privacy import accountant, pld, profile, renyi
+from vestry.privacy.calibration import largest_parameter, smallest_parameter
 from vestry.privacy.group import group
 from vestry.privacy.guarantee import ApproxDP, Guarantee, PureDP
-from vestry.privacy.law import event
+from vestry.privacy.mcmc_cost import categorical_span, metropolis_update, near
+from vestry.privacy.pricing import event
 
 
 def test_a_feature_has_at_least_two_levels_of_positive_probability():
@@ -36,7 +36,7 @@ def test_a_draw_that_is_off_is_private_while_its_delta_is_below_one():
     assert near(PureDP(1.0), distance=0.2).delta == pytest.approx(0.2 * (1 + math.e))
     assert near(PureDP(400.0), distance=1e-200).delta == pytest.approx(math.exp(400 - 200 * math.log(10)))
     for epsilon, distance in ((1.0, 0.4), (1e-9, 0.6), (800.0, 1e-300)):
-        with pytest.raises(Unreachable, match="its delta would reach 1; come nearer"):
+        with pytest.raises(GuaranteeUnreachable, match="its delta would reach 1; come nearer"):
             near(PureDP(epsilon), distance=distance)
     for distance in (1.0, True):
         with pytest.raises(InvalidParameter, match="distance must be between 0 and 1, both excluded"):
@@ -92,16 +92,16 @@ def composed_delta(epsilon: float, each: float, count: int) -> float:
 
 def test_events_bought_at_once_cost_no_more_than_one_by_one_and_no_less_than_they_lose():
     asked, runs = ApproxDP(9, 1e-5, neighbours="replace"), event("pure", epsilon=0.1, neighbours="replace").times(30)
-    found = batch.price(runs, asked)
+    found = pld.price(runs, asked)
     assert (found.delta, found.neighbours) == (asked.delta, asked.neighbours)
     assert found.epsilon < 0.99 * accountant.price(runs, asked).epsilon
     assert composed_delta(found.epsilon, 0.1, 30) <= 1e-5 < composed_delta(0.98 * found.epsilon, 0.1, 30)
-    assert batch.price(event("pure", epsilon=0.1), asked).epsilon <= 0.1
+    assert pld.price(event("pure", epsilon=0.1), asked).epsilon <= 0.1
 
 
 def test_a_parameter_that_costs_nothing_ends_the_search():
-    assert 0 < least(lambda x: event("pure", epsilon=0.5), PureDP(1)) < 1e-98
-    assert 1e98 < greatest(lambda x: event("pure", epsilon=0.5), PureDP(1)) < math.inf
+    assert 0 < smallest_parameter(lambda x: event("pure", epsilon=0.5), PureDP(1)) < 1e-98
+    assert 1e98 < largest_parameter(lambda x: event("pure", epsilon=0.5), PureDP(1)) < math.inf
 
 
 def test_a_currency_of_ones_own_is_refused():
@@ -111,7 +111,7 @@ def test_a_currency_of_ones_own_is_refused():
     with pytest.raises(InvalidParameter, match="one of the five currencies"):
         group(Bayesian(), 2)
     with pytest.raises(InvalidParameter, match="a budget must be a guarantee"):
-        Filter.of(Bayesian())
+        PrivacyFilter.of(Bayesian())
 
 
 def test_the_published_jacobian_needs_more_regularisation_than_smoothness():

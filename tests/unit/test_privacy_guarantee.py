@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vestry.errors import InvalidParameter, Mismatch, NoConversion, VestryError
+from vestry.errors import ConversionError, DeclarationMismatch, InvalidParameter, VestryError
 from vestry.privacy import accountant
 from vestry.privacy.event import Event, compose
 from vestry.privacy.group import group, replaced
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, decimal
-from vestry.privacy.law import LAWS, Law, event, promised, register
 from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.privacy.pricing import LAWS, Pricing, event, event_of_guarantee, register
 
 WRITTEN = {
     "epsilon=1": PureDP(1),
@@ -249,7 +249,9 @@ def test_neighbours_are_bound_once(subject):
     bound = subject.under("replace")
     assert bound.neighbours is Neighbours.REPLACE
     assert bound.under(Neighbours.REPLACE) == bound
-    with pytest.raises(Mismatch, match="neighbours relation asked for is replace, but it is add-remove here"):
+    with pytest.raises(
+        DeclarationMismatch, match="neighbours relation asked for is replace, but it is add-remove here"
+    ):
         bound.under("add-remove")
     with pytest.raises(InvalidParameter, match="neighbours must be one of"):
         subject.under("swap")
@@ -259,7 +261,7 @@ def test_parse_binds_neighbours():
     assert Guarantee.parse("epsilon=1", neighbours="replace").neighbours is Neighbours.REPLACE
     assert Guarantee.parse(PureDP(1), neighbours="replace") == PureDP(1, neighbours="replace")
     assert PureDP(1, neighbours="replace") != PureDP(1)
-    with pytest.raises(Mismatch, match="asked for is replace, but it is add-remove here"):
+    with pytest.raises(DeclarationMismatch, match="asked for is replace, but it is add-remove here"):
         Guarantee.parse(PureDP(1, neighbours="replace"), neighbours="add-remove")
 
 
@@ -269,7 +271,7 @@ def test_composition_has_one_relation():
     assert all(leaf.neighbours is Neighbours.REPLACE for leaf, _ in whole.leaves())
     assert compose(bound, bound).neighbours is Neighbours.REPLACE
     for other in (open_, open_.under("add-remove")):
-        with pytest.raises(Mismatch, match="compose events of one relation"):
+        with pytest.raises(DeclarationMismatch, match="compose events of one relation"):
             compose(bound, other)
     with pytest.raises(InvalidParameter, match="a composition must be at least one event"):
         compose()
@@ -278,14 +280,14 @@ def test_composition_has_one_relation():
 def test_price_keeps_the_relation():
     noise = event("gaussian", sensitivity=1, scale=2, neighbours="add-remove")
     assert accountant.price(noise, ZCDP(1)) == ZCDP(0.125, neighbours="add-remove")
-    with pytest.raises(Mismatch, match="asked for is replace, but it is add-remove here"):
+    with pytest.raises(DeclarationMismatch, match="asked for is replace, but it is add-remove here"):
         accountant.price(noise, ZCDP(1, neighbours="replace"))
 
 
 def test_only_add_remove_implies_replace():
     assert replaced(PureDP(0.5, neighbours="add-remove")) == PureDP(1, neighbours="replace")
     for stated in (PureDP(1), PureDP(1, neighbours="replace")):
-        with pytest.raises(NoConversion, match="only add-remove implies the other relation"):
+        with pytest.raises(ConversionError, match="only add-remove implies the other relation"):
             replaced(stated)
 
 
@@ -380,7 +382,7 @@ def test_group_keeps_the_relation_and_one_is_itself():
     ],
 )
 def test_group_without_a_guarantee(guarantee, size, message):
-    with pytest.raises(NoConversion, match=message):
+    with pytest.raises(ConversionError, match=message):
         group(guarantee, size)
 
 
@@ -460,15 +462,15 @@ def test_record_of_an_unknown_kind_is_read():
 
 @pytest.mark.parametrize("guarantee", [PureDP(1), ApproxDP(1, 1e-6), RenyiDP(10, 1), ZCDP(1), GaussianDP(1)], ids=str)
 def test_promise_costs_what_it_says(guarantee):
-    assert accountant.up(accountant.amount(promised(guarantee), guarantee)) == guarantee.value
-    assert accountant.meets(promised(guarantee), guarantee)
-    assert not accountant.meets(promised(guarantee), guarantee.at(guarantee.value * (1 - 1e-9)))
-    assert promised(guarantee.under("replace")).neighbours is Neighbours.REPLACE
+    assert accountant.up(accountant.amount(event_of_guarantee(guarantee), guarantee)) == guarantee.value
+    assert accountant.meets(event_of_guarantee(guarantee), guarantee)
+    assert not accountant.meets(event_of_guarantee(guarantee), guarantee.at(guarantee.value * (1 - 1e-9)))
+    assert event_of_guarantee(guarantee.under("replace")).neighbours is Neighbours.REPLACE
 
 
 def test_promise_of_nothing_known_is_refused():
     with pytest.raises(InvalidParameter, match="a guarantee must be one of the five currencies"):
-        promised("epsilon=1")
+        event_of_guarantee("epsilon=1")
 
 
 def test_kind_is_registered_once(monkeypatch):
@@ -476,7 +478,7 @@ def test_kind_is_registered_once(monkeypatch):
     with pytest.raises(InvalidParameter, match="kind must be new, not 'passing'"):
         register("passing", LAWS["gdp"])
     monkeypatch.delitem(LAWS, "passing")
-    register("passing", Law({}, renyi=lambda order: 0.0))
+    register("passing", Pricing({}, renyi=lambda order: 0.0))
     assert accountant.renyi(event("passing"), 2) == 0
     assert accountant.pure(event("passing")) == math.inf
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
+from vestry.releases import Certificate, Draws, NoisyStatistics, Release
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "release.schema.json").read_text())
 GROUP = SCHEMA["properties"]["contents"]["additionalProperties"]["properties"]

@@ -17,17 +17,14 @@ import pytest
 from scipy import special, stats
 
 from vestry.errors import InvalidParameter, MissingExtra
-from vestry.samplers import (
+from vestry.hmm import blocked_gibbs, collapsed_gibbs, held_out_log_likelihood, relabelled
+from vestry.mcmc import (
     annealed_importance,
     barker_walk,
-    blocked_gibbs,
-    collapsed_gibbs,
-    held_out_log_likelihood,
     metropolis_walk,
-    relabelled,
-    truncated,
     truncated_beta,
     truncated_dirichlet,
+    truncated_draws,
 )
 
 REJECT = 1e-8
@@ -73,14 +70,14 @@ def test_truncated_beta(name):
 def test_rejection_in_the_tail_agrees_where_doubles_still_see_it(monkeypatch):
     """The way out of the far tail, taken where the tangent alone would be far off."""
     rng, many = np.random.default_rng(16), np.ones(20_000)
-    monkeypatch.setattr(truncated, "_LEAST_MASS", 2.0)
+    monkeypatch.setattr(truncated_draws, "_LEAST_MASS", 2.0)
     sample = truncated_beta(rng, 3.0 * many, 12.0, low=0.3, high=0.9)
     assert beta_fit(sample, 3.0, 12.0, 0.3, 0.9) > REJECT
     for shape, rate, low, high in ((3.0, 1.0, 4.0, 20.0), (0.4, 2.0, 0.5, 9.0), (9.0, 1.0, 0.1, 5.0)):
         law = stats.gamma(shape, scale=1 / rate)
         for tail in (2.0, 1e-250):
-            monkeypatch.setattr(truncated, "_LEAST_MASS", tail)
-            sample = truncated.truncated_gamma(rng, shape * many, rate, low=low, high=high)
+            monkeypatch.setattr(truncated_draws, "_LEAST_MASS", tail)
+            sample = truncated_draws.truncated_gamma(rng, shape * many, rate, low=low, high=high)
             part = law.cdf(high) - law.cdf(low)
             fit = stats.kstest(sample, lambda x, law=law, low=low, part=part: (law.cdf(x) - law.cdf(low)) / part)
             assert fit.pvalue > REJECT
@@ -202,8 +199,10 @@ def test_the_proposal_for_a_simplex_stays_where_its_means_add_up():
     rows, largest = np.arange(len(shapes)), shapes.argmax(axis=1)
     last = shapes[rows, largest]
     rest = np.stack([np.delete(row, k) for row, k in zip(shapes, largest, strict=True)])
-    tilt = truncated._tilt(rest, last, 1 / 30, 1 - 2 / 30)
-    means = truncated._truncated_mean(np.column_stack([rest, last]), tilt[:, None], 1 / 30, 1 - 2 / 30).sum(axis=1)
+    tilt = truncated_draws._tilt(rest, last, 1 / 30, 1 - 2 / 30)
+    means = truncated_draws._truncated_mean(np.column_stack([rest, last]), tilt[:, None], 1 / 30, 1 - 2 / 30).sum(
+        axis=1
+    )
     assert np.quantile(np.abs(means - 1), 0.99) < 0.05
     assert np.abs(means - 1).max() < 0.5
 
@@ -249,8 +248,8 @@ def plain_sweep(tables, moves, uniforms, paths, counts, seen, alpha, months):
 
 @pytest.mark.parametrize("shared", [True, pytest.param(False, marks=SLOW)])
 def test_the_compiled_sweep_is_the_plain_one(shared):
-    from vestry.samplers import kernel
-    from vestry.samplers.state_model import layout
+    from vestry.hmm import gibbs_kernels
+    from vestry.hmm.state_model import layout
 
     rng = np.random.default_rng(6)
     counts = example(rng)
@@ -267,13 +266,13 @@ def test_the_compiled_sweep_is_the_plain_one(shared):
     for b, path in enumerate(paths):
         counts, weights, sums = data.counts[b % len(data.counts)], np.empty((21, 4)), np.empty((4, 6))
         ours = np.empty((5, 4))
-        kernel.count_moves(path, ours, 7)
+        gibbs_kernels.count_moves(path, ours, 7)
         assert (ours == moves[b]).all()
-        kernel.likelihoods(tables[b], counts, data.seen[b], weights)
-        kernel.collapsed(np.random.default_rng(b), weights, path, ours, 0.3, 7)
+        gibbs_kernels.likelihoods(tables[b], counts, data.seen[b], weights)
+        gibbs_kernels.collapsed(np.random.default_rng(b), weights, path, ours, 0.3, 7)
         assert (path == theirs[:, b]).all()
         assert ours == pytest.approx(moved[b])
-        kernel.sum_levels(path, counts, data.seen[b], sums)
+        gibbs_kernels.sum_levels(path, counts, data.seen[b], sums)
         assert sums == pytest.approx(((path == np.arange(4)[:, None]) * data.seen[b]) @ counts)
 
 
@@ -288,22 +287,22 @@ def counted(paths, *, states, months):
 
 
 def test_products_in_blocks_are_the_whole_product():
-    from vestry.samplers import kernel
+    from vestry.hmm import gibbs_kernels
 
     rng = np.random.default_rng(16)
     for cells in (2, 601, 900):  # a block has 416 rows
         counts, tables, ours = rng.random((cells, 90)), np.log(rng.random((7, 90))), np.empty((cells, 7))
         logs = counts @ tables.T
-        kernel.likelihoods(tables, counts, np.ones(cells), ours)
+        gibbs_kernels.likelihoods(tables, counts, np.ones(cells), ours)
         assert ours == pytest.approx(np.exp(logs - logs.max(axis=-1, keepdims=True)))
 
 
 def test_exponentials_have_all_their_digits():
-    from vestry.samplers import kernel
+    from vestry.hmm import gibbs_kernels
 
     numbers = np.concatenate([np.linspace(-650, 0, 100_001), -np.random.default_rng(0).random(10_000), [-1e-300]])
     ours = numbers.copy()
-    kernel.exponentials(ours)
+    gibbs_kernels.exponentials(ours)
     assert np.abs(ours / np.exp(numbers) - 1).max() < 1e-15
     assert (ours[numbers == 0] == 1).all()
 
@@ -314,10 +313,10 @@ def test_logs_of_dirichlets(shape):
 
     What is seen is below 1/2, where doubles keep the digits.
     """
-    from vestry.samplers import kernel
+    from vestry.hmm import gibbs_kernels
 
     rng, logs = np.random.default_rng(22), np.empty((40_000, 5))
-    kernel.log_dirichlet(rng, np.full(logs.shape, shape / 2), shape / 2, np.array([2, 5]), logs)
+    gibbs_kernels.log_dirichlet(rng, np.full(logs.shape, shape / 2), shape / 2, np.array([2, 5]), logs)
     for first, size in ((0, 2), (2, 3)):
         shares = np.exp(logs[:, first : first + size])
         assert shares.sum(axis=1) == pytest.approx(1)
@@ -325,7 +324,7 @@ def test_logs_of_dirichlets(shape):
         laws = [stats.beta(a, (size - 1) * a) for a in (shape, 1.2 * shape)]
         right, wrong = (stats.kstest(low, lambda x, law=law: law.cdf(x) / law.cdf(0.5)).pvalue for law in laws)
         assert right > REJECT > wrong
-    kernel.log_dirichlet(rng, np.zeros(logs.shape), 1e-5, np.array([2, 5]), logs)
+    gibbs_kernels.log_dirichlet(rng, np.zeros(logs.shape), 1e-5, np.array([2, 5]), logs)
     assert np.isfinite(logs).all()
     assert logs.min() < -1000
 
@@ -355,7 +354,7 @@ def test_a_burn_in_leaves_out_the_first_sweeps_and_changes_nothing_else(truncati
 
 def test_all_layouts_of_the_counts_run_the_same_machine_code():
     """Compilation takes seconds: a mask that all share, or counts the other way round, must not cause another."""
-    from vestry.samplers import kernel
+    from vestry.hmm import gibbs_kernels
 
     counts = example(np.random.default_rng(20))
     mask = np.zeros((4, 3, 7), bool)
@@ -367,7 +366,7 @@ def test_all_layouts_of_the_counts_run_the_same_machine_code():
         (counts[:1], {"alpha": np.float64(2), "beta": 1}),
     ]:
         collapsed_gibbs(tables, states=3, sweeps=np.int64(2), burn_in=0, rng=np.random.default_rng(21), **more)
-    assert len(kernel.run.signatures) == 1
+    assert len(gibbs_kernels.run.signatures) == 1
 
 
 @pytest.mark.parametrize("sampler", [collapsed_gibbs, blocked_gibbs])
@@ -530,10 +529,12 @@ def test_the_process_keeps_its_own_precision():
     assert jax.numpy.ones(1).dtype == np.float32
 
 
-@pytest.mark.parametrize(("module", "name"), [("jax", "barker_walk"), ("numba", "collapsed_gibbs")])
-def test_compilers_are_imported_late_and_named_where_they_are_missing(module, name):
+@pytest.mark.parametrize(
+    ("module", "room", "name"), [("jax", "mcmc", "barker_walk"), ("numba", "hmm", "collapsed_gibbs")]
+)
+def test_compilers_are_imported_late_and_named_where_they_are_missing(module, room, name):
     code = (
-        f"import sys, vestry.samplers as s; assert '{module}' not in sys.modules; s.truncated_beta;"
+        f"import sys, vestry.{room} as s, vestry.mcmc as m; assert '{module}' not in sys.modules; m.truncated_beta;"
         f"assert '{module}' not in sys.modules; sys.modules['{module}'] = None; s.{name}"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -541,7 +542,7 @@ def test_compilers_are_imported_late_and_named_where_they_are_missing(module, na
 
 
 def test_other_names_are_not_there():
-    import vestry.samplers
+    import vestry.mcmc
 
     with pytest.raises(AttributeError, match="no attribute 'crystal_ball'"):
-        _ = vestry.samplers.crystal_ball
+        _ = vestry.mcmc.crystal_ball

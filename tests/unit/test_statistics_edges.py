@@ -8,30 +8,30 @@ import numpy as np
 import pytest
 
 from vestry.errors import InvalidParameter
-from vestry.ledger.address import Address
-from vestry.statistics.design import clip
-from vestry.statistics.domain import Interval, Levels
-from vestry.statistics.tally import Indicator, One, Product, Sum, Tally
+from vestry.ledger.ledger_address import Address
+from vestry.schema.design_matrix import clip
+from vestry.schema.domain import Interval, Levels
+from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
 
 DOMAINS = {"ward": Levels("A", "B", missing="drop"), "ill": Levels("no", "yes"), "age": Interval(0, 100)}
 
 
 def test_a_tally_has_a_cell_for_each_combination_of_levels():
-    tally = Tally(("ward", "ill"), (One(),))
+    tally = SumQuery(("ward", "ill"), (Count(),))
     assert list(tally.cells(DOMAINS)) == [("A", "no"), ("A", "yes"), ("B", "no"), ("B", "yes")]
     assert tally.drops(DOMAINS)
-    assert not Tally(("ill",), (Sum("age", 0.0, 1.0),)).drops(DOMAINS)
+    assert not SumQuery(("ill",), (Sum("age", 0.0, 1.0),)).drops(DOMAINS)
 
 
 @pytest.mark.parametrize(
     ("tally", "message"),
     [
-        (Tally(("sex",), (One(),)), "one that is declared"),
-        (Tally(("age",), (One(),)), "the column age must be levels"),
-        (Tally((), (Indicator("ill", ("maybe",)),)), "a level of ill must be one of no, yes"),
-        (Tally((), (Indicator("age", ("no",)),)), "the column age must be levels"),
-        (Tally((), (Sum("ill", 0.0, 1.0),)), "the column ill must be an interval"),
-        (Tally((), (Product(("age", "ward"), (0.0, 0.0), 1.0),)), "the column ward must be an interval"),
+        (SumQuery(("sex",), (Count(),)), "one that is declared"),
+        (SumQuery(("age",), (Count(),)), "the column age must be levels"),
+        (SumQuery((), (Indicator("ill", ("maybe",)),)), "a level of ill must be one of no, yes"),
+        (SumQuery((), (Indicator("age", ("no",)),)), "the column age must be levels"),
+        (SumQuery((), (Sum("ill", 0.0, 1.0),)), "the column ill must be an interval"),
+        (SumQuery((), (Product(("age", "ward"), (0.0, 0.0), 1.0),)), "the column ward must be an interval"),
     ],
 )
 def test_a_tally_of_what_is_not_declared_is_refused(tally, message):

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from vestry.audit.claim import Claim
-from vestry.audit.cut import Choice, Cut, choose
+from vestry.audit.clopper_pearson import at_least, at_most
 from vestry.audit.evidence import Evidence, Verdict
-from vestry.audit.proportion import at_least, at_most
-from vestry.audit.score import Array, as_outputs, scores
+from vestry.audit.rejection_region import Choice, RejectionRegion, choose
+from vestry.audit.test_statistic import Array, as_outputs, scores
 from vestry.errors import InvalidParameter
 
 Run = Callable[[Any, Any, int], Any]
@@ -106,7 +106,7 @@ def _bounds(
     """Count the chosen events on the other half, and bound delta."""
     cell, values, found = len(half[0]), {}, []
 
-    def hits(cut: Cut, side: int) -> int:
+    def hits(cut: RejectionRegion, side: int) -> int:
         if (cut.score.name, side) not in values:
             values[cut.score.name, side] = cut.score(half[side])
         return cut.hits(values[cut.score.name, side])

@@ -16,7 +16,7 @@ from vestry.numerics import smallest
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
-from vestry.privacy.law import promised
+from vestry.privacy.pricing import event_of_guarantee
 
 _WAYS = "an event, a guarantee such as PureDP(1), or a function from epsilon to delta"
 
@@ -47,7 +47,7 @@ class Claim:
             return cls(lambda epsilon: min(part.delta(epsilon) for part in parts), marks)
         if isinstance(given, Guarantee):
             named = (given.epsilon,) if "epsilon" in given.names() and "order" not in given.names() else ()  # type: ignore[attr-defined]
-            return cls(_priced(promised(given)), named)
+            return cls(_priced(event_of_guarantee(given)), named)
         if isinstance(given, Event):
             return cls(_priced(given))
         if callable(given):

@@ -11,8 +11,18 @@ try:
     import typer
 
     from vestry import __version__
-    from vestry.cli import audit, calibrate, convert, curve, init, ledger, posterior, reproduce, study
-    from vestry.cli.group import Commands
+    from vestry.cli import (
+        audit_command,
+        calibrate_command,
+        convert_command,
+        curve_command,
+        init_command,
+        ledger_commands,
+        posterior_command,
+        reproduce_command,
+        study_commands,
+    )
+    from vestry.cli.mechanism_commands import Commands
     from vestry.cli.output import examples, first_example, say
     from vestry.cli.refusal import refusal
 except KeyboardInterrupt:  # `main` catches it from here on
@@ -31,18 +41,18 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("init", epilog=init.EXAMPLES)(init.init)
-app.command("check", epilog=study.CHECK_EXAMPLES)(study.check)
-app.command("plan", epilog=study.PLAN_EXAMPLES)(study.plan)
-app.command("release", epilog=study.RELEASE_EXAMPLES)(study.release)
-app.command("report", epilog=study.REPORT_EXAMPLES)(study.report)
-app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
-app.add_typer(calibrate.app, name="calibrate")
-app.add_typer(curve.app, name="curve")
-app.command("posterior", epilog=posterior.EXAMPLES)(posterior.posterior)
-app.add_typer(audit.app, name="audit")
-app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
-app.add_typer(ledger.app, name="ledger")
+app.command("init", epilog=init_command.EXAMPLES)(init_command.init)
+app.command("check", epilog=study_commands.CHECK_EXAMPLES)(study_commands.check)
+app.command("plan", epilog=study_commands.PLAN_EXAMPLES)(study_commands.plan)
+app.command("release", epilog=study_commands.RELEASE_EXAMPLES)(study_commands.release)
+app.command("report", epilog=study_commands.REPORT_EXAMPLES)(study_commands.report)
+app.command("convert", epilog=convert_command.EXAMPLES)(convert_command.convert)
+app.add_typer(calibrate_command.app, name="calibrate")
+app.add_typer(curve_command.app, name="curve")
+app.command("posterior", epilog=posterior_command.EXAMPLES)(posterior_command.posterior)
+app.add_typer(audit_command.app, name="audit")
+app.command("reproduce", epilog=reproduce_command.EXAMPLES)(reproduce_command.reproduce)
+app.add_typer(ledger_commands.app, name="ledger")
 
 # What typer raises for a missing or unknown option; it exports the subclass only.
 _USAGE: type[Exception] = typer.BadParameter.__mro__[2]

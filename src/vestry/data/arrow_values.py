@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vestry.data.level_place import PLACED, Places
-from vestry.statistics.domain import Levels
+from vestry.schema.domain import Levels
 
 # Years that DuckDB holds in every unit, and writes as text.
 _YEARS = 200_000

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from vestry.data.text_value import Expression, double, matches
-from vestry.statistics.meaning import DATE, TIME, ZONE
+from vestry.schema.meaning import DATE, TIME, ZONE
 
 # Microseconds of a day.
 DAY = 86_400_000_000

@@ -2,7 +2,7 @@
 
 The engines differ in how they round halves, in casts that truncate or raise, in where NaN sorts and in which text they
 read as a number. The order here is one on which they agree: cast to a double, then missing, then clip, then scale, then
-floor(x + 1/2), then cast to an integer. What a value means is written in `vestry.statistics.meaning`.
+floor(x + 1/2), then cast to an integer. What a value means is written in `vestry.schema.meaning`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from vestry.data.bound import NEGLIGIBLE, sides
 from vestry.data.calendar import date_part, days, seconds
+from vestry.data.level_index import looked_up
 from vestry.data.level_key import instant_key, level_key, level_keys, numbers_of
 from vestry.data.level_place import missing_place
-from vestry.data.lookup import looked_up
+from vestry.data.overflow import NEGLIGIBLE, sides
 from vestry.data.text_value import Expression, double, number_of, trimmed
-from vestry.statistics.domain import DROP, Domain, Interval, Levels
-from vestry.statistics.meaning import EXACT, is_number
-from vestry.statistics.tally import Product, Sum
+from vestry.schema.domain import DROP, Domain, Interval, Levels
+from vestry.schema.meaning import EXACT, is_number
+from vestry.schema.statistics import Product, Sum
 
 _EPOCH = datetime.date(1970, 1, 1)
 

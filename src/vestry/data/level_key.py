@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from vestry.data.calendar import DAY, instant, micros_of, seconds
 from vestry.data.text_value import Expression, double, level_of, matches
-from vestry.statistics.domain import Levels
-from vestry.statistics.meaning import DATE, instant_of, is_number, level_text, number, time_of
+from vestry.schema.domain import Levels
+from vestry.schema.meaning import DATE, instant_of, is_number, level_text, number, time_of
 
 _MIDNIGHT = f"^{DATE}[T ]00:00(:00([.]0+)?)?[|]$"
 _DATE_LENGTH = 10

@@ -2,7 +2,7 @@
 
 DuckDB evaluates an expression once for each entry of a dictionary of its own, and once for each record of one of
 Arrow's, which takes seven times as long. So a column of text that has a dictionary becomes a column of whole numbers
-here, by the same relation as in SQL (`vestry.statistics.meaning`). Exact levels are left to SQL.
+here, by the same relation as in SQL (`vestry.schema.meaning`). Exact levels are left to SQL.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from vestry.statistics.domain import DROP, LEVEL, Levels
-from vestry.statistics.meaning import level_text
+from vestry.schema.domain import DROP, LEVEL, Levels
+from vestry.schema.meaning import level_text
 
 # What is added to the name of a column of places. No column is called so: names are text without control characters.
 PLACED = "\x1fplace"

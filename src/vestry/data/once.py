@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from vestry.data.frame import frame_kind
+from vestry.data.dataframes import frame_kind
 from vestry.errors import InvalidParameter
 
 _READ: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vestry.data.text_value import NUMBER, Expression, double, matches, truths
-from vestry.statistics.meaning import DATE, EXACT, LONGEST, TIME, ZONE
+from vestry.schema.meaning import DATE, EXACT, LONGEST, TIME, ZONE
 
 _DATED = f"^{DATE}[T ]{TIME}[|]$"
 _ZONED = f"^{DATE}[T ]{TIME}{ZONE}[|]$"

@@ -8,16 +8,16 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from vestry.data.choice import chosen
+from vestry.data.connection import Source
+from vestry.data.contribution_bounding import chosen
 from vestry.data.encoding import code, person, plain, scaled, usable
-from vestry.data.engine import Source
 from vestry.data.level_place import PLACED
 from vestry.data.person_name import person_name
 from vestry.data.text_value import Expression
 from vestry.errors import InvalidParameter
 from vestry.privacy.neighbours import Unit
-from vestry.statistics.domain import Domain, Levels, drops
-from vestry.statistics.tally import Indicator, One, Product, Sum, Tally
+from vestry.schema.domain import Domain, Levels, drops
+from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Query:
         Whose records are bounded.
     """
 
-    tally: Tally
+    tally: SumQuery
     domains: Mapping[str, Domain]
     unit: Unit
 
@@ -129,7 +129,7 @@ class Query:
         names = [self._names(key) for key in self.tally.keys]
         found = {tuple(level[row[key]] for key, level in zip(keys, names, strict=True)): row for row in rows}
         return [
-            int(found[cell][f"s{place}"] or 0) * (term.units if isinstance(term, One) else 1) if cell in found else 0
+            int(found[cell][f"s{place}"] or 0) * (term.units if isinstance(term, Count) else 1) if cell in found else 0
             for cell in self.tally.cells(self.domains)
             for place, term in enumerate(self.tally.terms)
         ]
@@ -137,7 +137,7 @@ class Query:
     def _sum(self, place: int, records: Expression, named: Mapping[str, str]) -> Expression:
         """Return one term's sum as text: engines sum in 64 bits, 128 bits or decimals, and text holds them all."""
         term = self.tally.terms[place]
-        if isinstance(term, One):
+        if isinstance(term, Count):
             return records.count().cast("string")
         if isinstance(term, Indicator):
             return self._having(term, records, records[named[term.column]]).cast("string")

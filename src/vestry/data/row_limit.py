@@ -16,7 +16,7 @@ told apart by their number, so one more record is one more place, whichever of i
 No rule does better. If all records count up to N, take N + 1 different records, of which a rule keeps some. Leaving out
 any one record of the table gives N records that all count, N + 1 different sets; what the rule keeps cannot be within
 one record of all of them. The price of a removal therefore covers tables of at most N records, as the declaration of N
-says, and beyond N the guarantee is that of a replaced record, which `Population.changes` counts as two.
+says, and beyond N the guarantee is that of a replaced record, which `Adjacency.changes` counts as two.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from vestry.statistics.private import Block
+from vestry.schema.private import Block
 
 
 def limited(blocks: Sequence[Block], most: int, *, row_key: str) -> list[Block]:

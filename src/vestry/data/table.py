@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from vestry.data.bound import LARGEST, LIMIT, check_bound
+from vestry.data.connect import connect, kind_of
+from vestry.data.connection import UNPREPARED, Source
 from vestry.data.csv_reader import Dialect, dialect_from
-from vestry.data.engine import UNPREPARED, Source
 from vestry.data.once import check_unread, mark_read
+from vestry.data.overflow import LARGEST, LIMIT, check_bound
 from vestry.data.query import Query
-from vestry.data.quiet import quietly
+from vestry.data.redaction import quietly
 from vestry.data.row_limit import limited
-from vestry.data.source import connect, kind_of
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.statistics.design import Design
-from vestry.statistics.domain import Domain, Interval, Levels
-from vestry.statistics.private import Block, Private, PrivateRows
-from vestry.statistics.tally import Sum, Tally
+from vestry.schema.design_matrix import Design
+from vestry.schema.domain import Domain, Interval, Levels
+from vestry.schema.private import Block, Private, PrivateRows
+from vestry.schema.statistics import Sum, SumQuery
 
 _FAILED = (
     "the data could not be read, and nothing was summed; what the backend said may quote a record and is not shown. "
@@ -87,7 +87,7 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({kind_of(self.data)}, columns: {', '.join(self.columns)})"
 
-    def check(self, tally: Tally) -> None:
+    def check(self, tally: SumQuery) -> None:
         """Try everything that can fail without touching a value: connect, the schema, the query, its bounds.
 
         Raises
@@ -125,7 +125,7 @@ class Table:
             )
         return sum(int(rows[0]["n"]) for rows in found)
 
-    def collect(self, tally: Tally, *, row_key: str) -> Private:
+    def collect(self, tally: SumQuery, *, row_key: str) -> Private:
         """Sum over the records in one query.
 
         Parameters
@@ -180,7 +180,7 @@ class Table:
     def _connected(self, columns: Mapping[str, Domain | None]) -> Source:
         return connect(self.data, columns=columns, dialect=self.csv)
 
-    def _query(self, tally: Tally) -> Query:
+    def _query(self, tally: SumQuery) -> Query:
         tally.check(self.columns)
         check_bound(tally, self.columns, self.largest)
         return Query(tally, self.columns, self.unit)

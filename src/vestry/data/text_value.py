@@ -6,7 +6,7 @@ import math
 from functools import cache
 from typing import Any
 
-from vestry.statistics.meaning import DECIMAL, FALSE, LONGEST, TRUE
+from vestry.schema.meaning import DECIMAL, FALSE, LONGEST, TRUE
 
 # An expression of Ibis, which carries no types of its own.
 Expression = Any

@@ -8,7 +8,7 @@ except ImportError:
     raise MissingExtra("vestry.estimators", "glm") from None
 
 from vestry.estimators.bounds import Ball
-from vestry.estimators.linear import PrivateLinearRegression
-from vestry.estimators.logistic import PrivateLogisticRegression
+from vestry.estimators.linear_regression import PrivateLinearRegression
+from vestry.estimators.logistic_regression import PrivateLogisticRegression
 
 __all__ = ["Ball", "PrivateLinearRegression", "PrivateLogisticRegression"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from vestry.errors import InvalidParameter
-from vestry.losses.loss import positive
 from vestry.numerics import outward
+from vestry.regression.loss import positive
 
 _WAYS = "bounds=(0, 10), or bounds=([18, 0], [90, 40]) with the low ends of all features first, or bounds=Ball(2.0)"
 # Rows are scaled down a little further than the radius, so that rounding to single precision stays within it.

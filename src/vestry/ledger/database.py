@@ -14,13 +14,13 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from vestry.address import ServerAddress
 from vestry.errors import LedgerCorrupt, LedgerExists, LedgerMissing, LedgerUnavailable, MissingExtra, VestryError
-from vestry.ledger.address import Address
 from vestry.ledger.entry import joined
+from vestry.ledger.ledger_address import Address
 from vestry.ledger.ledger_file import FileIdentity, require_one_name, require_same_file
 from vestry.ledger.sqlite import SCHEMA, connect, is_writable, new_file, require_sound, writes_one_file
 from vestry.ledger.statements import HASH_OF, HEAD, INSERT_HEAD, INSERT_LINE, LOCKED_HEAD, METADATA, READ_HEAD, Head
+from vestry.server_address import ServerAddress
 
 FORMAT = 1
 COPY_FORMAT = 1001  # which vestry 0.1.0 refuses too

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from vestry.errors import LedgerCorrupt
 from vestry.ledger.entry import GENESIS, UNREADABLE, Entry, canonical, seal
-from vestry.ledger.filter import Filter, Spent
+from vestry.ledger.privacy_filter import PrivacyFilter, Spent
 
 
 class State(NamedTuple):
     """The filter in force and what is spent; its text is covered by the hash of the line that led to it."""
 
-    filter: Filter
+    filter: PrivacyFilter
     spent: Spent
 
     def text(self) -> str:
@@ -36,13 +36,13 @@ class State(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _written(fixed: Filter) -> str:
+def _written(fixed: PrivacyFilter) -> str:
     return canonical(fixed.to_dict())
 
 
 @lru_cache(maxsize=16)
-def _filter(text: str) -> Filter:
-    return Filter.from_dict(json.loads(text))
+def _filter(text: str) -> PrivacyFilter:
+    return PrivacyFilter.from_dict(json.loads(text))
 
 
 class Walk:
@@ -82,7 +82,7 @@ class Walk:
         if (entry.action == "create") != (self.state is None):
             raise LedgerCorrupt("a journal begins with its creation, once")
         if self.state is None:
-            fixed = Filter.from_dict(facts["filter"])
+            fixed = PrivacyFilter.from_dict(facts["filter"])
             return State(fixed, fixed.nothing)
         current, spent = self.state
         if entry.action == "charge":
@@ -91,7 +91,7 @@ class Walk:
             if not current.holds(spent):
                 raise LedgerCorrupt("the charge exceeds the budget")
         elif entry.action == "amend":
-            raised = Filter.from_dict(facts["filter"])
+            raised = PrivacyFilter.from_dict(facts["filter"])
             if not raised.covers(current):
                 raise LedgerCorrupt("the amendment lowers the budget")
             current = raised

@@ -14,29 +14,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vestry.certificate import Draws
-from vestry.errors import InvalidParameter, Mismatch, Unreachable
-from vestry.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    Family,
-    GammaExponential,
-    GammaPoisson,
-    NormalMean,
-)
-from vestry.families.exact_posterior import exact_posterior
-from vestry.ledger import Opened
-from vestry.mechanisms.additive import layout, real_sums
-from vestry.noise import Noise
+from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.exact_posterior import exact_posterior
+from vestry.conjugate.family import ConjugateFamily
+from vestry.conjugate.gamma_exponential import GammaExponentialFamily
+from vestry.conjugate.gamma_poisson import GammaPoissonFamily
+from vestry.conjugate.normal_mean import NormalMeanFamily
+from vestry.errors import DeclarationMismatch, GuaranteeUnreachable, InvalidParameter
+from vestry.ledger import OpenCharge
+from vestry.mechanisms.additive_noise import layout, real_sums
+from vestry.noise import NoiseSource
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
-from vestry.privacy.batch import Batch
-from vestry.privacy.calibrate import greatest
+from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.calibration import largest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee, PureDP, RenyiDP, decimal
-from vestry.privacy.law import promised
-from vestry.statistics.population import Population
-from vestry.statistics.private import Private, reveal
+from vestry.privacy.pld import PLDAccountant
+from vestry.privacy.pricing import event_of_guarantee
+from vestry.releases import Draws
+from vestry.schema.private import Private, reveal
 
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
@@ -61,9 +59,9 @@ class PosteriorSample:
     """
 
     name: str
-    family: Family
+    family: ConjugateFamily
     prior: Any
-    population: Population
+    population: Adjacency
     likelihood_power: float
     prior_scale: float
     draws: int
@@ -97,9 +95,9 @@ class PosteriorSample:
         """
         if self.event.kind == "gdp" or not isinstance(self.guarantee, ApproxDP):
             return self.event
-        return promised(self.guarantee)
+        return event_of_guarantee(self.guarantee)
 
-    def release(self, private: Private, opened: Opened, noise: Noise) -> tuple[Draws, ...]:
+    def release(self, private: Private, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
         """Update the prior by each group's private statistics (integer sums, then the count) and draw."""
         from vestry.noise.bits import Bits
 
@@ -121,39 +119,43 @@ class PosteriorSample:
         return exact_draws(bits, self.family, parameters, self.draws)
 
 
-def exact_draws(bits: BitSource, family: Family, parameters: Sequence[Fraction], size: int) -> Draws:
-    """Draw from a posterior exactly, and round to a grid that declared numbers fix (see `vestry.noise.exact`).
+def exact_draws(bits: BitSource, family: ConjugateFamily, parameters: Sequence[Fraction], size: int) -> Draws:
+    """Draw from a posterior exactly, and round to a grid that declared numbers fix (see `vestry.noise.exact_sampling`).
 
     The parameters are those of `exact_posterior`. The grid is 2^-40 for probabilities; for a mean, 2^-40 of the
     declared interval's width, or the spacing of doubles at its ends where that is more; for the rate of counts, 2^-40;
     for the rate of times, 2^-40 of the least rate, 1/high. Widths and rates are first rounded down to a power of two. A
     posterior without an exact sampler is refused: no draw in doubles is ever released.
     """
-    from vestry.noise import exact
+    from vestry.noise import exact_sampling
     from vestry.noise.grid import PROBABILITY_GRID, declared_grid
 
-    if isinstance(family, BetaBernoulli):
-        shares = exact.beta(bits, *parameters, grid=PROBABILITY_GRID, size=size)
+    if isinstance(family, BetaBernoulliFamily):
+        shares = exact_sampling.beta(bits, *parameters, grid=PROBABILITY_GRID, size=size)
         return Draws(tuple((x,) for x in shares), PROBABILITY_GRID)
-    if isinstance(family, DirichletCategorical):
-        return Draws(tuple(exact.dirichlet(bits, parameters, grid=PROBABILITY_GRID, size=size)), PROBABILITY_GRID)
-    if isinstance(family, (GammaPoisson, GammaExponential)):
-        grid = declared_grid(1.0 if isinstance(family, GammaPoisson) else 1 / family.high)
-        rates = exact.gamma(bits, *parameters, grid=grid, size=size)
+    if isinstance(family, DirichletCategoricalFamily):
+        return Draws(
+            tuple(exact_sampling.dirichlet(bits, parameters, grid=PROBABILITY_GRID, size=size)), PROBABILITY_GRID
+        )
+    if isinstance(family, (GammaPoissonFamily, GammaExponentialFamily)):
+        grid = declared_grid(1.0 if isinstance(family, GammaPoissonFamily) else 1 / family.high)
+        rates = exact_sampling.gamma(bits, *parameters, grid=grid, size=size)
         return Draws(tuple((x,) for x in rates), grid)
-    if isinstance(family, NormalMean):
+    if isinstance(family, NormalMeanFamily):
         *means, precision = parameters
         grid = declared_grid(family.high - family.low, reach=max(abs(family.low), abs(family.high)))
-        drawn = [exact.normal(bits, mean, precision, grid=grid, size=size) for mean in means]
+        drawn = [exact_sampling.normal(bits, mean, precision, grid=grid, size=size) for mean in means]
         return Draws(tuple(zip(*drawn, strict=True)), grid)
-    raise Unreachable(f"an exact draw of {family.name}", "release noisy statistics instead")
+    raise GuaranteeUnreachable(f"an exact draw of {family.name}", "release noisy statistics instead")
 
 
-def grouped(values: Sequence[int], population: Population) -> list[Sequence[int]]:
+def grouped(values: Sequence[int], population: Adjacency) -> list[Sequence[int]]:
     """Cut the statistics into those of each group."""
     size, rest = divmod(len(values), population.groups)
     if rest or not size:
-        raise Mismatch("number of statistics", str(len(values)), f"a multiple of {population.groups}", "one a group")
+        raise DeclarationMismatch(
+            "number of statistics", str(len(values)), f"a multiple of {population.groups}", "one a group"
+        )
     return [values[start : start + size] for start in range(0, len(values), size)]
 
 
@@ -166,7 +168,7 @@ def exactly(event: Event, guarantee: Guarantee) -> bool:
         return True
     if event.count == 1 or not isinstance(guarantee, ApproxDP):
         return False
-    return Batch(event, interval=2e-3).delta(guarantee.epsilon) <= guarantee.delta
+    return PLDAccountant(event, interval=2e-3).delta(guarantee.epsilon) <= guarantee.delta
 
 
 def through_renyi(event: Event, guarantee: Guarantee) -> bool:
@@ -178,9 +180,9 @@ def through_renyi(event: Event, guarantee: Guarantee) -> bool:
 
 
 def direct(
-    family: Family,
+    family: ConjugateFamily,
     prior: Any,
-    population: Population,
+    population: Adjacency,
     guarantee: Guarantee,
     *,
     draws: int = 1,
@@ -190,14 +192,14 @@ def direct(
     """Draw from the posterior itself, if that meets the guarantee; nothing is calibrated [GeumlekSC17, Alg. 1]."""
     made = _made("direct", family, prior, population, guarantee, draws, public)(1.0, 1.0)
     if not meets(made.event, made.guarantee):
-        raise Unreachable(f"{guarantee} by a direct draw", _nearest(made))
+        raise GuaranteeUnreachable(f"{guarantee} by a direct draw", _nearest(made))
     return made
 
 
 def diffused(
-    family: Family,
+    family: ConjugateFamily,
     prior: Any,
-    population: Population,
+    population: Adjacency,
     guarantee: Guarantee,
     *,
     draws: int = 1,
@@ -210,9 +212,9 @@ def diffused(
 
 
 def concentrated(
-    family: Family,
+    family: ConjugateFamily,
     prior: Any,
-    population: Population,
+    population: Adjacency,
     guarantee: Guarantee,
     *,
     draws: int = 1,
@@ -239,12 +241,12 @@ class PublicData:
     sums: tuple[float, ...]
     count: int
 
-    def joined(self, family: Family, prior: Any, scale: float) -> Any:
+    def joined(self, family: ConjugateFamily, prior: Any, scale: float) -> Any:
         """Return the prior that, divided by `scale`, is eta0/scale plus the public records as they are."""
         return family.update(prior, [scale * each for each in self.sums], scale * self.count)
 
 
-def public_data(family: Family, records: Sequence[Any]) -> PublicData:
+def public_data(family: ConjugateFamily, records: Sequence[Any]) -> PublicData:
     """Sum the statistics of public records."""
     statistics = [family.statistic(record) for record in records]
     if not statistics:
@@ -254,15 +256,15 @@ def public_data(family: Family, records: Sequence[Any]) -> PublicData:
 
 def _made(
     name: str,
-    family: Family,
+    family: ConjugateFamily,
     prior: Any,
-    population: Population,
+    population: Adjacency,
     guarantee: Guarantee,
     draws: int,
     public: PublicData | None,
 ) -> Callable[[float, float], PosteriorSample]:
     check_draws(draws)
-    if isinstance(family, (NormalMean, GammaExponential)):
+    if isinstance(family, (NormalMeanFamily, GammaExponentialFamily)):
         layout(family, population)  # refuses an interval that doubles cannot count
     bound = guarantee.under(population.neighbours)
 
@@ -283,9 +285,9 @@ def _largest(make: Callable[[float], PosteriorSample], meets: Meets) -> float:
     first = make(1.0)
     guarantee = first.guarantee
     if not isinstance(guarantee, (ApproxDP, RenyiDP)) and accountant.amount(first.event, guarantee) == math.inf:
-        raise Unreachable(f"{guarantee} by a posterior draw", _nearest(first))
+        raise GuaranteeUnreachable(f"{guarantee} by a posterior draw", _nearest(first))
     tolerance = 1e-4 if first.draws > 1 and isinstance(guarantee, ApproxDP) else 0.0
-    return greatest(lambda x: make(x).event, guarantee, at_most=1.0, meets=meets, tolerance=tolerance)
+    return largest_parameter(lambda x: make(x).event, guarantee, at_most=1.0, meets=meets, tolerance=tolerance)
 
 
 def _nearest(made: PosteriorSample) -> str:

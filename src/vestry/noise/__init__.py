@@ -1,6 +1,6 @@
 """Privacy's own randomness: operating-system entropy, exact discrete noise and exact draws, without a seed."""
 
-from vestry.noise.source import Noise
-from vestry.noise.system import SystemNoise
+from vestry.noise.noise_source import NoiseSource
+from vestry.noise.system_noise import SystemNoise
 
-__all__ = ["Noise", "SystemNoise"]
+__all__ = ["NoiseSource", "SystemNoise"]

@@ -7,7 +7,7 @@ from typing import Any, Protocol, final
 
 from flint import arb, fmpz
 
-from vestry.noise.source import Noise
+from vestry.noise.noise_source import NoiseSource
 
 Ball = Any
 """A real number known up to a radius; `flint.arb` has no type stubs."""
@@ -29,7 +29,7 @@ class Bits:
 
     __slots__ = ("_held", "_left", "_noise")
 
-    def __init__(self, noise: Noise) -> None:
+    def __init__(self, noise: NoiseSource) -> None:
         self._noise, self._held, self._left = noise, 0, 0
 
     def take(self, count: int) -> int:

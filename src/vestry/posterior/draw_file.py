@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vestry.posterior.hidden_states import StateLaws
+from vestry.hmm.hidden_states import StateLaws
 from vestry.posterior.posterior import DRAWS, Posterior
 
 # So many numbers of draws a release's own file holds.

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from scipy.special import betainc, betaln, expit, gammainc, gammaln, logit, logsumexp, ndtr, ndtri, xlog1py, xlogy
 
 from vestry.errors import InvalidParameter
-from vestry.posterior.invert import invert
-from vestry.posterior.noise_law import Array
+from vestry.posterior.discrete_noise import Array
+from vestry.posterior.quantile import invert
 
 # Points x components that are held at once.
 _CHUNK = 1 << 21
@@ -55,7 +55,7 @@ class Marginal(Protocol):
         """Return the logarithm of the density."""
 
 
-class Law(Protocol):
+class PosteriorDistribution(Protocol):
     """The joint law of a group's parameters."""
 
     @property

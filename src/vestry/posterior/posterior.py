@@ -15,14 +15,14 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
 from vestry.errors import InvalidParameter, VestryError
-from vestry.posterior.coefficients import Coefficients
-from vestry.posterior.hidden_states import HiddenStates, Options, StateLaws, States
-from vestry.posterior.mixture import Law, checked_level
-from vestry.posterior.naive_bayes import NaiveBayes
-from vestry.posterior.noise_law import Array
+from vestry.hmm.hidden_states import HiddenStates, Options, StateLaws, States
+from vestry.naive_bayes.naive_bayes_posterior import NaiveBayes
+from vestry.posterior.discrete_noise import Array
+from vestry.posterior.mixture import PosteriorDistribution, checked_level
 from vestry.posterior.reading import Reading, UnknownVariance, reading
+from vestry.regression.coefficients import Coefficients
+from vestry.releases import Certificate, Draws, NoisyStatistics, Release
 
 NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
 
@@ -109,7 +109,7 @@ class Posterior:
         What each parameter of a group is of; numbers if empty.
     """
 
-    laws: Mapping[str, Law]
+    laws: Mapping[str, PosteriorDistribution]
     label: str
     reading: Reading
     certificate: Certificate
@@ -135,7 +135,7 @@ class Posterior:
 
         From noisy statistics, p(theta | z) = sum over s of p(theta | s) p(s | z), with p(s) the prior predictive and
         the law of the noise as released; or the plug-in posterior. From draws, the draws. Hidden states are sampled, by
-        `options` (see `vestry.posterior.hidden_states.Options`), from the noisy counts as they are.
+        `options` (see `vestry.hmm.hidden_states.Options`), from the noisy counts as they are.
         """
         if posterior not in (NOISE_AWARE, PLUG_IN):
             raise InvalidParameter("posterior", posterior, f"{NOISE_AWARE} or {PLUG_IN}", f'posterior="{NOISE_AWARE}"')
@@ -319,7 +319,7 @@ def _held(release: Release | Holder) -> Release:
     return found
 
 
-def _law(read: Reading, content: NoisyStatistics | Draws, posterior: str) -> Law:
+def _law(read: Reading, content: NoisyStatistics | Draws, posterior: str) -> PosteriorDistribution:
     if not isinstance(content, Draws):
         return read.noise_aware(content) if posterior == NOISE_AWARE else read.plug_in(content)
     values = np.array(content.values, dtype=float).reshape(len(content.values), -1)

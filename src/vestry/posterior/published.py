@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vestry.certificate import Certificate, Release
-from vestry.certificate import open_release as read_release
 from vestry.posterior.posterior import NOISE_AWARE, Posterior
+from vestry.releases import Certificate, Release
+from vestry.releases import open_release as read_release
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-import vestry.posterior.beta as beta
-import vestry.posterior.dirichlet as dirichlet
-import vestry.posterior.gamma as gamma
-import vestry.posterior.mean_variance as mean_variance
-import vestry.posterior.normal as normal
-import vestry.posterior.plug_in as plug_in
-from vestry.certificate import NoisyStatistics
+import vestry.conjugate.beta_posterior as beta
+import vestry.conjugate.dirichlet_posterior as dirichlet
+import vestry.conjugate.gamma_posterior as gamma
+import vestry.conjugate.mean_variance as mean_variance
+import vestry.conjugate.normal_posterior as normal
+import vestry.conjugate.plug_in as plug_in
 from vestry.errors import InvalidParameter
-from vestry.posterior.coefficients import coefficients_reader
-from vestry.posterior.hidden_states import hidden_states_reader
-from vestry.posterior.mixture import BetaMixture, DirichletMixture, Law, two_sided
-from vestry.posterior.naive_bayes import naive_bayes_reader
-from vestry.posterior.noise_law import Array, NoiseLaw, noise_law
+from vestry.hmm.hidden_states import hidden_states_reader
+from vestry.naive_bayes.naive_bayes_posterior import naive_bayes_reader
+from vestry.posterior.discrete_noise import Array, NoiseLaw, noise_law
+from vestry.posterior.mixture import BetaMixture, DirichletMixture, PosteriorDistribution, two_sided
+from vestry.regression.coefficients import coefficients_reader
+from vestry.releases import NoisyStatistics
 
 
 class Reading(Protocol):
@@ -35,10 +35,10 @@ class Reading(Protocol):
     def dimension(self) -> int:
         """How many numbers it has."""
 
-    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+    def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior, the noise summed out."""
 
-    def plug_in(self, statistics: NoisyStatistics) -> Law:
+    def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior that takes the statistics as exact."""
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
@@ -96,7 +96,7 @@ class DirichletCategorical:
         """The number of categories."""
         return len(self.alphas)
 
-    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+    def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Sum over the counts of all categories."""
         if self._as_beta(statistics):
             return two_sided(BetaBernoulli(*self.alphas).noise_aware(statistics))
@@ -144,7 +144,7 @@ class NormalMean:
     def _model(self) -> normal.NormalModel:
         return normal.NormalModel(self.variance, self.prior_mean - self._middle, self.prior_variance)
 
-    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+    def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Integrate over the sums, and the count where it is private."""
         sums, count = self._sums(statistics)
         noise, grid, model = noise_law(statistics.noise, statistics.scale), statistics.grid, self._model
@@ -156,7 +156,7 @@ class NormalMean:
             found = normal.public_count(sums, count=statistics.count, model=model, noise=noise, grid=grid)
         return found.shifted(self._middle)
 
-    def plug_in(self, statistics: NoisyStatistics) -> Law:
+    def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Take the projected sums and count as exact."""
         sums, noisy = self._sums(statistics)
         count = noisy * statistics.count_grid if statistics.count is None else float(statistics.count)
@@ -185,13 +185,13 @@ class PoissonRate:
     parameter = "rate"
     dimension = 1
 
-    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+    def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Sum over the sum, and over the count where it is private."""
         noisy, count, units = _sum_and_count(statistics)
         noise = noise_law(statistics.noise, statistics.scale)
         return gamma.poisson(noisy, count=count, count_units=units, shape=self.shape, rate=self.rate, noise=noise)
 
-    def plug_in(self, statistics: NoisyStatistics) -> Law:
+    def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Take the projected sum and count as exact."""
         noisy, count, units = _sum_and_count(statistics)
         return plug_in.gamma(self.shape + max(noisy, 0.0), self.rate + max(count / (units or 1), 0.0))
@@ -217,14 +217,14 @@ class ExponentialRate:
     def _middle(self) -> float:
         return (self.low + self.high) / 2
 
-    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+    def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Sum over the sum, and over the count where it is private."""
         noisy, count, units = _sum_and_count(statistics)
         noise, numbers = noise_law(statistics.noise, statistics.scale), {"shape": self.shape, "rate": self.rate}
         steps = {"grid": statistics.grid, "middle": self._middle}
         return gamma.exponential(noisy, count=count, count_units=units, noise=noise, **steps, **numbers)
 
-    def plug_in(self, statistics: NoisyStatistics) -> Law:
+    def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Take the projected sum and count as exact."""
         noisy, count, units = _sum_and_count(statistics)
         n = max(count / (units or 1), 0.0)
@@ -247,11 +247,11 @@ class UnknownVariance:
     parameter = "normal"
     dimension = 2
 
-    def noise_aware(self, statistics: NoisyStatistics) -> Law:
+    def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Sum over both sums, and over the count where it is private."""
         return self._posterior(statistics, noise_law(statistics.noise, statistics.scale))
 
-    def plug_in(self, statistics: NoisyStatistics) -> Law:
+    def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Take the projected sums and count as exact."""
         first, second, count = self._numbers(statistics)
         n = max(2.0, count if statistics.count is not None else count * statistics.count_grid)
@@ -268,7 +268,7 @@ class UnknownVariance:
         spread = theta[:, 1] * rng.chisquare(max(size - 1, 1), len(theta)) / max(size - 1, 1)
         return np.stack([means, spread], axis=1)
 
-    def _posterior(self, statistics: NoisyStatistics, noise: NoiseLaw) -> Law:
+    def _posterior(self, statistics: NoisyStatistics, noise: NoiseLaw) -> PosteriorDistribution:
         first, second, count = self._numbers(statistics)
         reach, middle, unit = self._scales(statistics)
         units = None if statistics.count is not None else round(1 / statistics.count_grid)

@@ -1,7 +1,7 @@
 """Prices events: from what ran to what is promised, in every currency that a theorem allows.
 
 Composition here is adaptive: an event may have been chosen after seeing the ones before it. A batch whose mechanisms
-were all fixed beforehand can be priced more tightly by `vestry.privacy.batch`.
+were all fixed beforehand can be priced more tightly by `vestry.privacy.pld`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import math
 import sys
 from collections.abc import Callable
 
-from vestry.errors import InvalidParameter, NoConversion
+from vestry.errors import ConversionError, InvalidParameter
 from vestry.numerics import Number, format_up, outward, root, total, up
 from vestry.privacy import profile as profiles
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP, decimal
-from vestry.privacy.law import LAWS, Law, promised
+from vestry.privacy.pricing import LAWS, Pricing, event_of_guarantee
 
 
 def _sum(event: Event, price: Callable[..., Number]) -> Number:
@@ -42,12 +42,12 @@ def curve(event: Event) -> Callable[[float], float]:
 
 def rho(event: Event) -> Number:
     """Return the zero-concentrated price, apart from failures; rhos add [BunS16, Lemma 2.3]."""
-    return _sum(event, Law.price_rho)
+    return _sum(event, Pricing.price_rho)
 
 
 def squared_mu(event: Event) -> Number:
     """Return the square of the Gaussian price, apart from failures; squares add [DongRS22, Cor. 3.3]."""
-    return _sum(event, Law.price_squared_mu)
+    return _sum(event, Pricing.price_squared_mu)
 
 
 def failure(event: Event) -> Number:
@@ -126,13 +126,13 @@ def price(event: Event, like: Guarantee) -> Guarantee:
 
 def convert(guarantee: Guarantee, like: Guarantee) -> Guarantee:
     """Turn one guarantee into another currency; refused with the reason where no theorem leads there."""
-    return _price(promised(guarantee), like, str(guarantee))
+    return _price(event_of_guarantee(guarantee), like, str(guarantee))
 
 
 def _price(event: Event, like: Guarantee, named: str) -> Guarantee:
     value = up(amount(event, like))
     if value == math.inf:
-        raise NoConversion(named, _wanted(like), _reason(event, like))
+        raise ConversionError(named, _wanted(like), _reason(event, like))
     found = like.at(max(value, sys.float_info.min))
     return found if event.neighbours is None else found.under(event.neighbours)
 

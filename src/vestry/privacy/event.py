@@ -1,6 +1,6 @@
 """What ran: a frozen record of a kind and its numbers, from which every price follows.
 
-An event never changes meaning: the ledger keeps it for years. Its law is found by kind in `vestry.privacy.law`.
+An event never changes meaning: the ledger keeps it for years. Its law is found by kind in `vestry.privacy.pricing`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vestry.errors import InvalidParameter, Mismatch
+from vestry.errors import DeclarationMismatch, InvalidParameter
 from vestry.privacy.neighbours import Neighbours
 
 Profile = Callable[[float], float]
@@ -22,7 +22,7 @@ COMPOSITION = "composition"
 class Event:
     """A mechanism that ran `count` times, or a composition of such parts.
 
-    Make one with `vestry.privacy.law.event`, which checks the parameters, or with `compose`.
+    Make one with `vestry.privacy.pricing.event`, which checks the parameters, or with `compose`.
     """
 
     kind: str
@@ -43,7 +43,9 @@ class Event:
         """Bind the neighbours relation; an event that already states another one is refused."""
         relation = Neighbours.parse(neighbours)
         if self.neighbours not in (None, relation):
-            raise Mismatch("neighbours relation", str(self.neighbours), str(relation), f"state it as {relation}")
+            raise DeclarationMismatch(
+                "neighbours relation", str(self.neighbours), str(relation), f"state it as {relation}"
+            )
         return replace(self, neighbours=relation, parts=tuple(part.under(relation) for part in self.parts))
 
     def leaves(self) -> Iterator[tuple[Event, int]]:
@@ -97,5 +99,7 @@ def compose(*events: Event) -> Event:
     first = events[0].neighbours
     for event in events:
         if event.neighbours != first:
-            raise Mismatch("neighbours relation", str(event.neighbours), str(first), "compose events of one relation")
+            raise DeclarationMismatch(
+                "neighbours relation", str(event.neighbours), str(first), "compose events of one relation"
+            )
     return Event(COMPOSITION, parts=events, neighbours=first)

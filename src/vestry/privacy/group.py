@@ -6,7 +6,7 @@ import dataclasses
 import math
 from fractions import Fraction
 
-from vestry.errors import InvalidParameter, NoConversion
+from vestry.errors import ConversionError, InvalidParameter
 from vestry.numerics import exact, outward, up
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.neighbours import Neighbours
@@ -40,7 +40,7 @@ def replaced(guarantee: Guarantee) -> Guarantee:
     if guarantee.neighbours is not Neighbours.ADD_REMOVE:
         stated = str(guarantee.neighbours or "no relation")
         reason = f"it states {stated}, and only add-remove implies the other relation, since replacing keeps the count"
-        raise NoConversion(str(guarantee), "a replace guarantee", reason)
+        raise ConversionError(str(guarantee), "a replace guarantee", reason)
     doubled = group(guarantee, 2)
     return dataclasses.replace(doubled, neighbours=Neighbours.REPLACE)
 
@@ -53,7 +53,7 @@ def _approximate(guarantee: ApproxDP, size: int, epsilon: float, delta: float) -
     grown = outward(delta * factor)
     if grown >= 1:
         asked = f"(epsilon, delta) for {size} units"
-        raise NoConversion(str(guarantee), asked, "delta would reach 1; start from a smaller delta or epsilon")
+        raise ConversionError(str(guarantee), asked, "delta would reach 1; start from a smaller delta or epsilon")
     return ApproxDP(total, grown, neighbours=guarantee.neighbours)
 
 
@@ -62,7 +62,7 @@ def _renyi(guarantee: RenyiDP, size: int) -> RenyiDP:
     for _ in range((size - 1).bit_length()):
         if order <= 2:
             asked = f"a Renyi guarantee for {size} units"
-            raise NoConversion(str(guarantee), asked, f"its order must be above {2 ** (size - 1).bit_length()}")
+            raise ConversionError(str(guarantee), asked, f"its order must be above {2 ** (size - 1).bit_length()}")
         epsilon *= (2 * order - 3) / (order - 2)
         order /= 2
     return RenyiDP(_down(order), up(epsilon), neighbours=guarantee.neighbours)

@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-from vestry.errors import InvalidParameter, Mismatch
+from vestry.errors import DeclarationMismatch, InvalidParameter
 from vestry.privacy.neighbours import Neighbours
 
 
@@ -68,7 +68,9 @@ class Guarantee(ABC):
         """Bind the neighbours relation; a guarantee that already states another one is refused."""
         relation = Neighbours.parse(neighbours)
         if self.neighbours not in (None, relation):
-            raise Mismatch("neighbours relation", str(self.neighbours), str(relation), f"state it as {relation}")
+            raise DeclarationMismatch(
+                "neighbours relation", str(self.neighbours), str(relation), f"state it as {relation}"
+            )
         return replace(self, neighbours=relation)
 
     def to_dict(self) -> dict[str, Any]:

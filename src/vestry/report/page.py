@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.report.account import account
-from vestry.report.album import Album
-from vestry.report.estimate import estimates
-from vestry.report.markup import Markup, definitions, joined, paragraph, register, safe, tag, terms
-from vestry.report.promise import hidden
-from vestry.report.section import headline, section
-from vestry.report.story import Result, Story
+from vestry.report.appendix import account
+from vestry.report.content import ReportContent, Result
+from vestry.report.estimates import estimates
+from vestry.report.interpretation import hidden
+from vestry.report.release_section import headline, section
+from vestry.report.svg import Album
+from vestry.report.templates import Markup, definitions, joined, paragraph, register, safe, tag, terms
 
-__all__ = ["Part", "Result", "Story", "page", "part"]
+__all__ = ["Part", "ReportContent", "Result", "page", "part"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def part(result: Result, place: int, figures: int) -> Part:
     return Part(safe(headline(result, found)), told, album.count)
 
 
-def page(story: Story, write: Callable[[Result, int, int], Part] = part) -> str:
+def page(story: ReportContent, write: Callable[[Result, int, int], Part] = part) -> str:
     """Write the page: a function of the story alone, and the same text each time.
 
     It holds its own style and pictures, asks for nothing over the network and needs no script. `write` may return a
@@ -76,7 +76,7 @@ def page(story: Story, write: Callable[[Result, int, int], Part] = part) -> str:
     )
 
 
-def _asked(story: Story, parts: list[Part]) -> Markup:
+def _asked(story: ReportContent, parts: list[Part]) -> Markup:
     rows = [
         (
             tag("a", result.name, href=f"#release-{place}"),

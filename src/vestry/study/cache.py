@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from vestry.errors import VestryError
-from vestry.study.folder import write
+from vestry.study.storage import write
 
 FOLDER = ".vestry"
 # Raised when what is kept has another form or follows otherwise from the same release.

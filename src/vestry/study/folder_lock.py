@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vestry.errors import VestryError
-from vestry.study.folder import unwritable
+from vestry.study.storage import unwritable
 
 # How long a second process waits before it says so, and how often it looks.
 PATIENCE_S, _LOOK_S = 2.0, 0.05

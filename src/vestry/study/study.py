@@ -10,24 +10,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from vestry.conjugate.conjugate_model import Conjugate
 from vestry.data import Table
-from vestry.data.source import is_missing
-from vestry.errors import IN_LEDGER, LedgerMissing, Mismatch, VestryError
+from vestry.data.connect import is_missing
+from vestry.errors import IN_LEDGER, DeclarationMismatch, LedgerMissing, VestryError
 from vestry.ledger import Ledger
-from vestry.ledger.filter import Filter
-from vestry.mechanisms.additive import layout
-from vestry.models.conjugate import Conjugate
-from vestry.models.plan import ASSUMED, Expectation, advised, expectations, needed
-from vestry.noise import Noise
+from vestry.ledger.privacy_filter import PrivacyFilter
+from vestry.mechanisms.additive_noise import layout
+from vestry.noise import NoiseSource
+from vestry.planning import ASSUMED, Forecast, budget_for_width, choose_mechanism, forecasts
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
-from vestry.study.asked import Asked
 from vestry.study.charges import KEPT, NEW, Charges
-from vestry.study.course import FREE, Course, Outcome
-from vestry.study.declaration import Declaration, read
-from vestry.study.folder import Folder
+from vestry.study.config import StudyConfig, read
 from vestry.study.folder_lock import locked
-from vestry.study.room import room
+from vestry.study.release_spec import ReleaseSpec
+from vestry.study.remaining_budget import room
+from vestry.study.runner import FREE, ReleaseOutcome, ReleaseRunner
+from vestry.study.storage import ReleaseStore
 
 Progress = Callable[[str], None]
 
@@ -68,7 +68,7 @@ class Study:
         What the file says.
     """
 
-    declaration: Declaration
+    declaration: StudyConfig
 
     @classmethod
     def open(cls, path: str | Path) -> Study:
@@ -102,7 +102,7 @@ class Study:
             ledger.require(neighbours=frame.neighbours)
         if said.dataset not in (None, ledger.terms.dataset):
             with said.places.at("study.dataset"):
-                raise Mismatch(
+                raise DeclarationMismatch(
                     "dataset",
                     str(said.dataset),
                     ledger.terms.dataset,
@@ -113,7 +113,7 @@ class Study:
         if owned != str(said.budget):
             instead = f"the ledger's budget, or raise it with vestry ledger amend {said.ledger} --budget {said.budget}"
             with said.places.at("study.budget"):
-                raise Mismatch("budget", str(said.budget), owned, f"write {instead}", where=IN_LEDGER)
+                raise DeclarationMismatch("budget", str(said.budget), owned, f"write {instead}", where=IN_LEDGER)
         return ledger
 
     def has_ledger(self) -> bool:
@@ -142,7 +142,7 @@ class Study:
             A folder of releases: what lies there is not calibrated again.
         """
         ledger = self.ledger if self.has_ledger() else None
-        filter_ = Filter.of(self.declaration.budget) if ledger is None else ledger.state().filter
+        filter_ = PrivacyFilter.of(self.declaration.budget) if ledger is None else ledger.state().filter
         spent = filter_.nothing if ledger is None else ledger.state().spent
         charges = None if ledger is None else Charges.of(ledger)
         frame, costs = self.declaration.frame, []
@@ -150,7 +150,7 @@ class Study:
             stands, entry = (NEW, None) if charges is None else charges.standing(asked.request.definition(frame))
             question, spend = asked.request.model.question(), str(asked.request.guarantee)
             if output is not None and charges is not None and entry is not None and stands == KEPT:
-                made = _released(Folder(output), asked.name, charges.releases[entry.sequence])
+                made = _released(ReleaseStore(output), asked.name, charges.releases[entry.sequence])
                 if made is not None:
                     costs.append(Cost(asked.name, question, spend, *made, fits=True, state=stands))
                     continue
@@ -164,11 +164,11 @@ class Study:
             costs.append(Cost(asked.name, question, spend, *numbers, fits=fits, state=stands))
         return costs
 
-    def plan(self, name: str) -> list[Expectation]:
+    def plan(self, name: str) -> list[Forecast]:
         """Return what each mechanism would give for a release, by simulation from its prior; nothing is touched."""
         asked = self.declaration.release(name)
         with self.declaration.places.at(f"release.{name}"):
-            return expectations(asked.request, self.declaration.frame, n=self.declaration.n)
+            return forecasts(asked.request, self.declaration.frame, n=self.declaration.n)
 
     def calibrated(self, name: str, parameter: str, value: float) -> str:
         """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
@@ -182,7 +182,7 @@ class Study:
     def budget_for(self, name: str, width: float) -> Guarantee:
         """Return what a release would have to spend for 90 % intervals of this width."""
         asked = self.declaration.release(name)
-        return needed(asked.request, self.declaration.frame, n=self.declaration.n, width=width)
+        return budget_for_width(asked.request, self.declaration.frame, n=self.declaration.n, width=width)
 
     def release(
         self,
@@ -190,10 +190,10 @@ class Study:
         again: bool = False,
         output: Path | None = None,
         progress: Progress = lambda said: None,
-        noise: Noise | None = None,
-        told: Callable[[Outcome], None] = lambda outcome: None,
+        noise: NoiseSource | None = None,
+        told: Callable[[ReleaseOutcome], None] = lambda outcome: None,
         waits: Callable[[str], None] = lambda said: None,
-    ) -> list[Outcome]:
+    ) -> list[ReleaseOutcome]:
         """Release what is named, or all: charge, collect, release, and write the files.
 
         What was released before is not released again, unless `again`; a charge that was not opened is resumed, free;
@@ -203,12 +203,12 @@ class Study:
         """
         said = self.declaration
         chosen = [said.release(name) for name in dict.fromkeys(names)] or list(said.releases)
-        folder = Folder(output or said.folder)
+        folder = ReleaseStore(output or said.folder)
         with locked(folder.path, waits):
-            course = Course(said, self.ledger, self.table, folder, again, noise)
+            course = ReleaseRunner(said, self.ledger, self.table, folder, again, noise)
             charges = Charges.of(course.ledger)
             self._try(course, chosen, charges)
-            outcomes: list[Outcome] = []
+            outcomes: list[ReleaseOutcome] = []
             try:
                 for asked in chosen:
                     progress(asked.name)
@@ -223,7 +223,7 @@ class Study:
             self._page(folder, course.ledger, progress, outcomes)
         return outcomes
 
-    def _try(self, course: Course, chosen: Sequence[Asked], charges: Charges) -> None:
+    def _try(self, course: ReleaseRunner, chosen: Sequence[ReleaseSpec], charges: Charges) -> None:
         """Try what can fail before anything is charged: the folder, what lies in it, and the budget."""
         names = [asked.name for asked in chosen]
         course.folder.sweep(names)
@@ -237,7 +237,7 @@ class Study:
 
     def report(self, output: Path | None = None, *, waits: Callable[[str], None] = lambda said: None) -> Path:
         """Write the page of all releases that lie in the folder."""
-        folder, ledger = Folder(output or self.declaration.folder), self.ledger
+        folder, ledger = ReleaseStore(output or self.declaration.folder), self.ledger
         with locked(folder.path, waits):
             return self._told(folder, ledger)
 
@@ -287,33 +287,35 @@ class Study:
 
     def _paid(self) -> list[str]:
         """Return the releases beside the study file that have a certificate."""
-        folder = Folder(self.declaration.folder)
+        folder = ReleaseStore(self.declaration.folder)
         return [asked.name for asked in self.declaration.releases if folder.certified(asked.name) is not None]
 
-    def _prepared(self, asked: Asked) -> Any:
+    def _prepared(self, asked: ReleaseSpec) -> Any:
         """Calibrate from declarations; a public count that is not declared is assumed."""
         said = self.declaration
         with said.places.at(f"release.{asked.name}.spend"):
             count = (said.n or ASSUMED) if said.frame.counts_publicly(asked.request.model) else None
-            prepared = advised(asked.request, said.frame, said.n).prepared(said.frame, count)
+            prepared = choose_mechanism(asked.request, said.frame, said.n).prepared(said.frame, count)
         with said.places.at("study.largest"):
             prepared.check_bound(said.frame.domains, said.largest)
         return prepared
 
-    def _page(self, folder: Folder, ledger: Ledger, progress: Progress, outcomes: Sequence[Outcome] = ()) -> None:
+    def _page(
+        self, folder: ReleaseStore, ledger: Ledger, progress: Progress, outcomes: Sequence[ReleaseOutcome] = ()
+    ) -> None:
         """Write the report, if there is something to tell; of what was just released, the posterior is known."""
         if any(folder.holds_release(asked.name) for asked in self.declaration.releases):
             progress("report")
             known = {each.name: each.computed for each in outcomes if each.computed is not None}
             self._told(folder, ledger, known)
 
-    def _told(self, folder: Folder, ledger: Ledger, known: Mapping[str, Posterior] | None = None) -> Path:
-        from vestry.study.story import told
+    def _told(self, folder: ReleaseStore, ledger: Ledger, known: Mapping[str, Posterior] | None = None) -> Path:
+        from vestry.study.report_data import told
 
         return told(self.declaration, ledger, folder, known)
 
 
-def _released(folder: Folder, name: str, sha256: str) -> tuple[str, str, float] | None:
+def _released(folder: ReleaseStore, name: str, sha256: str) -> tuple[str, str, float] | None:
     """Return what ran for a release that lies in a folder: mechanism, parameter and value; None if it does not."""
     if not folder.holds(name, sha256):
         return None

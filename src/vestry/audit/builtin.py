@@ -1,0 +1,86 @@
+"""Audits a mechanism of the package at its worst-case neighbours: the release itself, and its law in bulk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from vestry.audit.auditor import LEAST_TRIALS, audit
+from vestry.audit.bulk_simulation import log_ratio, simulated
+from vestry.audit.claim import Claim
+from vestry.audit.evidence import Verdict, joined
+from vestry.audit.release_runs import released
+from vestry.audit.worst_pairs import Shipped, worst_pairs
+from vestry.conjugate.family import ConjugateFamily
+from vestry.errors import InvalidParameter
+from vestry.mechanisms.additive_noise import Additive
+from vestry.mechanisms.posterior_sample import PosteriorSample
+from vestry.mechanisms.truncated_posterior import TruncatedSample
+from vestry.noise import NoiseSource
+
+# How often the release itself runs unless told: exact draws are slower than integer noise.
+NOISY_RELEASES, DRAWN_RELEASES = 20_000, 4_000
+
+
+def audit_shipped(
+    mechanism: Shipped,
+    family: ConjugateFamily,
+    *,
+    noise: NoiseSource,
+    trials: int = 400_000,
+    releases: int | None = None,
+    alarm: float = 1e-6,
+    claim: Any = None,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Verdict:
+    """Audit a calibrated mechanism against its own event and the guarantee it was calibrated to.
+
+    Parameters
+    ----------
+    mechanism, family
+        What `vestry.mechanisms.factory` made, and the family it made it for.
+    noise
+        The noise source of the releases; its stream draws the simulations.
+    trials
+        How often the released law is simulated, over all pairs.
+    releases
+        How often the code that releases runs, over all pairs; 0 for not at all. Left out, often enough to catch a gross
+        mistake in a few seconds.
+    alarm
+        The probability of a false alarm, at most, over everything.
+    claim
+        Something else to hold the runs against.
+    progress
+        Called with what is about to run.
+    """
+    if not isinstance(mechanism, Additive | PosteriorSample | TruncatedSample):
+        raise InvalidParameter("a mechanism", mechanism, "one of the package's", "what `calibrated` returns, or audit")
+    if releases is None:
+        releases = NOISY_RELEASES if isinstance(mechanism, Additive) else DRAWN_RELEASES
+    if isinstance(releases, bool) or not isinstance(releases, int) or (releases and releases < LEAST_TRIALS):
+        allowed = f"0, or a whole number of at least {LEAST_TRIALS}"
+        raise InvalidParameter("releases", releases, allowed, f"for example releases={NOISY_RELEASES}")
+    asserted = Claim.of((mechanism.event, mechanism.guarantee) if claim is None else claim)
+    pairs = worst_pairs(mechanism, family)
+    routes: list[tuple[str, Any, Any, int]] = [("simulation", partial(simulated, mechanism), noise.stream(), trials)]
+    if releases:
+        routes.append(("release", partial(released, mechanism), noise, max(releases, len(pairs) * LEAST_TRIALS)))
+    share = alarm / (len(pairs) * len(routes))
+    found = []
+    for pair in pairs:
+        for name, run, source, count in routes:
+            progress(f"{name}: {pair.name}")
+            found.append(
+                audit(
+                    run,
+                    pair.datasets,
+                    asserted,
+                    source=source,
+                    trials=count // len(pairs),
+                    alarm=share,
+                    log_ratio=log_ratio(mechanism, pair),
+                    where=f"{name}: {pair.name}",
+                )
+            )
+    return joined(found)

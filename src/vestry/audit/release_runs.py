@@ -1,0 +1,44 @@
+"""The code that releases, run many times at once on made-up data, with the noise source of the package.
+
+Slower than a simulation of the same law, so fewer trials; but it is the release itself that is tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from vestry.audit.test_statistic import Array
+from vestry.audit.worst_pairs import Dataset, Shipped
+from vestry.ledger import OpenCharge
+from vestry.mechanisms.additive_noise import Additive
+from vestry.noise import NoiseSource
+from vestry.privacy.adjacency import Adjacency
+from vestry.releases import Draws, NoisyStatistics
+from vestry.schema.private import Private
+
+
+class _Unledgered:
+    """A leave to draw that no ledger gave: the data are made up, and nobody's."""
+
+    def take(self) -> None:
+        """Let the mechanism draw."""
+
+
+def released(mechanism: Shipped, dataset: Dataset, noise: NoiseSource, trials: int) -> Array:
+    """Release the same dataset many times, one row a trial.
+
+    Noisy statistics: as many groups as there are trials, each with the dataset's integers. Draws: as many draws.
+    """
+    leave = cast(OpenCharge, _Unledgered())
+    if isinstance(mechanism, Additive):
+        groups = mechanism.population.groups * trials
+        many = replace(mechanism, population=Adjacency(mechanism.population.neighbours, groups=groups))
+        noisy: tuple[NoisyStatistics, ...] = many.release(Private(dataset * trials), leave, noise)
+        return np.array([each.values for each in noisy], dtype=float).reshape(trials, -1)
+    contents: tuple[Draws, ...] = replace(mechanism, draws=mechanism.draws * trials).release(
+        Private(dataset), leave, noise
+    )
+    return np.concatenate([np.array(each.values).reshape(trials, -1) for each in contents], axis=1)

@@ -1,0 +1,96 @@
+"""`vestry audit`: run a mechanism many times, and try to catch it breaking its promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vestry.cli.conjugate_options import Conjugate
+from vestry.cli.mechanism_commands import CONJUGATE, add, group
+from vestry.cli.options import Plot, Wanted
+from vestry.cli.output import Json, emit, examples
+from vestry.cli.progress import working
+from vestry.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from vestry.audit import Verdict
+
+EXAMPLES = examples(
+    "vestry audit laplace --family beta-bernoulli --n 100 --guarantee epsilon=1",
+    "vestry audit diffused --family beta-bernoulli --prior 6,12 --n 100 --guarantee epsilon=1,delta=1e-5"
+    " --plot audit.png",
+    "vestry audit gaussian --family dirichlet-categorical --prior 1,1,1 --neighbours add-remove"
+    " --guarantee rho=0.5 --json",
+)
+
+
+def audit(
+    given: Conjugate,
+    guarantee: Wanted,
+    trials: Annotated[int, typer.Option(help="How often the released law is simulated.")] = 400_000,
+    releases: Annotated[
+        int | None, typer.Option(help="How often the code that releases runs, with system noise; 0: not at all.")
+    ] = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Run a mechanism on worst-case neighbours and hold lower bounds on delta against its claim. Touches no data.
+
+    Refutes a true claim with probability at most 1e-6. Exit code 0: not refuted; 1: refuted.
+
+    An audit can show that a promise is broken, never that it is kept.
+    """
+    from vestry.audit import audit_shipped
+    from vestry.noise import SystemNoise
+
+    for name, asked, most in (("--trials", trials, _MOST_TRIALS), ("--releases", releases or 0, _MOST_RELEASES)):
+        if asked > most:
+            raise InvalidParameter(name, asked, f"at most {most}", f"for example {name} {most}")
+    with working("calibrating") as progress:
+        made = given.made(given.wanted(guarantee))
+        found = audit_shipped(
+            made, given.pair, noise=SystemNoise(), trials=trials, releases=releases, progress=progress
+        )
+    if plot is not None:
+        _draw(given.mechanism, made, found, plot)
+    record = {"mechanism": given.mechanism, "parameter": made.parameter, "value": made.value, **found.to_dict()}
+    emit(record, _text(given.mechanism, made, found), as_json=json)
+    if found.refuted:
+        raise typer.Exit(1)
+
+
+# What hours are enough for.
+_MOST_TRIALS, _MOST_RELEASES = 10**9, 10**7
+
+
+def _draw(name: str, made: Any, found: Verdict, path: Path) -> None:
+    from vestry.audit.claim import Claim
+    from vestry.report.audit_figure import evidence_picture
+
+    title = f"{name}, {made.parameter.replace('_', ' ')} {made.value:.4g}: {found.word} in {found.trials} trials"
+    claim = Claim.of((made.event, made.guarantee))
+    evidence_picture(claim.delta, found.evidence, title=title, path=path)
+
+
+def _text(name: str, made: Any, found: Verdict) -> str:
+    """Say the verdict and, for each pair of neighbours and each way of running, the strongest evidence."""
+    from vestry.numerics import format_up
+
+    best = {}
+    for each in sorted(found.evidence, key=lambda each: each.strength):
+        best[each.where] = each
+    lines = [
+        f"{name}, {made.parameter} {made.value:.6g}: {found.word} in {found.trials} trials"
+        f" (false alarms at most {found.alarm:g})",
+        "",
+        f"{'epsilon':>8} {'claimed':>9} {'at least':>9}  where",
+    ]
+    for where, e in best.items():
+        lines.append(f"{e.epsilon:>8.4g} {format_up(e.claimed, digits=4):>9} {e.lower:>9.4g}  {where}")
+    return "\n".join(lines)
+
+
+app = group("Run a mechanism on worst-case neighbours and try to refute its claim. Touches no data.", EXAMPLES)
+add(app, "audit", audit, CONJUGATE, "--guarantee {guarantee}")

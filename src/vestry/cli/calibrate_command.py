@@ -1,0 +1,64 @@
+"""`vestry calibrate`: from a guarantee to a mechanism's parameter."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vestry.cli.mechanism_commands import CONJUGATE, GLM, LANGEVIN, LINEAR, add, group
+from vestry.cli.mechanism_options import Calibration, Mechanism
+from vestry.cli.options import Wanted
+from vestry.cli.output import Json, emit, examples
+from vestry.cli.progress import working
+from vestry.cli.regression_options import Langevin
+
+EXAMPLES = examples(
+    "vestry calibrate diffused --family beta-bernoulli --prior 6,12 --n 100 --guarantee epsilon=1,delta=1e-5 --json",
+    "vestry calibrate laplace --family dirichlet-categorical --prior 1,1,1 --neighbours add-remove"
+    " --guarantee epsilon=0.5",
+    "vestry calibrate gibbs --lipschitz 1 --strong-convexity 100 --guarantee epsilon=1,delta=1e-5",
+)
+
+
+def calibrate(given: Mechanism, guarantee: Wanted, json: Json = False) -> None:
+    """Find the parameter by which it meets a guarantee, on the private side. Touches no data."""
+    with working("calibrating"):
+        found = given.calibrated(guarantee)
+    _show(given.mechanism, given.parameter, found, as_json=json)
+
+
+def price(
+    given: Langevin,
+    likelihood_power: Annotated[float, typer.Option(help="The power of the likelihood.")] = 1.0,
+    json: Json = False,
+) -> None:
+    """Find the exact mu that a chain keeps; of several draws, each by as many steps. Touches no data."""
+    _show(given.mechanism, "mu", given.priced(likelihood_power), as_json=json)
+
+
+def _show(mechanism: str, parameter: str, found: Calibration, *, as_json: bool) -> None:
+    from vestry.privacy import pld
+    from vestry.privacy.guarantee import decimal
+
+    with working("pricing"):
+        spent = pld.price(found.event, found.guarantee)
+    record = {
+        "mechanism": mechanism,
+        "parameter": parameter,
+        "value": found.value,
+        **found.details,
+        "guarantee": found.guarantee.to_dict(),
+        "spent": spent.to_dict(),
+        "event": found.event.to_dict(),
+        "theorem": found.theorem,
+    }
+    text = f"{parameter} = {decimal(found.value)}\nmeets {found.guarantee} under {found.guarantee.neighbours}"
+    emit(record, text, as_json=as_json)
+
+
+app = group(
+    "Find the parameter by which a mechanism meets a guarantee, on the private side. Touches no data.", EXAMPLES
+)
+add(app, "calibrate", calibrate, {**CONJUGATE, **LINEAR, **GLM}, "--guarantee {guarantee}")
+add(app, "calibrate", price, LANGEVIN, "")

@@ -1,0 +1,115 @@
+"""The mechanisms of conjugate families: noise on their statistics, and draws from their posteriors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vestry.cli.mechanism_options import Mechanism, Met
+from vestry.cli.options import DrawCount, numbers
+from vestry.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from vestry.conjugate.family import ConjugateFamily
+    from vestry.privacy.adjacency import Adjacency
+    from vestry.privacy.event import Event
+    from vestry.privacy.guarantee import Guarantee
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conjugate(Mechanism):
+    """A mechanism of a conjugate family."""
+
+    family: Annotated[
+        str, typer.Option(help="For example beta-bernoulli, dirichlet-categorical, normal-mean or gamma-poisson.")
+    ]
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="The prior's numbers: alpha,beta; one alpha a category; mean,variance; or shape,rate."
+            " Noise needs them only to count the categories."
+        ),
+    ] = None
+    n: Annotated[int | None, typer.Option("--n", help="The number of records, where it is public.")] = None
+    count: Annotated[str | None, typer.Option(help="public or private; public under replace unless told.")] = None
+    draws: DrawCount = 1
+    truncation: Annotated[float | None, typer.Option(help="ops: the least that each probability may be.")] = None
+    variance: Annotated[float | None, typer.Option(help="normal-mean: the known variance of a record.")] = None
+    low: Annotated[float | None, typer.Option(help="Numbers are clipped from below.")] = None
+    high: Annotated[float | None, typer.Option(help="Numbers are clipped from above.")] = None
+    dimension: Annotated[int, typer.Option(help="normal-mean: the number of coordinates.")] = 1
+    grid: Annotated[float | None, typer.Option(help="What one unit of an integer sum of numbers stands for.")] = None
+    analysis: Annotated[
+        str, typer.Option(help="exact, or renyi: (epsilon, delta) through the Renyi curve only, as in the papers.")
+    ] = "exact"
+
+    @property
+    def usual(self) -> float | None:
+        """A direct draw takes the likelihood as it is."""
+        return 1.0 if self.mechanism == "direct" else None
+
+    def _event(self, value: float) -> Event:
+        from vestry.mechanisms.factory import event_at
+
+        return event_at(*self._what(), value, **self._how())
+
+    def _met(self, guarantee: Guarantee) -> Met:
+        made = self.made(guarantee)
+        return made.value, made.theorem, {}
+
+    def made(self, guarantee: Guarantee) -> Any:
+        """Return the mechanism itself, calibrated."""
+        from vestry.mechanisms import posterior_sample
+        from vestry.mechanisms.factory import calibrated
+
+        analyses = {"exact": posterior_sample.exactly, "renyi": posterior_sample.through_renyi}
+        if self.analysis not in analyses:
+            raise InvalidParameter("analysis", self.analysis, "exact or renyi", "analysis=exact")
+        return calibrated(*self._what(), guarantee, **self._how(), meets=analyses[self.analysis])
+
+    @property
+    def pair(self) -> ConjugateFamily:
+        """The likelihood and its conjugate prior that --family names."""
+        from vestry.conjugate.families import FAMILIES
+
+        if self.family not in FAMILIES:
+            raise InvalidParameter("family", self.family, "one of " + ", ".join(FAMILIES), "family=beta-bernoulli")
+        make: Any = FAMILIES[self.family]
+        known = {"categories": len(self._prior_numbers()), **vars(self)}
+        given = {field.name: known[field.name] for field in fields(make)}
+        if given.get("categories", 2) < 2:
+            raise InvalidParameter("prior", self.prior, "one number for each category, of at least two", "prior=1,1,1")
+        for name, value in given.items():
+            if value is None:
+                allowed = f"given: {self.family} needs {'it' if name == 'variance' else 'clipping'}"
+                raise InvalidParameter(name, None, allowed, f"for example {name}=1")
+        pair: ConjugateFamily = make(**given)
+        return pair
+
+    @property
+    def population(self) -> Adjacency:
+        """Whose change is hidden, and the number of records where it is public."""
+        from vestry.privacy.adjacency import Adjacency
+
+        whose = super().population
+        known = self.count or ("public" if whose.replaces else "private")
+        if known not in ("public", "private"):
+            raise InvalidParameter("count", self.count, "public or private", "count=private")
+        if known == "private":
+            return whose
+        if self.n is None:
+            raise InvalidParameter("--n", None, "given where the count is public", "--n 100, or --count private")
+        return Adjacency(whose.neighbours, self.rows, self.n)
+
+    def _what(self) -> tuple[str, ConjugateFamily, Any, Adjacency]:
+        told, pair = self._prior_numbers(), self.pair
+        prior = pair.prior(told) if told or self.parameter != "scale" else None
+        return self.mechanism, pair, prior, self.population
+
+    def _how(self) -> dict[str, Any]:
+        return {"draws": self.draws, "truncation": self.truncation, "grid": self.grid}
+
+    def _prior_numbers(self) -> tuple[float, ...]:
+        return () if self.prior is None else numbers("--prior", self.prior, "6,12")

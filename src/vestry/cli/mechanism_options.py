@@ -1,0 +1,98 @@
+"""A mechanism as the command line names it: what runs at a value, and the value that meets a guarantee."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vestry.cli.options import NeighboursName, Rows, check_size
+from vestry.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from vestry.privacy.adjacency import Adjacency
+    from vestry.privacy.event import Event
+    from vestry.privacy.guarantee import Guarantee
+
+# The value that meets a guarantee, the theorem, and what else there is to say.
+Met = tuple[float, str, dict[str, Any]]
+# Options that are above 0, wherever a mechanism has them.
+_POSITIVE = ("lipschitz", "strong_convexity", "smoothness", "regularisation", "n", "norm", "prior_precision", "slope",
+             "draws")  # fmt: skip
+# Options that are at least 0.
+_NOT_NEGATIVE = ("slack", "start", "tolerance")
+# The most that whole numbers may be; study files and ledgers have the same limits.
+_MOST, _LARGEST = {"draws": 10**6, "dimension": 10**4, "rows": 10**9 - 1}, 10**15
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A value that meets a guarantee, what runs at it, the theorem, and what else there is to say."""
+
+    value: float
+    event: Event
+    guarantee: Guarantee
+    theorem: str
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """The options of one mechanism; each field is an option, but its name and the parameter that is calibrated."""
+
+    mechanism: str
+    parameter: str
+    neighbours: NeighboursName = "replace"
+    rows: Rows = 1
+
+    def __post_init__(self) -> None:
+        for name in _POSITIVE:
+            value = getattr(self, name, None)
+            if value is not None and not 0 < value < float("inf"):
+                allowed = "a whole number of at least 1" if isinstance(value, int) else "a number above 0"
+                raise InvalidParameter(name, value, allowed, f"for example {name}=1")
+        for name in _NOT_NEGATIVE:
+            amount = getattr(self, name, 0.0)
+            if not 0 <= amount < float("inf"):
+                raise InvalidParameter(name, amount, "a finite number of at least 0", f"for example {name}=0")
+        for name, value in vars(self).items():
+            if isinstance(value, float):
+                check_size(name, value, f"for example {name}=1")
+            elif isinstance(value, int) and value > _MOST.get(name, _LARGEST):
+                allowed = f"at most {_MOST.get(name, _LARGEST)}"
+                raise InvalidParameter(name, value, allowed, f"for example {name}=1")
+
+    @property
+    def usual(self) -> float | None:
+        """The parameter's value where none is given; None where it must be given."""
+        return None
+
+    @property
+    def population(self) -> Adjacency:
+        """Whose change is hidden."""
+        from vestry.privacy.adjacency import Adjacency
+        from vestry.privacy.neighbours import Neighbours
+
+        return Adjacency(Neighbours.parse(self.neighbours), self.rows)
+
+    def wanted(self, guarantee: str) -> Guarantee:
+        """Read a guarantee, which hides what the mechanism hides."""
+        from vestry.privacy.guarantee import Guarantee
+
+        return Guarantee.parse(guarantee, neighbours=self.neighbours)
+
+    def event(self, value: float) -> Event:
+        """Return what runs at a value of the parameter."""
+        return self._event(value).under(self.population.neighbours)
+
+    def calibrated(self, guarantee: str) -> Calibration:
+        """Return the value that meets a guarantee, on the private side."""
+        wanted = self.wanted(guarantee)
+        value, theorem, details = self._met(wanted)
+        return Calibration(value, self.event(value), wanted, theorem, details)
+
+    @abstractmethod
+    def _event(self, value: float) -> Event: ...
+
+    @abstractmethod
+    def _met(self, guarantee: Guarantee) -> Met: ...

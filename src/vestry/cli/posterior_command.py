@@ -1,0 +1,145 @@
+"""`vestry posterior`: a new posterior from an old release, free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vestry.cli.options import Plot, numbers
+from vestry.cli.output import Json, columns, emit, examples
+from vestry.cli.progress import working
+from vestry.cli.study_commands import coefficient_lines
+
+if TYPE_CHECKING:
+    from vestry.hmm.hidden_states import States
+    from vestry.posterior import Posterior
+    from vestry.posterior.posterior import Rows
+
+EXAMPLES = examples(
+    "vestry posterior release.json",
+    "vestry posterior release.json --prior 2,2 --level 0.95 --json",
+    "vestry posterior release.json --states 3 --sweeps 1000",
+    "vestry posterior release.json --draws draws.nc",
+)
+
+
+def posterior(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.json file.")],
+    prior: Annotated[str | None, typer.Option(help="Another prior; the release's own if left out.")] = None,
+    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.9,
+    plug_in: Annotated[
+        bool, typer.Option("--plug-in", help="The papers' posterior, which takes the noisy statistics as exact.")
+    ] = False,
+    states: Annotated[int | None, typer.Option(help="Another number of hidden states (hmm).")] = None,
+    sweeps: Annotated[int | None, typer.Option(help="How many sweeps sample hidden states (hmm).")] = None,
+    draws: Annotated[
+        Path | None, typer.Option(help="Also write draws, 4 chains of 1000 or those that were released, as netCDF.")
+    ] = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Compute a posterior from a release. Nothing is spent: a release may be used in any way, for ever."""
+    from vestry.posterior import open_release
+
+    told = None if prior is None else numbers("--prior", prior, "2,2")
+    options = {name: value for name, value in (("states", states), ("sweeps", sweeps)) if value is not None}
+    kind = "plug-in" if plug_in else "noise-aware"
+    with working("computing the posterior"):
+        found = open_release(release).posterior(prior=told, posterior=kind, **options)
+        record, lines = _told(found, level)
+        if draws is not None:
+            _write_draws(found, release, draws)
+            lines = [*lines, "", f"draws: {draws}"]
+            record = {**record, "draws_file": str(draws)}
+    if plot is not None:
+        from vestry.report.plotting import plot as draw
+
+        draw(found, path=plot)
+    emit({"posterior": found.label, **record}, "\n".join(lines), as_json=json)
+
+
+def _write_draws(found: Posterior, release: Path, path: Path) -> None:
+    """Write draws whose generator is seeded by the release: the same release and prior give the same ones."""
+    import hashlib
+
+    from vestry.posterior.draw_file import draw_file
+    from vestry.study.storage import write
+
+    content = draw_file(found, hashlib.sha256(release.read_bytes()).hexdigest(), most=None)
+    assert content is not None  # noqa: S101 - nothing is too long
+    write(path, content)
+
+
+def _told(found: Posterior, level: float) -> tuple[dict[str, Any], list[str]]:
+    """Return what is told of a posterior, as a record and as lines."""
+    if found.reading.parameter == "coefficient":
+        said = "a regression's coefficients are released as they are and have no interval:"
+        return {"rows": _coefficients(found)}, [said, *coefficient_lines(found)]
+    if found.label == "released draws":
+        return _draws(found)
+    from vestry.hmm.hidden_states import StateLaws
+
+    rows = found.summary(level=level)
+    record: dict[str, Any] = {"level": level, "rows": rows}
+    lines = _table(rows)
+    if found.label == "plug-in":
+        lines = ["plug-in: the noise is left out of account, so these intervals are too short.", "", *lines]
+    if isinstance(found.laws, StateLaws):
+        states = found.states()
+        record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
+        lines += ["", *_map(states)]
+    return record, lines
+
+
+def _table(rows: Rows) -> list[str]:
+    """Lay out a summary."""
+    cells = [
+        (row["group"], row["parameter"], f"{row['mean']:.5g}", f"{row['sd']:.3g}", f"{row['low']:.5g}",
+         f"{row['high']:.5g}")
+        for row in rows
+    ]  # fmt: skip
+    return columns([("group", "parameter", "mean", "sd", "low", "high"), *cells], names=2)
+
+
+def _draws(found: Posterior) -> tuple[dict[str, Any], list[str]]:
+    """Tell released draws as they are, the first of them in the text."""
+    drawn = found.draw()
+    rows = [
+        {"group": group, "parameter": parameter, "values": values}
+        for group, draws in drawn.items()
+        for parameter, values in zip(found.parameters, draws.T.tolist(), strict=True)
+    ]
+    count = len(rows[0]["values"])
+    heads = tuple(f"draw {place + 1}" for place in range(min(count, _MOST_DRAWS)))
+    cells = [(row["group"], row["parameter"], *(f"{x:.5g}" for x in row["values"][: len(heads)])) for row in rows]
+    said = "one draw is all that was released" if count == 1 else f"{count} draws are all that was released"
+    more = f"; the first {_MOST_DRAWS}" if count > _MOST_DRAWS else ""
+    return {"rows": rows}, [f"no interval: {said}{more}:", *columns([("group", "parameter", *heads), *cells], names=2)]
+
+
+def _map(states: States) -> list[str]:
+    """Draw the states in text, one sign a cell: regions down, times across, folded to the width of a terminal."""
+    from vestry.report.hmm_section import unsure
+
+    width = max(map(len, states.regions))
+    room = max(_LEAST, _COLUMNS - width - 2)
+    most = ["".join(_SIGNS[min(n, len(_SIGNS)) - 1] for n in row) for row in states.most_probable.tolist()]
+    lines = [f"The most probable state of each cell; {unsure(states)}."]
+    for start in range(0, len(states.times), room):
+        times = states.times[start : start + room]
+        lines += ["", f"{'':<{width}}  {times[0]} to {times[-1]}"]
+        lines += [
+            f"{name:<{width}}  {row[start : start + room]}" for name, row in zip(states.regions, most, strict=True)
+        ]
+    return lines
+
+
+def _coefficients(found: Posterior) -> Rows:
+    columns = zip(found.labels, found.draw()["all"].T.tolist(), strict=True)
+    return [{"coefficient": name, "values": values} for name, values in columns]
+
+
+# A sign for each state; the width of a terminal, and the least room for a map beside long names; draws in the text.
+_SIGNS, _COLUMNS, _LEAST, _MOST_DRAWS = "123456789abcdefghijklmnopqrstuvwxyz+", 80, 20, 5

@@ -1,0 +1,209 @@
+"""The mechanisms of linear models: gibbs, glm-concentrated, glm-diffused, langevin, objective and output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vestry.cli.mechanism_options import Calibration, Mechanism, Met
+from vestry.cli.options import DrawCount, numbers
+from vestry.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from vestry.privacy.event import Event
+    from vestry.privacy.guarantee import Guarantee
+
+Lipschitz = Annotated[float, typer.Option(help="The Lipschitz constant of one record's loss.")]
+StrongConvexity = Annotated[float, typer.Option(help="Of the prior term, for every dataset.")]
+Regularisation = Annotated[float, typer.Option(help="lam, of the sum of losses: (lam/2)|theta|^2.")]
+Slope = Annotated[float, typer.Option(help="The steepest the loss is in its linear predictor; 1 for logistic.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gibbs(Mechanism):
+    """Draws from a density exp(-likelihood_power * sum of losses) * prior."""
+
+    lipschitz: Lipschitz
+    strong_convexity: StrongConvexity
+    draws: DrawCount = 1
+    analysis: Annotated[
+        str, typer.Option(help="gdp (exact), renyi, minami-theorem-7 or minami-corollary-8, the last three to compare.")
+    ] = "gdp"
+
+    def _event(self, value: float) -> Event:
+        from vestry.regression.gibbs_calibration import draw_event
+
+        return draw_event(value, **self._known())
+
+    def _met(self, guarantee: Guarantee) -> Met:
+        from vestry.regression.gibbs_calibration import THEOREM, likelihood_power
+
+        power = likelihood_power(guarantee, analysis=self.analysis, **self._known())
+        return power, THEOREM, {"analysis": self.analysis}
+
+    def _known(self) -> dict[str, Any]:
+        return {
+            "lipschitz": self.lipschitz, "strong_convexity": self.strong_convexity,
+            "population": self.population, "draws": self.draws,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Glm(Mechanism):
+    """Draws from a linear model's posterior whose prior is N(0, I/(n prior_precision)) [GeumlekSC17, Alg. 4 and 5]."""
+
+    n: Annotated[int, typer.Option("--n", help="The number of records, where it is public.")]
+    norm: Annotated[float, typer.Option(help="The largest norm of a record's features, the intercept included.")]
+    prior_precision: Annotated[float, typer.Option(help="beta: the prior's precision is n beta.")]
+    slope: Slope = 1.0
+    draws: DrawCount = 1
+
+    def _event(self, value: float) -> Event:
+        from vestry.regression.gibbs_calibration import draw_event
+
+        power, precision = self._both(value)
+        return draw_event(power, strong_convexity=self.n * precision, **self._known())
+
+    def _met(self, guarantee: Guarantee) -> Met:
+        from vestry.regression.gibbs_calibration import THEOREM, likelihood_power, prior_precision
+
+        if self.parameter == "prior_precision":
+            value = prior_precision(guarantee, count=self.n, at_least=self.prior_precision, **self._known())
+        else:
+            convexity = self.n * self.prior_precision
+            value = likelihood_power(guarantee, at_most=1.0, strong_convexity=convexity, **self._known())
+        power, precision = self._both(value)
+        return value, THEOREM, {"prior_precision": precision, "likelihood_power": power}
+
+    def _both(self, value: float) -> tuple[float, float]:
+        return (1.0, value) if self.parameter == "prior_precision" else (value, self.prior_precision)
+
+    def _known(self) -> dict[str, Any]:
+        return {"lipschitz": self.slope * self.norm, "population": self.population, "draws": self.draws}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Langevin(Mechanism):
+    """A Langevin chain of finitely many steps; of several draws, each by as many steps."""
+
+    lipschitz: Lipschitz
+    strong_convexity: StrongConvexity
+    smoothness: Annotated[float, typer.Option(help="M, of the whole potential, for every dataset.")]
+    steps: Annotated[str, typer.Option(help="How many steps; of several phases, with commas.")]
+    step_size: Annotated[str, typer.Option(help="The step size; of several phases, with commas.")]
+    slack: Annotated[float, typer.Option(help="How far a computed step may be from the exact one.")] = 0.0
+    start: Annotated[float, typer.Option(help="How far apart neighbours' chains may start; 0 if at one point.")] = 0.0
+    draws: DrawCount = 1
+
+    usual = 1.0
+
+    def _event(self, value: float) -> Event:
+        from vestry.privacy.pricing import event
+
+        if not 0 < value < float("inf"):
+            raise InvalidParameter(self.parameter, value, "a number above 0", f"for example {self.parameter}=1")
+        sizes, counts = self._phases()
+        return event(
+            "langevin",
+            sensitivity=value * self.population.changes * self.lipschitz,
+            strong_convexity=self.strong_convexity,
+            smoothness=self.smoothness,
+            step_sizes=sizes,
+            steps=counts,
+            slacks=(self.slack,) * len(sizes),
+            start=self.start,
+        ).times(self.draws)
+
+    def _phases(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return each phase's step size and number of steps."""
+        sizes, counts = numbers("--step-size", self.step_size, "0.01"), numbers("--steps", self.steps, "1000")
+        if len(sizes) != len(counts):
+            instead = "--steps 1000 --step-size 0.01"
+            raise InvalidParameter("--steps", self.steps, "one number for each step size", instead)
+        if not all(count >= 1 and count.is_integer() for count in counts):
+            raise InvalidParameter("--steps", self.steps, "whole numbers of at least 1", "for example --steps 1000")
+        if self.smoothness < self.strong_convexity:
+            smallest_parameter = f"smoothness={self.strong_convexity:g}"
+            raise InvalidParameter("smoothness", self.smoothness, "at least the strong convexity", smallest_parameter)
+        if not all(0 < size * self.smoothness < 2 for size in sizes):
+            allowed = f"above 0 and below 2/smoothness = {2 / self.smoothness:g}"
+            raise InvalidParameter("--step-size", self.step_size, allowed, "a shorter step")
+        return sizes, counts
+
+    def _met(self, guarantee: Guarantee) -> Met:
+        raise InvalidParameter("--guarantee", str(guarantee), "left out for langevin", "the likelihood power by --at")
+
+    def priced(self, power: float) -> Calibration:
+        """Return the exact mu of the chain."""
+        from vestry.numerics import root, up
+        from vestry.privacy import accountant
+        from vestry.privacy.guarantee import GaussianDP
+        from vestry.regression.langevin import THEOREM
+
+        made = self.event(power)
+        mu = up(root(accountant.squared_mu(made)))
+        return Calibration(mu, made, GaussianDP(mu, neighbours=made.neighbours), THEOREM, {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective(Mechanism):
+    """The minimum of the losses with a random linear term of standard deviation scale."""
+
+    lipschitz: Lipschitz
+    smoothness: Annotated[float, typer.Option(help="The smoothness of one record's loss.")]
+    regularisation: Regularisation
+    analysis: Annotated[
+        str,
+        typer.Option(help="auto (the tightest that holds), general, one-sided, one-sided-replace, redberg or lecture."),
+    ] = "auto"
+    one_sided: Annotated[
+        bool,
+        typer.Option("--one-sided/--two-sided", help="Whether each record's derivative keeps its sign, as logistic."),
+    ] = True
+
+    def _event(self, value: float) -> Event:
+        from vestry.regression.objective_perturbation import objective_event
+
+        return objective_event(
+            value,
+            lipschitz=self.lipschitz,
+            smoothness=self.smoothness,
+            regularisation=self.regularisation,
+            population=self.population,
+            one_sided=self.one_sided,
+            analysis=self.analysis,
+        )
+
+    def _met(self, guarantee: Guarantee) -> Met:
+        from vestry.regression.objective_perturbation import THEOREMS, objective_scale
+
+        scale = objective_scale(self.event, guarantee, self.regularisation)
+        kind = self.event(scale).kind
+        return scale, THEOREMS[kind], {"analysis": kind}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output(Mechanism):
+    """The minimum of the losses, with noise of standard deviation scale added to it."""
+
+    lipschitz: Lipschitz
+    regularisation: Regularisation
+    smoothness: Annotated[float | None, typer.Option(help="Not needed: how far the minimum moves is the same.")] = None
+    tolerance: Annotated[float, typer.Option(help="How far a computed minimum may be from the exact one.")] = 0.0
+
+    def _event(self, value: float) -> Event:
+        from vestry.regression.output_perturbation import output_event
+
+        return output_event(value, self._moves())
+
+    def _met(self, guarantee: Guarantee) -> Met:
+        from vestry.privacy.calibration import smallest_parameter
+        from vestry.regression.output_perturbation import THEOREM
+
+        return smallest_parameter(self.event, guarantee), THEOREM, {"sensitivity": self._moves()}
+
+    def _moves(self) -> float:
+        """Return how far neighbours' computed minima may be apart."""
+        return self.population.changes * self.lipschitz / self.regularisation + 2 * self.tolerance

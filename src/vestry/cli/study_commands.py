@@ -1,0 +1,318 @@
+"""`vestry check`, `plan`, `release` and `report`: a study file, from its declaration to its page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vestry.cli.output import Json, columns, emit, examples, say
+from vestry.cli.progress import working
+from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vestry.planning import Forecast
+    from vestry.study import Study
+    from vestry.study.release_spec import ReleaseSpec
+    from vestry.study.runner import ReleaseOutcome
+    from vestry.study.study import Cost
+
+File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Releases; all if left out.")]
+Output = Annotated[Path | None, typer.Option(help="Where to write; the study file's folder if left out.")]
+
+CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --json")
+PLAN_EXAMPLES = examples("vestry plan study.toml", "vestry plan study.toml readmission --width 0.1")
+RELEASE_EXAMPLES = examples(
+    "vestry release study.toml", "vestry release study.toml readmission --yes", "vestry release study.toml --dry-run"
+)
+REPORT_EXAMPLES = examples("vestry report .", "vestry report study.toml")
+
+
+def check(study: File, json: Json = False) -> None:
+    """Read a study file and say what each release would cost, and which of them fit the budget. Touches no data.
+
+    A fault is told with its file, line and key, and what to write instead, with exit code 2. Exit code 3 says that
+    no release that is still to be made fits what is left of the budget; 0 that one does, or that all are made.
+    """
+    opened = _opened(study)
+    with working("calibrating"):
+        costs = opened.check()
+    said = opened.declaration
+    record = {
+        "study": said.name,
+        "unit": str(said.frame.unit),
+        "neighbours": str(said.frame.neighbours),
+        "budget": str(said.budget),
+        "ledger": "there" if opened.has_ledger() else "missing",
+        "data": "missing" if opened.lacks_data() else "not read",
+        "fits": all(cost.fits for cost in costs),
+        "releases": [vars(cost) for cost in costs],
+    }
+    count = "1 release" if len(costs) == 1 else f"{len(costs)} releases"
+    none = _none_fits(costs)
+    head = f"{study.name} can be read, and no release fits the budget" if none else f"{study.name} is sound"
+    lines = [f"{head}: {count}, budget {said.budget}, {said.frame.neighbours}, unit {said.frame.unit}."]
+    if not record["fits"]:
+        lines.append(f"Left of the budget: {opened.left()}. {_short(costs)} {_remedy(study, costs)}")
+    if record["ledger"] == "missing":
+        lines.append(f"There is no ledger yet. Make it once: {opened.create_command()}")
+    if record["data"] == "missing":
+        lines.append(f"The data file {said.data} is not here; a release needs it.")
+    emit(record, "\n".join([*lines, "", *_cost_lines(opened, costs)]), as_json=json)
+    if none:
+        raise typer.Exit(BudgetExceeded.exit_code)
+
+
+def _none_fits(costs: list[Cost]) -> bool:
+    """Tell whether there are releases to be made and none of them fits."""
+    due = [cost for cost in costs if cost.state == "new"]
+    return bool(due) and not any(cost.fits for cost in due)
+
+
+def _short(costs: list[Cost]) -> str:
+    """Say which releases do not fit the budget."""
+    names = [cost.name for cost in costs if not cost.fits]
+    return f"{', '.join(names)} {'does' if len(names) == 1 else 'do'} not fit, so all of them together are refused."
+
+
+def _remedy(study: Path, costs: list[Cost]) -> str:
+    due = [cost.name for cost in costs if cost.fits and cost.state == "new"]
+    alone = f", or release what fits: vestry release {study} {' '.join(due)}" if due else ""
+    return f"Spend less, or raise the budget with vestry ledger amend{alone}."
+
+
+def plan(
+    study: File,
+    names: Names = None,
+    width: Annotated[float | None, typer.Option(help="Also find the spend for 90 % intervals this wide.")] = None,
+    json: Json = False,
+) -> None:
+    """Compare mechanisms before anything is spent, by simulation from the priors. Touches neither data nor ledger.
+
+    KL is the Kullback-Leibler divergence from the posterior without privacy to the released one.
+    """
+    opened = _opened(study)
+    chosen = [opened.declaration.release(name).name for name in names or []]
+    chosen = chosen or [asked.name for asked in opened.declaration.releases]
+    record: dict[str, Any] = {"study": opened.declaration.name, "n": opened.assumed, "releases": {}}
+    where = "declared" if opened.declaration.n else "assumed; write n = ... under [study] to change it"
+    lines = [f"With {opened.assumed} records ({where}); widths are of 90 % intervals."]
+    for name in chosen:
+        with working(f"simulating {name}"):
+            found = opened.plan(name)
+        record["releases"][name] = {"mechanisms": [each.to_dict() for each in found]}
+        asked = opened.declaration.release(name).request
+        lines += ["", f"{name}: {asked.model.question()} ({asked.guarantee})", *_plan_lines(opened, name, found)]
+        if width is not None:
+            with working(f"searching a budget for {name}"):
+                wanted = opened.budget_for(name, width)
+            record["releases"][name]["needed"] = wanted.to_dict()
+            lines.append(f"  for intervals of width {width:g} spend {wanted}")
+    emit(record, "\n".join(lines), as_json=json)
+
+
+def release(
+    study: File,
+    names: Names = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Release again what is named; it costs again.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done; touch neither data nor ledger.")
+    ] = False,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Run releases: charge the ledger, sum over the records, draw noise, write the files and the report.
+
+    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html; posterior.nc holds up to 10,000
+    numbers of draws, and vestry posterior --draws FILE writes more.
+
+    What was released before is free and is not released again. Where another process releases into the same folder,
+    it is waited for. The folder .vestry keeps what was computed; it may be deleted at any time.
+    """
+    from vestry.study.remaining_budget import room
+
+    if again and not names:
+        raise VestryError(
+            f"--again pays again; name the releases to pay for again: vestry release {study} NAME --again."
+        )
+    opened = _opened(study)
+    said = opened.declaration
+    chosen = [said.release(name) for name in names or []] or list(said.releases)
+    chosen_names = [asked.name for asked in chosen]
+    if dry_run:
+        _tell_spends(chosen, as_json=json)
+        return
+    with working("calibrating"):
+        ledger = opened.ledger
+        costs = [cost for cost in opened.check(output=output or said.folder) if cost.name in chosen_names]
+    state = ledger.state()
+    if not json:
+        left = f"left of {said.budget}: {room(state.filter, state.spent)}"
+        say("\n".join([*_cost_lines(opened, costs), left, *_remarks(opened, costs, again=again)]), err=True)
+    due = [cost.name for cost in costs if again or cost.state == "new"]
+    if due and not yes:
+        _confirm(due)
+    outcomes: list[ReleaseOutcome] = []
+    try:
+        with working("releasing") as progress:
+            opened.release(
+                *chosen_names, again=again, output=output, progress=progress, told=outcomes.append, waits=_say
+            )
+    finally:  # what was released and paid for is told, whatever became of the rest
+        if not json:
+            say("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
+    after = ledger.state()
+    page = (output or said.folder) / "report.html"
+    record = {
+        "releases": [{"name": each.name, "done": each.done, "summary": each.summary} for each in outcomes],
+        "left": after.filter.left(after.spent),
+        "head": ledger.head(),
+        "report": str(page),
+    }
+    emit(record, f"left of {said.budget}: {room(after.filter, after.spent)}\nreport: {page}", as_json=json)
+
+
+def _remarks(study: Study, costs: list[Cost], *, again: bool) -> list[str]:
+    """Say what is easily overlooked: a release is of its day, and a clock may be wrong."""
+    before = [cost.name for cost in costs if cost.state == "released before"]
+    notes = [f"note: {note}" for note in study.notes()]
+    if before and not again:
+        file = study.declaration.path.name
+        notes.append(
+            f"note: {', '.join(before)} {'is' if len(before) == 1 else 'are'} of the records as they were then; to pay"
+            f" for the records as they are now write: vestry release {file} {' '.join(before)} --again."
+        )
+    return notes
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with one study file, or the file.")],
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Write the page of a study's releases again. Reads releases and the ledger, never data."""
+    if _is_folder(folder):
+        files = sorted(folder.glob("*.toml"))
+        if len(files) != 1:
+            found = ", ".join(file.name for file in files) or "none"
+            raise InvalidParameter(
+                "a study's folder", str(folder), f"one with one .toml file (found: {found})", "the file"
+            )
+        folder = files[0]
+    with working("writing the report"):
+        path = _opened(folder).report(output, waits=_say)
+    emit({"report": str(path)}, f"report: {path}", as_json=json)
+
+
+def _is_folder(path: Path) -> bool:
+    """Tell whether there is a folder; a name that no folder can have is left to whoever opens it."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _opened(path: Path) -> Study:
+    from vestry.study import Study
+
+    return Study.open(path)
+
+
+def _tell_spends(chosen: list[ReleaseSpec], *, as_json: bool) -> None:
+    rows = [{"name": asked.name, "spend": str(asked.request.guarantee)} for asked in chosen]
+    text = "\n".join(f"{row['name']}: would spend at most {row['spend']}" for row in rows)
+    emit({"dry_run": True, "releases": rows}, text, as_json=as_json)
+
+
+def _confirm(due: list[str]) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidParameter(
+            "a release without a terminal", "unconfirmed", "confirmed", "--yes to spend without asking"
+        )
+    typer.confirm(f"Spend on {', '.join(due)}?", abort=True, err=True)
+
+
+def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
+    rows, whole = [("release", "spend", "mechanism", "", "")], all(cost.fits for cost in costs)
+    for cost in costs:
+        fits = "" if whole else "fits" if cost.fits else "does not fit the budget"
+        state = "" if cost.state == "new" else cost.state
+        faint = cost.value if cost.parameter == "likelihood_power" and cost.value < _FAINT else None
+        notes = [state or fits, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
+        value = study.calibrated(cost.name, cost.parameter, cost.value)
+        rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
+    return columns(rows)
+
+
+def _plan_lines(study: Study, name: str, found: list[Forecast]) -> list[str]:
+    rows = [("mechanism", "parameter", "width", "without privacy", "KL", "")]
+    for each in found:
+        if each.value is None or each.width is None or each.exact_width is None:
+            rows.append((each.mechanism, "-", "-", "-", "-", each.reason))
+            continue
+        kl = "-" if each.kl is None else f"{each.kl:.3g}"
+        note = "privacy more than doubles the width" if each.swamped else ""
+        value = study.calibrated(name, each.parameter, each.value)
+        rows.append((each.mechanism, value, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, note))
+    return [f"  {line}" for line in columns(rows)]
+
+
+def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
+    from vestry.report.tempering import weight
+
+    weakened = " ".join(weight(outcome.release.certificate).split())  # a terminal needs no thin spaces
+    how = [f"  {weakened}"] if weakened else []
+    if outcome.moved is not None:
+        how.append(f"  another release lay in its place, and is now {outcome.moved}")
+    return [f"{outcome.name}: {outcome.done}", *_posterior_lines(outcome), *how, ""]
+
+
+def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
+    from vestry.releases import Draws
+
+    rows, contents = outcome.summary, outcome.release.contents.values()
+    drawn = any(isinstance(each, Draws) for each in contents)
+    if drawn and outcome.posterior.reading.parameter == "coefficient":
+        return coefficient_lines(outcome.posterior)
+    if drawn:
+        told = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
+        return [f"  {told} no interval"]
+    if not rows:
+        return ["  the counts are released; states are sampled by the extra: pip install 'vestry[glm]'"]
+    shown = [
+        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:_ROWS]
+    ]
+    return _first_lines(("group", "parameter", "mean", "90 % interval"), shown, len(rows))
+
+
+def coefficient_lines(posterior: Any) -> list[str]:
+    """Show a regression's first coefficients: of one estimate, or of the first draws."""
+    every = posterior.draw()["all"]
+    drawn = every[:_MOST_DRAWS]
+    heads = [f"draw {place + 1}" for place in range(len(drawn))]
+    if posterior.reading.method != "posterior":
+        heads = ["noisy estimate"]
+    shown = [(name, *(f"{x:.4g}" for x in drawn[:, place])) for place, name in enumerate(posterior.labels)]
+    left = len(every) - len(drawn)
+    more = [f"  and {left} more {'draw' if left == 1 else 'draws'} in release.json"] if left else []
+    return _first_lines(("coefficient", *heads), shown[:_ROWS], len(shown)) + more
+
+
+def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], count: int) -> list[str]:
+    more = [f"  and {count - len(rows)} more"] if count > len(rows) else []
+    return [f"  {line}" for line in columns([heads, *rows])] + more
+
+
+def _say(line: str) -> None:
+    say(f"vestry: {line}", err=True)
+
+
+# A record that counts less than this is told before anything is spent; draws of a regression, and rows, beyond these
+# are counted.
+_FAINT, _MOST_DRAWS, _ROWS = 0.1, 3, 24

@@ -1,0 +1,118 @@
+"""What models of one conjugate family share: a column, groups, a prior, and sums of what each record adds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vestry.conjugate.family import ConjugateFamily
+from vestry.mechanisms.additive_noise import Additive, Layout, layout
+from vestry.mechanisms.factory import calibrated
+from vestry.mechanisms.release import Mechanism
+from vestry.model.columns import declaration, groups_of
+from vestry.model.prepared_release import PreparedSums
+from vestry.model.request import Request, TableSchema
+from vestry.schema.domain import Domain
+from vestry.schema.statistics import Count, SumQuery, Term
+
+
+class Conjugate(ABC):
+    """A likelihood of one column with its conjugate prior, by group.
+
+    Attributes
+    ----------
+    name
+        The model's name in study files.
+    unit
+        What one unit of the sums stands for, where the family takes whole numbers for them.
+    """
+
+    name: ClassVar[str]
+    unit: ClassVar[float] = 1.0
+    mechanisms: ClassVar[None] = None
+
+    column: Any
+    by: str | None
+    prior: Any
+
+    @abstractmethod
+    def family(self, domains: Mapping[str, Domain]) -> ConjugateFamily:
+        """Return the family, with the numbers that the domains declare; refuse columns that do not fit."""
+
+    @abstractmethod
+    def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Term, ...]:
+        """Return what each record adds to the family's statistic, in the layout's units."""
+
+    @abstractmethod
+    def question(self) -> str:
+        """Say in words what is asked."""
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The columns whose records are modelled."""
+        return (self.column,)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns whose levels are the groups."""
+        return () if self.by is None else (self.by,)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        return (*self.keys, *self.own)
+
+    def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
+        """Return the prior's numbers."""
+        return tuple(float(x) for x in self.prior)
+
+    def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
+        """Return what each parameter of a group is of; nothing if there is one."""
+        return ()
+
+    def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> SumQuery:
+        """Return what is collected for noisy statistics: the terms; and the count in fractions, where it is private."""
+        terms = self.terms(domains, layout)
+        private = len(layout.names) > len(terms)
+        return SumQuery(self.keys, (*terms, Count(round(1 / layout.count_grid))) if private else terms)
+
+    def drawn(self, domains: Mapping[str, Domain], layout: Layout) -> SumQuery:
+        """Return what is collected for posterior draws: the terms and the count."""
+        return SumQuery(self.keys, (*self.terms(domains, layout), Count()))
+
+    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedSums:
+        """Calibrate from declarations and, where it is public, the number of records."""
+        family, numbers = self.family(frame.domains), self.numbers(frame.domains)
+        population = frame.population(self, count)
+        mechanism = calibrated(
+            request.mechanism,
+            family,
+            family.prior(numbers),
+            population,
+            request.guarantee,
+            draws=1 if request.draws is None else request.draws,
+            truncation=request.truncation,
+        )
+        if not isinstance(mechanism, Additive):
+            mechanism = replace(mechanism, unit=self.unit)
+        collect = self.noisy if isinstance(mechanism, Additive) else self.drawn
+        tally = collect(frame.domains, layout(family, population))
+        tally.check(frame.domains)
+        groups, labels = groups_of(frame.domains, self.by), self.labels(frame.domains)
+        return PreparedSums(self, family.to_dict(), numbers, mechanism, tally, groups, labels)
+
+    def expected(self, frame: TableSchema, mechanism: Mechanism, n: int, rng: np.random.Generator) -> None:
+        """Leave it to simulation."""
+        return
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration, as a study file writes it."""
+        return declaration(self.name, vars(self))
+
+    def by_words(self) -> str:
+        """Return the end of a question."""
+        return "" if self.by is None else f", by {self.by}"

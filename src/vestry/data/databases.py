@@ -1,0 +1,138 @@
+"""Tables of databases: DuckDB's files, PostgreSQL and Spark."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from vestry.data.connection import Source, of_duckdb
+from vestry.data.redaction import quietly
+from vestry.errors import InvalidParameter, MissingExtra
+from vestry.server_address import ServerAddress, parse_address
+
+SCHEMES = ("duckdb", "postgresql", "pyspark")
+
+_POSTGRES = "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE"
+# Nothing is written, and values have one text, whatever the server or the user prefers.
+_SESSION = "-c default_transaction_read_only=on -c datestyle=ISO -c timezone=UTC -c extra_float_digits=1"
+
+
+def open_table(kind: str, address: str) -> Source:
+    """Open a table by its address. Nothing is written to the database."""
+    return {"duckdb": _duckdb, "postgresql": _postgresql, "pyspark": _pyspark}[kind](address)
+
+
+def _duckdb(address: str) -> Source:
+    path, _, name = address.partition("://")[2].rpartition("/")
+    if not path or not name:
+        raise InvalidParameter("data", address, "a file of DuckDB and a table", "duckdb://FILE/TABLE")
+    if not Path(path).is_file():
+        raise InvalidParameter("data", address, "a file that exists", "duckdb://FILE/TABLE")
+    failure = InvalidParameter("data", address, "a table that can be read", "duckdb://FILE/TABLE")
+    return quietly(lambda: of_duckdb("duckdb", lambda backend: [_table(backend, name)], path), failure)
+
+
+def _postgresql(address: str) -> Source:
+    server = parse_address(address, name="data", instead=_POSTGRES)
+    if server.table is None or "dbname" not in dict(server.parameters):
+        raise InvalidParameter("data", "postgresql://...", "a database and a table", _POSTGRES)
+    server.filled()  # names a variable that is not set
+    if importlib.util.find_spec("psycopg") is None:
+        raise MissingExtra("data in PostgreSQL", "postgres")
+    unreachable = InvalidParameter("data", "postgresql://...", "a PostgreSQL database that can be reached", _POSTGRES)
+    backend = quietly(lambda: _connected(server), unreachable)
+    unknown = InvalidParameter("data", "postgresql://...", "a table that this user can read", _POSTGRES)
+    name = server.table
+    try:
+        table = quietly(lambda: _table(backend, name), unknown)
+    except BaseException:
+        backend.disconnect()
+        raise
+    return Source("postgresql", (table,), backend, close=backend.disconnect)
+
+
+def _connected(server: ServerAddress) -> Any:
+    """Connect by what the environment holds now; what is filled in lives in the connection alone."""
+    import ibis
+
+    filled = server.filled()
+    # Nothing is written, whatever the user may do.
+    options = f"{filled.pop('options', '')} {_SESSION}".strip()
+    place = {"port": "5432", "connect_timeout": "10", **filled, "options": options, "database": filled["dbname"]}
+    backend = ibis.postgres.connect(**{key: value for key, value in place.items() if key != "dbname"})
+    # Ibis would keep what it was given, to connect again and to tell one server from another.
+    backend._con_args, backend._con_kwargs, backend._can_reconnect = (server.shown,), {}, False
+    return backend
+
+
+def _pyspark(address: str) -> Source:
+    name = address.partition("://")[2]
+    if not name:
+        raise InvalidParameter("data", address, "a table of Spark, or a path of Parquet files", "pyspark://TABLE")
+    if importlib.util.find_spec("pyspark") is None:
+        raise MissingExtra("data in Spark", "spark")
+    failure = InvalidParameter("data", address, "a table or path that Spark can read", "pyspark://TABLE")
+
+    def opened() -> Source:
+        import ibis
+        from pyspark.logger import PySparkLogger
+        from pyspark.sql import SparkSession
+
+        for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            PySparkLogger.getLogger(logger)  # made now, or the first failure would make it after all others are muted
+        session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+        backend = ibis.pyspark.connect(session)
+        with _muted_spark(session):
+            of_files = "/" in name or name.endswith(".parquet")
+            table = _spark_parquet(session, backend, name) if of_files else _table(backend, name)
+        # Bytes are text here: Spark reads text of Parquet files as bytes where a file does not call it text.
+        texts = {column: table[column].cast("string") for column, kind in table.schema().items() if kind.is_binary()}
+        table = table.mutate(**texts) if texts else table
+        return Source("pyspark", (table,), backend, close=lambda: None, around=lambda: _muted_spark(session))
+
+    return quietly(opened, failure)
+
+
+def _spark_parquet(session: Any, backend: Any, path: str) -> Any:
+    """Return the files at a path, names of folders as text: Spark would guess a type from all of them."""
+    guess = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    before = session.conf.get(guess)
+    session.conf.set(guess, "false")
+    try:
+        return backend.read_parquet(path)
+    finally:
+        session.conf.set(guess, before)
+
+
+@contextmanager
+def _muted_spark(session: Any) -> Iterator[None]:
+    """Turn off the log of Spark's own process, which quotes values where a task fails, and then turn it on again.
+
+    Each logger's level is set by itself: `setLogLevel` would also drop the threshold of Spark's shell for good. A
+    session of Spark Connect has its log on the server.
+    """
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        yield
+        return
+    log4j = session.sparkContext._jvm.org.apache.logging.log4j
+    context = log4j.LogManager.getContext(False)
+    loggers = list(context.getConfiguration().getLoggers().values())
+    levels = [logger.getLevel() for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(log4j.Level.OFF)
+        context.updateLoggers()
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        context.updateLoggers()
+
+
+def _table(backend: Any, name: str) -> Any:
+    """Return TABLE, or TABLE of a schema if it is written SCHEMA.TABLE."""
+    schema, _, table = name.rpartition(".")
+    return backend.table(table, database=schema or None)

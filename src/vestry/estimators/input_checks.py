@@ -1,0 +1,140 @@
+"""Rows and outcomes as they are given, each value read by itself, without an error that depends on a value.
+
+What a value means is the same as in a table (`vestry.schema.meaning`): text that is a number is that number, true
+is 1, and what has no meaning is missing. A type that was inferred from other values plays no part. Only what holds no
+single values is refused by its type: sparse matrices, complex numbers. No message shows a value, or how many rows there
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vestry.errors import InvalidParameter
+from vestry.schema.meaning import level_text, number
+
+_NUMBERS = "biuf"
+
+
+def features(given: Any) -> np.ndarray:
+    """Return rows of numbers (n, d)."""
+    if hasattr(given, "toarray"):
+        raise InvalidParameter("X", "sparse", "a dense array", "X.toarray()")
+    rows = _frame(given) if hasattr(given, "columns") and hasattr(given, "to_numpy") else _array("X", given)
+    if rows.ndim != 2:
+        raise InvalidParameter(
+            "X",
+            f"of {rows.ndim} dimension{'s' * (rows.ndim != 1)}",
+            "of two dimensions, rows and features",
+            "X.reshape(-1, 1) for one feature, or X.reshape(1, -1) for one row (Reshape your data)",
+        )
+    if rows.shape[1] == 0:
+        raise InvalidParameter(
+            "X", "0 feature(s) (shape=(, 0)) while a minimum of 1 is required.", "rows with features", "a column"
+        )
+    return rows
+
+
+def outcomes(given: Any, owner: str) -> np.ndarray:
+    """Return outcomes (n,), of any type; a column is read as such, with scikit-learn's warning."""
+    from sklearn.utils.validation import column_or_1d
+
+    if given is None:
+        raise InvalidParameter(
+            "y", None, f"given: {owner} requires y to be passed, but the target y is None", "fit(X, y)"
+        )
+    if isinstance(given, (list, tuple)):
+        found = _objects(given)
+    else:
+        found = _quietly("y", lambda: given.to_numpy() if hasattr(given, "to_numpy") else np.asarray(given))
+    if found.ndim == 2 and found.shape[1] == 1:
+        return np.asarray(column_or_1d(found, warn=True))
+    if found.ndim != 1:
+        raise InvalidParameter("y", f"of {found.ndim} dimensions", "a 1d array, one outcome a row", "one column")
+    return found
+
+
+def same_length(rows: np.ndarray, y: np.ndarray) -> None:
+    """Refuse rows without outcomes; how many there are is not said."""
+    if len(rows) != len(y):
+        raise InvalidParameter("y", "of another length", "of as many outcomes as X has rows", "one outcome for each")
+
+
+def numbers(y: np.ndarray) -> np.ndarray:
+    """Return outcomes as doubles, NaN where one is no number."""
+    if y.dtype.kind in _NUMBERS:
+        return y.astype(np.float64)
+    return np.array([number(value) for value in y.ravel()], dtype=np.float64).reshape(y.shape)
+
+
+def places(y: np.ndarray, classes: Sequence[Any], other: int) -> np.ndarray:
+    """Return the place of each label among the classes; `other` for a label that is none of them."""
+    known = {level_text(label): float(place) for place, label in enumerate(classes)}
+    if y.dtype.kind not in _NUMBERS:
+        return np.array([known.get(level_text(label), float(other)) for label in y], dtype=np.float64)
+    found = np.full(len(y), float(other))
+    for label in np.unique(y[~np.isnan(y)] if y.dtype.kind == "f" else y):
+        found[y == label] = known.get(level_text(label), float(other))
+    return found
+
+
+def _frame(given: Any) -> np.ndarray:
+    """Read a data frame column by column; of a type that holds numbers at once, of another value by value."""
+    columns = [_quietly("X", lambda name=name: _column(given[name])) for name in given.columns]
+    return np.column_stack(columns) if columns else np.zeros((len(given), 0))
+
+
+def _column(series: Any) -> np.ndarray:
+    kind = getattr(series.dtype, "kind", None)
+    if isinstance(kind, str) and kind in _NUMBERS:  # pandas
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    if kind is None and (series.dtype.is_numeric() or str(series.dtype) == "Boolean"):  # Polars
+        import polars
+
+        return np.asarray(series.cast(polars.Float64).to_numpy())
+    return np.array([number(value) for value in series], dtype=np.float64)
+
+
+def _array(name: str, given: Any) -> np.ndarray:
+    if isinstance(given, (list, tuple)):
+        return _listed(given)
+    found = _quietly(name, lambda: np.asarray(given))
+    if found.dtype.kind == "c":
+        raise InvalidParameter(name, "complex", "of real numbers (Complex data not supported)", f"{name}.real")
+    return found if found.dtype.kind in _NUMBERS else numbers(found)
+
+
+def _listed(given: Sequence[Any]) -> np.ndarray:
+    """Read a list of rows; what is no number is NaN."""
+    width = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else None for row in given}
+    if len(width) != 1 or None in width:
+        if width == {None}:
+            return np.zeros(len(given))
+        raise InvalidParameter("X", "a list", "rows of one length", "as many numbers in every row")
+    return np.array([[number(value) for value in row] for row in given], dtype=np.float64)
+
+
+def _objects(given: Sequence[Any]) -> np.ndarray:
+    """Return a list as an array of objects: no type is guessed from the values."""
+    if given and all(isinstance(value, (list, tuple)) for value in given):
+        if {len(value) for value in given} != {1}:
+            return np.zeros((len(given), 2))
+        return _objects([value[0] for value in given])[:, None]
+    found = np.empty(len(given), dtype=object)
+    for row, value in enumerate(given):
+        found[row] = value
+    return found
+
+
+def _quietly(name: str, read: Any) -> np.ndarray:
+    """Read, and say no more than that it failed: an error of numpy's may quote a value."""
+    try:
+        found: np.ndarray = read()
+    except Exception:
+        found = np.zeros(())
+    else:
+        return found
+    raise InvalidParameter(name, "what was given", "an array of numbers", f"{name} as a numpy array")

@@ -1,0 +1,193 @@
+"""Private logistic regression, of two classes or of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit, softmax
+from sklearn.base import ClassifierMixin
+
+import vestry.estimators.input_checks as rows
+from vestry.errors import InvalidParameter
+from vestry.estimators.estimator import PrivateEstimator, Undeclared, warn_uncharged
+from vestry.regression.losses import Logistic, Loss, Multinomial
+from vestry.regression.method import POSTERIOR
+from vestry.schema.meaning import level_text
+
+
+class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """Logistic regression whose coefficients may be published.
+
+    `fit` is one release: it is charged to the ledger before the rows are read. Bounds and classes are declared, never
+    learnt. A label that is not declared counts as the first declared class, and no value is ever an error.
+
+    Parameters
+    ----------
+    guarantee
+        What one fit may cost: a guarantee, or text such as "epsilon=1,delta=1e-6".
+    method
+        `posterior`: draws from the posterior, by a chain whose privacy is certified. `objective`: one estimate by
+        objective perturbation, of two classes only; the best at small epsilon. `output`: one estimate by output
+        perturbation.
+    bounds
+        (low, high), with numbers or one for each feature: features are clipped, and scaled to [-1, 1]. Or
+        `Ball(radius)`: rows are clipped to that norm, and not scaled. Without an intercept features are divided by the
+        farther end, and not moved.
+    radius
+        With (low, high): scaled rows beyond this norm are scaled down to it. Less noise, some bias.
+    classes
+        The declared classes, all text or all numbers.
+    ledger
+        A `Ledger` or its address. None, which must be written, means that nothing is charged: you account for the
+        release elsewhere.
+    neighbours
+        "add-remove" or "replace"; taken from the ledger where there is one.
+    at_most
+        How many rows there are at most. Under add-remove it must be declared: the number of rows is private, the
+        promise covers datasets of no more rows, and further ones are left out. Under replace the number of rows is
+        public and is used.
+    fit_intercept
+        Whether there is an intercept.
+    prior_precision
+        For the posterior: 1/variance of each coefficient's normal prior, on scaled features. None: the number of
+        coefficients over 20, so that the prior expects |theta|^2 = 20; or n beta/10,000, as below.
+    regularisation
+        For the other two: lam, of the sum of losses, on scaled features. None, with beta = norm^2/4: for objective
+        perturbation beta/(e^(epsilon/4) - 1), by which the Jacobian takes a quarter of epsilon; for output perturbation
+        so much that the noise moves a linear predictor by at most 1/3, as a standard deviation. At least n beta/10,000,
+        n the declared number of rows, which bounds the number of steps. These rules use public numbers alone; see
+        `vestry.regression.default_penalty`.
+    draws
+        How many draws of the posterior are bought; each costs, and `predict_proba` averages over them.
+    accuracy
+        For the posterior: how far the chain may be from it, relatively; see `vestry.regression.step_schedule`.
+    analysis
+        For objective perturbation: `auto` is the tightest that holds.
+    device
+        For the posterior: `cpu`, `gpu`, or `auto`.
+
+    Attributes
+    ----------
+    classes_
+        The declared classes, sorted.
+    coef_, intercept_
+        (1, features) and (1,) for two classes, (classes, features) and (classes,) for several, in the units of X: the
+        mean of the draws.
+    coefficients_, intercepts_
+        Every draw, with the draw first.
+    certificate_, release_
+        What is promised, and what may be published.
+    spent_
+        What the fit cost.
+
+    Notes
+    -----
+    Privacy, by method. posterior: [BokSA24, Thm 4.1]. objective: [RedbergKW23, Thm 1], and tighter for two classes.
+    output: [ChaudhuriMS11, Lemma 7]. All for at most `at_most` rows of the declared norm; `certificate_` states it.
+    """
+
+    _family = "logistic"
+
+    def __init__(
+        self,
+        guarantee: Any = None,
+        *,
+        method: str = POSTERIOR,
+        bounds: Any = None,
+        radius: Any = None,
+        classes: Any = None,
+        ledger: Any = Undeclared,
+        neighbours: Any = None,
+        at_most: Any = None,
+        fit_intercept: bool = True,
+        prior_precision: float | None = None,
+        regularisation: float | None = None,
+        draws: int = 1,
+        accuracy: float = 0.05,
+        analysis: str = "auto",
+        device: str = "auto",
+    ) -> None:
+        self.guarantee, self.method, self.bounds, self.radius = guarantee, method, bounds, radius
+        self.classes = classes
+        self.ledger, self.neighbours, self.at_most, self.fit_intercept = ledger, neighbours, at_most, fit_intercept
+        self.prior_precision, self.regularisation, self.draws = prior_precision, regularisation, draws
+        self.accuracy, self.analysis, self.device = accuracy, analysis, device
+
+    def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
+        classes = _declared(self.classes)
+        ordered = sorted(classes)
+        first = ordered.index(classes[0])
+        names = [str(label) for label in ordered]
+        if len(classes) == 2:
+            described: dict[str, Any] = {"classes": [], "success": names[1], "outcome": None}
+            return Logistic(), described, lambda: np.where(rows.places(y, ordered, first) == 1, 1.0, -1.0)
+        return Multinomial(len(classes)), {"classes": names, "outcome": None}, lambda: rows.places(y, ordered, first)
+
+    def _read(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
+        self.classes_ = np.array(sorted(_declared(self.classes)))
+        self.coefficients_, self.intercepts_ = weights, intercepts
+        self.coef_, self.intercept_ = weights.mean(axis=0), intercepts.mean(axis=0)
+
+    def _dimensions(self) -> tuple[list[str], dict[str, list[Any]]]:
+        named = self.classes_ if len(self.classes_) > 2 else self.classes_[1:]
+        return ["class"], {"class": named.tolist()}
+
+    def decision_function(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return linear predictors; of several draws, those of the probabilities averaged over them."""
+        eta = self._predictors(X)
+        if len(eta) == 1:
+            return np.asarray(eta[0, 0] if eta.shape[1] == 1 else eta[0].T)
+        chance = self._chances(eta)
+        with np.errstate(divide="ignore"):
+            return np.asarray(logit(chance[:, 1]) if eta.shape[1] == 1 else np.log(chance))
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the probability of each class, averaged over the draws that were bought."""
+        return self._chances(self._predictors(X))
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the most probable class of each row."""
+        score = self.decision_function(X)
+        place = (score > 0).astype(int) if score.ndim == 1 else score.argmax(axis=1)
+        return np.asarray(self.classes_[place])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """Return the accuracy. On private rows this is a release that no ledger is charged for, as cross-validation is.
+
+        Use public rows, or rows whose accuracy you pay for in another way. With a ledger, the first score of a process
+        warns (`vestry.errors.UnpaidRelease`).
+        """
+        warn_uncharged(self.ledger)
+        return float(super().score(X, y, sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that two declared classes are all there are."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not isinstance(self.classes, (list, tuple)) or len(self.classes) > 2
+        return tags
+
+    @staticmethod
+    def _chances(eta: np.ndarray) -> np.ndarray:
+        """Return probabilities (n, classes) from predictors (draws, predictors, n)."""
+        if eta.shape[1] > 1:
+            return np.asarray(softmax(eta, axis=1).mean(axis=0).T)
+        second = expit(eta[:, 0]).mean(axis=0)
+        return np.column_stack([expit(-eta[:, 0]).mean(axis=0), second])
+
+
+def _declared(given: Any) -> list[Any]:
+    """Return the declared classes as Python's own numbers or text. No message shows many: y may have been passed."""
+    classes = given.tolist() if isinstance(given, np.ndarray) else given
+    instead = 'for example classes=("no", "yes")'
+    if not isinstance(classes, (list, tuple)) or len(classes) < 2:
+        shown = given if given is None or isinstance(classes, (str, list, tuple)) else f"a {type(given).__name__}"
+        raise InvalidParameter("classes", shown, "two or more, declared in a tuple and never learnt from y", instead)
+    plain = [label.item() if isinstance(label, np.generic) else label for label in classes]
+    text = all(isinstance(label, str) for label in plain)
+    if not text and not all(isinstance(label, (int, float)) and label == label for label in plain):
+        raise InvalidParameter("classes", "a mixture", "all text or all numbers", instead)
+    if len(set(map(level_text, plain))) < len(plain):
+        raise InvalidParameter("classes", "repeated", "different from each other", instead)
+    return plain

@@ -1,0 +1,401 @@
+"""Hidden states from noisy counts: Gibbs sweeps over what was released, as many as one likes, for nothing.
+
+The noisy counts, none below 0, are put into the model as if they were exact [FouldsGWC16, sec. 5]. That is the plug-in
+posterior of that paper, and is labelled so: probabilities near a boundary between states are too sure.
+
+States have no names of their own. Every draw's states are matched to those of the last draw of the first chain, by
+their emission tables; then all are numbered by decreasing mean probability of the first feature's first level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+
+from vestry.errors import InvalidParameter, VestryError
+from vestry.posterior.discrete_noise import Array
+from vestry.posterior.mixture import Marginal, checked_level
+from vestry.posterior.variable_name import Names
+from vestry.releases import NoisyStatistics, Release
+
+SWEEPS, CHAINS = 200, 4
+
+
+@dataclass(frozen=True)
+class Options:
+    """How states are sampled.
+
+    Attributes
+    ----------
+    states
+        How many there are; the release's own number if None.
+    sweeps, burn_in, chains
+        Sweeps of each chain, how many of the first are left out (half, if None), and how many chains run.
+    sampler
+        `blocked` (a region's whole path at a time) or `collapsed` (a cell at a time).
+    held_out
+        The share of cells that are left out and predicted; None for none.
+    rng
+        A generator; if None, one that is seeded by the release's hash.
+    """
+
+    states: int | None = None
+    sweeps: int = SWEEPS
+    burn_in: int | None = None
+    chains: int = CHAINS
+    sampler: str = "blocked"
+    held_out: float | None = None
+    rng: np.random.Generator | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("states", 2 if self.states is None else self.states, 2),
+            ("sweeps", self.sweeps, 1),
+            ("burn_in", 0 if self.burn_in is None else self.burn_in, 0),
+            ("chains", self.chains, 1),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InvalidParameter(name, value, f"a whole number of at least {least}", f"{name}={least}")
+        if self.burn_in is not None and self.burn_in >= self.sweeps:
+            raise InvalidParameter("burn_in", self.burn_in, "below the number of sweeps", f"{self.sweeps // 2}")
+        if self.sampler not in ("blocked", "collapsed"):
+            raise InvalidParameter("sampler", self.sampler, "blocked or collapsed", 'sampler="blocked"')
+        if self.held_out is not None and not 0 < self.held_out < 1:
+            raise InvalidParameter("held_out", self.held_out, "a share between 0 and 1", "held_out=0.1")
+        if self.rng is not None and not isinstance(self.rng, np.random.Generator):
+            raise InvalidParameter("rng", self.rng, "a numpy generator", "rng=numpy.random.default_rng()")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """Read keywords, or refuse one that is not known."""
+        unknown = set(given) - set(cls.__dataclass_fields__)
+        if unknown:
+            named = ", ".join(cls.__dataclass_fields__)
+            raise InvalidParameter("an option", sorted(unknown)[0], f"one of {named}", "states=3")
+        return cls(**given)
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """What the sweeps say.
+
+    Attributes
+    ----------
+    regions, times
+        The rows and columns of the map.
+    probabilities
+        How often each cell was in each state, (regions, times, states).
+    emissions
+        By feature, the mean probability of each level in each state, (states, levels).
+    transitions
+        The mean probability of each move, (states, states).
+    start
+        The same of the first time's state.
+    log_likelihood
+        The log predictive probability of the cells that were held out, by their noisy counts, averaged over chains;
+        None if none were.
+    held_out
+        Which cells these are, (regions, times).
+    """
+
+    regions: tuple[str, ...]
+    times: tuple[str, ...]
+    probabilities: Array
+    emissions: Mapping[str, Array]
+    transitions: Array
+    start: Array
+    log_likelihood: float | None
+    held_out: np.ndarray | None
+
+    @property
+    def most_probable(self) -> np.ndarray:
+        """The most probable state of each cell, counted from 1, (regions, times)."""
+        return np.asarray(self.probabilities.argmax(axis=-1) + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenStates:
+    """A hidden Markov model with naive Bayes emissions, and how its release lays out the counts.
+
+    Attributes
+    ----------
+    states, alpha, beta
+        The number of states, and the concentrations of transition rows and emission tables.
+    sequence
+        The columns of regions and times.
+    regions, times, features, levels
+        Their levels, in order.
+    totals
+        Whether each cell has a noisy total, beside which features of two levels are counted by the first alone.
+    """
+
+    states: int
+    alpha: float
+    beta: float
+    sequence: Mapping[str, str]
+    regions: tuple[str, ...]
+    times: tuple[str, ...]
+    features: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
+    totals: bool
+
+    parameter = "probability"
+
+    @property
+    def dimension(self) -> int:
+        """Every level of every feature."""
+        return sum(map(len, self.levels))
+
+    def noise_aware(self, statistics: NoisyStatistics) -> NoReturn:
+        """Refuse: states are sampled from all regions together."""
+        raise VestryError("states are sampled from all regions together; compute the posterior from the release.")
+
+    def plug_in(self, statistics: NoisyStatistics) -> NoReturn:
+        """Refuse, as `noise_aware`."""
+        self.noise_aware(statistics)
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw how many of `size` new entries in a state have each level."""
+        ends = np.cumsum([len(names) for names in self.levels])
+        parts = [theta[:, end - len(names) : end] for end, names in zip(ends, self.levels, strict=True)]
+        counted = [rng.multinomial(size, part / part.sum(axis=1, keepdims=True)) for part in parts]
+        return np.concatenate(counted, axis=1).astype(float)
+
+    def counts(self, release: Release) -> list[Array]:
+        """Return the noisy counts of each feature, none below 0, (regions, times, levels)."""
+        sizes = [1 if self.totals and len(names) == 2 else len(names) for names in self.levels]
+        width = sum(sizes) + self.totals
+        rows = []
+        for region in self.regions:
+            content = release.contents.get(region)
+            if not isinstance(content, NoisyStatistics) or len(content.values) != width * len(self.times):
+                raise InvalidParameter(f"the counts of {region}", "others", "those of the layout", "the release's own")
+            rows.append([float(value) for value in content.values])
+        table = np.array(rows).reshape(len(self.regions), len(self.times), width)
+        total, start = table[..., 0], int(self.totals)
+        found = []
+        for names, size in zip(self.levels, sizes, strict=True):
+            part = table[..., start : start + size]
+            if size < len(names):
+                part = np.concatenate([part, total[..., None] - part], axis=-1)
+            found.append(np.maximum(part, 0.0))
+            start += size
+        return found
+
+    def laws(self, release: Release, options: Options) -> StateLaws:
+        """Return the states, which are sampled when they are first looked at."""
+        cells = len(self.regions) * len(self.times)
+        states = self.states if options.states is None else options.states
+        if states > cells:
+            raise InvalidParameter("states", states, f"from 2 to {cells}, the number of cells", "states=2")
+        return StateLaws(self, release, options, states)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Draws whose states have names: the axes are chain, draw, then those of the variable."""
+
+    paths: np.ndarray
+    emissions: tuple[Array, ...]
+    transitions: Array
+    log_likelihood: float | None
+    held_out: np.ndarray | None
+
+
+class StateLaws(Mapping[str, "StateLaw"]):
+    """The emission tables of each state, and the map of states; sampled once, when asked for.
+
+    After the release nothing here depends on the number of entries: neither what is held nor how long a sweep takes.
+    """
+
+    def __init__(self, reading: HiddenStates, release: Release, options: Options, states: int) -> None:
+        self.reading, self.release, self.options, self.number = reading, release, options, states
+
+    def __getitem__(self, name: str) -> StateLaw:
+        return self._laws[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"state {place + 1}" for place in range(self.number))
+
+    def __len__(self) -> int:
+        return self.number
+
+    @cached_property
+    def _laws(self) -> dict[str, StateLaw]:
+        drawn = [table.reshape(-1, *table.shape[2:]) for table in self.sampled.emissions]
+        return {name: StateLaw(np.concatenate([t[:, place] for t in drawn], axis=1)) for place, name in enumerate(self)}
+
+    @cached_property
+    def sampled(self) -> Sampled:
+        """Run the sweeps."""
+        import vestry.hmm as samplers
+
+        reading, options = self.reading, self.options
+        counts = reading.counts(self.release)
+        rng = options.rng or np.random.default_rng(list(bytes.fromhex(self.release.to_dict()["sha256"])))
+        hidden: np.ndarray | None = None
+        if options.held_out is not None:
+            hidden = np.zeros((len(reading.regions), len(reading.times)), bool)
+            hidden.flat[rng.permutation(hidden.size)[: max(1, round(options.held_out * hidden.size))]] = True
+        run = samplers.blocked_gibbs if options.sampler == "blocked" else samplers.collapsed_gibbs
+        draws = run(
+            counts,
+            states=self.number,
+            sweeps=options.sweeps,
+            burn_in=options.sweeps // 2 if options.burn_in is None else options.burn_in,
+            rng=rng,
+            alpha=reading.alpha,
+            beta=reading.beta,
+            chains=options.chains,
+            held_out=hidden,
+        )
+        score = None
+        if hidden is not None:
+            score = float(samplers.held_out_log_likelihood(draws, counts, hidden).sum(axis=(1, 2)).mean())
+        return named(draws, score, hidden)
+
+    def states(self) -> States:
+        """Return the map of states and the mean tables."""
+        drawn, reading = self.sampled, self.reading
+        shares = np.stack([(drawn.paths == place).mean(axis=(0, 1)) for place in range(self.number)], axis=-1)
+        tables = [table.mean(axis=(0, 1)) for table in drawn.emissions]
+        moves = drawn.transitions.mean(axis=(0, 1))
+        return States(
+            regions=reading.regions,
+            times=reading.times,
+            probabilities=shares,
+            emissions=dict(zip(reading.features, tables, strict=True)),
+            transitions=moves[:-1],
+            start=moves[-1],
+            log_likelihood=drawn.log_likelihood,
+            held_out=drawn.held_out,
+        )
+
+    def variables(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return each variable as (draws, dimensions), and the coordinates of the dimensions."""
+        drawn, reading, places = self.sampled, self.reading, list(range(1, self.number + 1))
+        named = Names("chain", "draw", "state", "state_before", "state_of_cell", "transition", "start")
+        region, time = named(reading.sequence["region"]), named(reading.sequence["time"])
+        coords: dict[str, Any] = {
+            region: list(reading.regions), time: list(reading.times), "state": places, "state_before": places,
+        }  # fmt: skip
+        found: dict[str, Any] = {
+            "state_of_cell": (drawn.paths + 1, [region, time]),
+            "transition": (drawn.transitions[..., :-1, :], ["state_before", "state"]),
+            "start": (drawn.transitions[..., -1, :], ["state"]),
+        }
+        for feature, names, table in zip(reading.features, reading.levels, drawn.emissions, strict=True):
+            variable, level = named(f"emission_{feature}"), named(f"{feature}_level")
+            coords[level] = list(names)
+            found[variable] = table, ["state", level]
+        return found, coords
+
+
+def named(draws: Any, score: float | None, hidden: np.ndarray | None) -> Sampled:
+    """Give each draw's states the same names, by the rule at the top of this file."""
+    from scipy.optimize import linear_sum_assignment
+
+    wide = np.concatenate(draws.emissions, axis=-1)  # sweeps, batch, states, levels
+    reference = wide[-1, 0]
+    order: np.ndarray = np.empty(wide.shape[:3], dtype=int)  # new -> old
+    for place in np.ndindex(*wide.shape[:2]):
+        distance = ((reference[:, None] - wide[place][None]) ** 2).sum(axis=-1)
+        order[place] = linear_sum_assignment(distance)[1]
+    first = np.take_along_axis(draws.emissions[0][..., 0], order, axis=-1).mean(axis=(0, 1))
+    order = order[..., np.argsort(-first, kind="stable")]
+    rank = np.argsort(order, axis=-1)  # old -> new
+    paths = np.take_along_axis(rank, draws.paths.reshape(*order.shape[:2], -1), axis=-1).reshape(draws.paths.shape)
+    dummy = np.full((*order.shape[:2], 1), order.shape[-1])
+    moves = np.take_along_axis(draws.transitions, np.concatenate([order, dummy], axis=-1)[..., None], axis=-2)
+    moves = np.take_along_axis(moves, order[..., None, :], axis=-1)
+    tables = tuple(np.take_along_axis(table, order[..., None], axis=-2) for table in draws.emissions)
+    # Chains first, as ArviZ has them.
+    paths, moves = np.swapaxes(paths, 0, 1), np.swapaxes(moves, 0, 1)
+    return Sampled(paths, tuple(np.swapaxes(table, 0, 1) for table in tables), moves, score, hidden)
+
+
+@dataclass(frozen=True, eq=False)
+class StateLaw:
+    """One state's emission probabilities, by draws."""
+
+    values: Array
+
+    @property
+    def dimension(self) -> int:
+        """Every level of every feature."""
+        return int(self.values.shape[1])
+
+    def marginal(self, index: int) -> Marginal:
+        """Return the law of one probability."""
+        return Sample(self.values[:, index])
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return some of the draws."""
+        return self.values[rng.integers(len(self.values), size=size)]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A law of one number between 0 and 1, by draws."""
+
+    values: Array
+
+    def mean(self) -> float:
+        """Return the mean."""
+        return float(self.values.mean())
+
+    def variance(self) -> float:
+        """Return the variance."""
+        return float(self.values.var())
+
+    def cdf(self, x: Any) -> Array:
+        """Return the share of draws that are at most x."""
+        ordered = np.sort(self.values)
+        return np.asarray(np.searchsorted(ordered, np.asarray(x, float), side="right") / len(ordered))
+
+    def quantile(self, p: Any) -> Array:
+        """Return quantiles of the draws."""
+        return np.asarray(np.quantile(self.values, np.asarray(p, float)))
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the equal-tailed interval."""
+        tail = (1 - checked_level(level)) / 2
+        low, high = np.quantile(self.values, [tail, 1 - tail])
+        return float(low), float(high)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return some of the draws."""
+        return self.values[rng.integers(len(self.values), size=size)]
+
+    def log_density(self, theta: Any) -> Array:
+        """Return the log density of normal kernels around the draws."""
+        x = np.asarray(theta, float)
+        width = max(float(self.values.std()) * 1.06 * len(self.values) ** -0.2, 1e-6)
+        steps = (x[..., None] - self.values) / width
+        return np.asarray(
+            np.log(np.exp(-(steps**2) / 2).mean(axis=-1) + 1e-300) - math.log(width * math.sqrt(2 * math.pi))
+        )
+
+
+def hidden_states_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> HiddenStates:
+    """Read what a release says of its hidden Markov model."""
+    if len(prior) != 2 or not all(0 < each < math.inf for each in prior):
+        raise InvalidParameter(
+            "a hidden Markov prior", prior, "two finite numbers above 0: transitions and emissions", "prior=(1, 1)"
+        )
+    return HiddenStates(
+        states=int(family["states"]),
+        alpha=prior[0],
+        beta=prior[1],
+        sequence=dict(family["sequence"]),
+        regions=tuple(family["regions"]),
+        times=tuple(family["times"]),
+        features=tuple(family["features"]),
+        levels=tuple(tuple(names) for names in family["levels"]),
+        totals=bool(family["totals"]),
+    )

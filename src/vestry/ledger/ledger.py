@@ -1,0 +1,620 @@
+"""The ledger: one append-only journal for one dataset, which refuses what its budget does not hold.
+
+Tamper-evident, not tamper-proof: every line's hash covers the line before it, so `verify` finds a change of any
+bit that a line, the head, the index or the schema is read from.
+Whoever can rewrite the whole file can also rewrite the chain; keep the head hash elsewhere, and `verify(head=...)`
+finds a cut tail or a swapped file. Two ledgers about the same people add up: neither can know of the other.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import math
+import os
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+from vestry.errors import (
+    IN_LEDGER,
+    AskedBefore,
+    BudgetExceeded,
+    DeclarationMismatch,
+    InvalidParameter,
+    LedgerCorrupt,
+    LedgerStateError,
+)
+from vestry.ledger.database import COPY_FORMAT, FORMAT, Database, Session
+from vestry.ledger.entry import GENESIS, Entry, canonical, seal
+from vestry.ledger.ledger_address import Address
+from vestry.ledger.privacy_filter import PrivacyFilter, Spent
+from vestry.ledger.state import BEFORE, State, Walk
+from vestry.ledger.statements import (
+    ASKED,
+    CHARGES,
+    FOLLOWING,
+    INSERT_LINE,
+    LINES,
+    MOVE_HEAD,
+    NEWEST_CHARGES,
+    OF_CHARGE,
+    ONE_LINE,
+    SET_FORMAT,
+    STRAY_LINE,
+    Head,
+)
+from vestry.noise import SystemNoise
+from vestry.numerics import up
+from vestry.privacy import accountant
+from vestry.privacy.event import Event
+from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.privacy.pricing import event as known_event
+from vestry.privacy.pricing import event_of_guarantee
+
+
+@dataclass(frozen=True)
+class LedgerTerms:
+    """What a ledger owns about its dataset, fixed when it was made."""
+
+    dataset: str
+    unit: Unit
+    neighbours: Neighbours
+    accepts_unproved: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain text and truth values."""
+        return {
+            "dataset": self.dataset,
+            "unit": str(self.unit),
+            "neighbours": str(self.neighbours),
+            "accepts_unproved": self.accepts_unproved,
+        }
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A journal that holds together: how many lines it has, and the hash to keep elsewhere."""
+
+    entries: int
+    head: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One moment of a ledger: its state, how many lines it has, its last hash, and whether it is only a copy."""
+
+    state: State
+    entries: int
+    head: str
+    is_copy: bool
+
+
+class Ledger:
+    """Open it with `Ledger.open`; only `Ledger.create` makes one."""
+
+    def __init__(self, database: Database, terms: LedgerTerms, fixed: PrivacyFilter) -> None:
+        self._database = database
+        self._fixed = fixed  # its currencies and orders never change; its limits may be raised
+        self.terms = terms
+
+    @classmethod
+    def create(
+        cls,
+        address: object,
+        *,
+        dataset: str,
+        unit: Unit | str,
+        neighbours: Neighbours | str,
+        budget: Guarantee | str,
+        orders: Sequence[float] | None = None,
+        accepts_unproved: bool = False,
+        who: str | None = None,
+    ) -> Ledger:
+        """Make a new ledger, where none is.
+
+        Parameters
+        ----------
+        address
+            A path, or `postgresql://USER:${VARIABLE}@HOST/DATABASE`.
+        dataset, unit, neighbours, budget
+            What the ledger owns: a name, whose change is hidden (`row`, or `person=COLUMN,rows=K`), which change
+            (`replace` or `add-remove`), and how much may be spent in all.
+        orders
+            The Renyi orders to follow with an (epsilon, delta) budget; chosen from the budget if left out.
+        accepts_unproved
+            Whether charges may rest on assumptions that no theorem covers, such as a converged chain.
+        who
+            Who makes it; the operating system's user if left out.
+        """
+        relation = Neighbours.parse(neighbours)
+        terms = LedgerTerms(_text("dataset", dataset), Unit.parse(unit), relation, bool(accepts_unproved))
+        fixed = PrivacyFilter.of(Guarantee.parse(budget, neighbours=relation), orders=orders)
+        database = Database(Address.parse(address))
+        key = SystemNoise().random_bytes(16).hex()
+        owned = {**terms.to_dict(), "filter": fixed.to_dict(), "row_key_sha256": _sha256(key.encode())}
+        state = State(fixed, fixed.nothing).text()
+        first, content = seal(0, "create", None, canonical({**owned, **_signature(who)}), GENESIS, state=state)
+        head = {"id": 1, "format": FORMAT, "row_key": key, **_head(first, content, state)}
+        database.create(head, [vars(first)])
+        return cls(database, terms, fixed)
+
+    @classmethod
+    def open(cls, address: object) -> Ledger:
+        """Open a ledger that exists."""
+        database = Database(Address.parse(address))
+        with database.reading() as (session, head):
+            first = _entry(session, 0)
+        Walk().over([first])
+        return cls(database, _terms(first), State.read(head.state).filter)
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.address!r})"
+
+    @property
+    def address(self) -> str:
+        """Where the ledger is; a password is not shown."""
+        return str(self._database.address)
+
+    def state(self) -> State:
+        """Return the filter in force and what is spent, as of now."""
+        with self._database.reading() as (_, head):
+            return State.read(head.state)
+
+    def summary(self) -> Summary:
+        """Return state, number of lines and head of one moment."""
+        with self._database.reading() as (_, head):
+            return Summary(State.read(head.state), head.sequence + 1, head.hash, head.format == COPY_FORMAT)
+
+    def head(self) -> str:
+        """Return the hash of the last line; keep it elsewhere to find a cut tail later."""
+        with self._database.reading() as (_, head):
+            return str(head.hash)
+
+    def row_key(self) -> str:
+        """Return the key by which a person's rows are chosen."""
+        with self._database.reading() as (session, head):
+            return _row_key(session, head)
+
+    def require(self, *, unit: Unit | str | None = None, neighbours: Neighbours | str | None = None) -> None:
+        """Refuse to go on if the ledger protects another unit or hides another change."""
+        if unit is not None and Unit.parse(unit) != self.terms.unit:
+            raise DeclarationMismatch(
+                "unit", str(unit), str(self.terms.unit), "use the ledger's own unit, or another ledger", where=IN_LEDGER
+            )
+        if neighbours is not None and Neighbours.parse(neighbours) != self.terms.neighbours:
+            owned = str(self.terms.neighbours)
+            raise DeclarationMismatch(
+                "neighbours relation",
+                str(neighbours),
+                owned,
+                f"state it as {owned}, or use another ledger",
+                where=IN_LEDGER,
+            )
+
+    def require_entries(self, releases: Mapping[int, str | None]) -> None:
+        """Refuse to go on if the ledger lacks what certificates name: an old copy was put back, or it was made again.
+
+        Parameters
+        ----------
+        releases
+            Of each certificate its `entry`, the number of the charge, and its `release_sha256`; None in place of the
+            hash asks only that the number is a charge's.
+        """
+        for number, release in releases.items():
+            with self._database.reading() as (session, _):
+                charge = session.one(ONE_LINE, number=number)
+                lines = [Entry.read(row) for row in session.run(OF_CHARGE, charge=number)]
+            known = {line.facts.get("release_sha256") for line in lines if line.action == "release"}
+            if charge is None or Entry.read(charge).action != "charge" or not (release is None or release in known):
+                raise LedgerCorrupt(_GONE.format(number=number), number)
+
+    def charge(
+        self,
+        what: Event | Guarantee | str,
+        *,
+        purpose: str,
+        definition: str | None = None,
+        who: str | None = None,
+        assumptions: Sequence[str] = (),
+        once: bool = False,
+    ) -> Charge:
+        """Charge an event, or refuse: one transaction reads the totals, applies the filter and appends.
+
+        Parameters
+        ----------
+        what
+            The event that will run, or a guarantee of which nothing more is known.
+        purpose
+            Why, in a few words; it is written down.
+        definition
+            A hash of what is asked, by which a repetition is found.
+        who
+            Who charges; the operating system's user if left out.
+        assumptions
+            What no theorem covers; refused unless the ledger was made to accept it.
+        once
+            Whether to refuse, inside the same transaction, a definition that was charged before: of two processes that
+            ask the same question at the same moment one is charged.
+        """
+        if assumptions and not self.terms.accepts_unproved:
+            raise DeclarationMismatch(
+                "use of unproved samplers", "yes", "no", "make a ledger with --accept-unproved", where=IN_LEDGER
+            )
+        more = {
+            **({"definition": _text("definition", definition)} if definition is not None else {}),
+            **({"assumptions": list(assumptions)} if assumptions else {}),
+        }
+        paid = self._priced(what, purpose=purpose, who=who, **more)
+        with self._database.transaction() as (session, head):
+            if once and definition is not None:
+                _refuse_twice(session, definition)
+            state = State.read(head.state)
+            _require_room(state, paid)
+            after = State(state.filter, state.spent.plus(paid.price))
+            entry = _append(session, head, "charge", None, paid.record, after)
+        return Charge(self, entry)
+
+    def amend(self, budget: Guarantee | str, *, reason: str, who: str | None = None) -> Entry:
+        """Raise the budget; from then on the ledger promises the larger one, for all that it holds.
+
+        Every limit must be at least the old one, so that whatever was spent before stays within the new budget.
+        """
+        wanted = Guarantee.parse(budget, neighbours=self.terms.neighbours)
+        signed = {"reason": _text("reason", reason), **_signature(who)}
+        with self._database.transaction() as (session, head):
+            state = State.read(head.state)
+            old = state.filter.budget
+            if wanted.names() != old.names():
+                raise DeclarationMismatch(
+                    "currency", str(wanted), str(old), "raise the budget in its own currency", where=IN_LEDGER
+                )
+            raised = PrivacyFilter.of(wanted, orders=state.filter.chosen_orders)
+            if not raised.covers(state.filter) or str(wanted) == str(old):
+                raise InvalidParameter("an amended budget", str(wanted), f"at least {old}, and more", "a larger budget")
+            return _append(
+                session, head, "amend", None, {"filter": raised.to_dict(), **signed}, State(raised, state.spent)
+            )
+
+    def resume(self, sequence: int) -> Charge:
+        """Return a charge that was made before, to be opened if it was not yet."""
+        with self._database.reading() as (session, _):
+            entry = _entry(session, sequence)
+        if entry.action != "charge":
+            raise LedgerStateError(f"entry {sequence} is of action {entry.action}; name a charge.")
+        return Charge(self, entry)
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every line up to the last one of now, the first one first; nobody waits for you in between.
+
+        Lines are only ever added, so that pages read one after another are one moment of the ledger.
+        """
+        return (Entry.read(row) for row in self._pages(LINES))
+
+    def charges(self, *, newest: int | None = None) -> Iterator[tuple[Entry, frozenset[str]]]:
+        """Yield every charge with what followed it: nothing, `open`, or `open` and `release`.
+
+        Parameters
+        ----------
+        newest
+            Only so many, the newest ones; all if left out.
+        """
+        start = 0
+        if newest is not None:
+            with self._database.reading() as (session, _):
+                start = min((number for (number,) in session.run(NEWEST_CHARGES, newest=max(newest, 1))), default=0)
+        followed: dict[int, frozenset[str]] = {}
+        for _, target, action in self._pages(FOLLOWING, start=start):
+            followed[target] = _TOGETHER[followed.get(target, frozenset()) | {action}]
+        for row in self._pages(CHARGES, start=start) if newest != 0 else ():
+            yield Entry.read(row), followed.get(row[0], frozenset())
+
+    def verify(self, *, head: str | None = None) -> Verified:
+        """Check every line and every total from the first line on; raise at the first that does not hold.
+
+        Parameters
+        ----------
+        head
+            A hash that was kept elsewhere: it must be one of the chain's.
+        """
+        self._database.require_sound()
+        walk = Walk()
+        with self._database.reading() as (session, now):
+            _row_key(session, now)
+            stray = session.one(STRAY_LINE, last=now.sequence)
+        last, state = walk.over((Entry.read(row) for row in self._pages(LINES, end=now.sequence)), kept=head)
+        expected = _head(last, walk.content, state.text())
+        if any(getattr(now, column) != value for column, value in expected.items()):
+            raise LedgerCorrupt("its head does not belong to its last line", last.sequence)
+        if stray is not None:
+            raise LedgerCorrupt("it has lines before its first or after its last", last.sequence)
+        return Verified(last.sequence + 1, last.hash)
+
+    def backup(self, file: object) -> Verified:
+        """Write a copy into a new file and verify it. The copy can be looked at, and not charged: see `restore`.
+
+        It is a SQLite file, wherever the ledger is. The key by which a person's rows are chosen is in it.
+        """
+        with self._database.reading() as (session, now):
+            key = _row_key(session, now)
+        address = Address.parse(file)
+        if address.path is None:
+            raise InvalidParameter("a copy", "on a server", "a new file", "for example patients-copy.ledger")
+        Database(address).create(_copy_head(now, key), self._rows(now))
+        try:
+            return Ledger.open(address).verify(head=now.hash)
+        except BaseException:
+            address.path.unlink(missing_ok=True)  # made a moment ago, and not what it should be
+            raise
+
+    @classmethod
+    def restore(
+        cls, copy: object, address: object, *, lost: Guarantee | str | None, reason: str, who: str | None = None
+    ) -> Ledger:
+        """Make a ledger of a copy, after the ledger itself was lost; charge what may be missing from the copy.
+
+        Sound if `lost` covers all that was charged between the copy and the loss. What the copy has as charged and not
+        opened may have been drawn since, so it is opened here, and never drawn again.
+
+        Parameters
+        ----------
+        copy, address
+            The copy, and where the new ledger shall be; nothing is overwritten.
+        lost
+            A bound on what was charged after the copy was made; None if that is nothing.
+        reason, who
+            Why, and who does it; both are written down.
+        """
+        source = cls.open(copy)
+        source.verify()
+        signed = {"reason": _text("reason", f"restored from a copy: {reason}"), **_signature(who)}
+        paid = None if lost is None else source._priced(lost, purpose=signed["reason"], who=who)
+        waiting = [entry.sequence for entry, followed in source.charges() if not followed]
+        with source._database.reading() as (session, now):
+            state, key = State.read(now.state), _row_key(session, now)
+        if paid is not None:
+            _require_room(state, paid)
+        database = Database(Address.parse(address))
+        # It is a copy too, and refuses charges, until what may be missing is charged.
+        database.create(_copy_head(now, key), source._rows(now))
+        with database.transaction(of_copy=True) as (session, head):
+            head = _added(session, head, "amend", None, {"filter": state.filter.to_dict(), **signed}, state)
+            if paid is not None:
+                state = State(state.filter, state.spent.plus(paid.price))
+                head = _added(session, head, "charge", None, paid.record, state)
+            for number in waiting:
+                head = _added(session, head, "open", number, {"when": _now(), "restored": True}, state)
+            session.run(SET_FORMAT, format=FORMAT)
+        return cls.open(address)
+
+    def _rows(self, now: Head) -> Iterator[dict[str, Any]]:
+        """Yield every line up to a head's as a row."""
+        return (vars(Entry.read(row)) for row in self._pages(LINES, end=now.sequence))
+
+    def _priced(self, what: Event | Guarantee | str, *, purpose: str, who: str | None, **more: Any) -> _Priced:
+        """Price a charge and write down its line, outside of any transaction."""
+        ran = what if isinstance(what, Event) else event_of_guarantee(Guarantee.parse(what))
+        ran = ran.under(self.terms.neighbours)
+        price = self._fixed.price(ran)
+        record = {
+            "event": _journalled(ran, self._fixed).to_dict(),
+            "price": price.to_dict(),
+            "purpose": _text("purpose", purpose),
+            **more,
+            **_signature(who),
+        }
+        return _Priced(_described(ran) if isinstance(what, Event) else str(what), price, record)
+
+    def _pages(self, statement: Any, *, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """Yield rows whose first column is the line's number, from `start` to `end`, in many short readings."""
+        while end is None or start <= end:
+            with self._database.reading() as (session, head):
+                end = head.sequence if end is None else end
+                rows = session.run(statement, start=start, end=end, size=PAGE).fetchall()
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            if rows[-1][0] < start:
+                raise LedgerCorrupt("its lines are out of order")
+            start = rows[-1][0] + 1
+
+    def _follow(self, action: str, target: int, record: Mapping[str, Any]) -> Entry:
+        """Append the line that moves a charge on, in its own transaction."""
+        with self._database.transaction() as (session, head):
+            done = {Entry.read(row).action for row in session.run(OF_CHARGE, charge=target)} | {"charge"}
+            if action in done:
+                raise LedgerStateError(f"charge {target} has its {action} already; charge again to draw again.")
+            if BEFORE[action] not in done:
+                raise LedgerStateError(f"charge {target} is not opened yet; open it before its release.")
+            return _append(session, head, action, target, record, State.read(head.state))
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A charge that the ledger has accepted; open it once, just before noise is drawn."""
+
+    ledger: Ledger
+    entry: Entry
+
+    @property
+    def sequence(self) -> int:
+        """The charge's number in the journal."""
+        return self.entry.sequence
+
+    def finish(self, content: bytes) -> bool:
+        """Commit the release of a charge that was opened, from what was saved just before a crash.
+
+        The saved release is what the one drawing made, so nothing new is drawn. Returns whether the ledger took it.
+        """
+        record = {"release_sha256": _sha256(content), "when": _now(), "recovered": True}
+        try:
+            self.ledger._follow("release", self.sequence, record)
+        except LedgerStateError:
+            return False
+        return True
+
+    def open(self) -> OpenCharge:
+        """Commit that noise is about to be drawn. An opened charge is never opened again."""
+        self.ledger._follow("open", self.sequence, {"when": _now()})
+        return OpenCharge(self)
+
+
+class OpenCharge:
+    """The leave to draw noise once."""
+
+    def __init__(self, charge: Charge) -> None:
+        self.charge = charge
+        self._taken = False
+
+    def take(self) -> None:
+        """Use the leave. A mechanism does, just before it draws; a second time is refused."""
+        if self._taken:
+            raise LedgerStateError(f"charge {self.charge.sequence} was drawn already; charge again to draw again.")
+        self._taken = True
+
+    def released(self, content: bytes) -> Entry:
+        """Commit that a release with this content is made, by its hash."""
+        record = {"release_sha256": _sha256(content), "when": _now()}
+        return self.charge.ledger._follow("release", self.charge.sequence, record)
+
+
+def _append(
+    session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
+) -> Entry:
+    """Add one line after the head's and move the head, inside the caller's transaction."""
+    state = after.text()
+    entry, content = seal(head.sequence + 1, action, target, canonical(record), head.hash, state=state)
+    session.run(INSERT_LINE, **vars(entry))
+    session.run(MOVE_HEAD, **_head(entry, content, state))
+    session.appended = entry.sequence, entry.hash
+    return entry
+
+
+def _refuse_twice(session: Session, definition: str) -> None:
+    """Refuse a definition that a charge has; what only looks like one in a line's text does not count."""
+    found = [Entry.read(row) for row in session.run(ASKED, part=canonical({"definition": definition})[1:-1])]
+    asked = [entry.sequence for entry in found if entry.facts.get("definition") == definition]
+    if asked:
+        raise AskedBefore(asked[-1])
+
+
+def _added(
+    session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
+) -> Head:
+    """Append a line and return the head that it leads to, for the next line of the same transaction."""
+    entry = _append(session, head, action, target, record, after)
+    state = after.text()
+    content = seal(entry.sequence, action, target, entry.body, head.hash, state=state)[1]
+    return head._replace(**_head(entry, content, state))
+
+
+@dataclass(frozen=True)
+class _Priced:
+    """A charge before it is made: in words, its price, and the line to write."""
+
+    asked: str
+    price: Spent
+    record: Mapping[str, Any]
+
+
+def _require_room(state: State, paid: _Priced) -> None:
+    """Refuse a charge after which no alternative of the filter would hold."""
+    if not state.filter.holds(state.spent.plus(paid.price)):
+        remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
+        raise BudgetExceeded(paid.asked, str(state.filter.budget), remaining, left)
+
+
+def _copy_head(head: Head, row_key: str) -> dict[str, Any]:
+    return {"id": 1, **head._asdict(), "format": COPY_FORMAT, "row_key": row_key}
+
+
+def _row_key(session: Session, head: Head) -> str:
+    """Return the key, if it is the one whose hash the first line has."""
+    if _sha256(head.row_key.encode()) != _entry(session, 0).facts.get("row_key_sha256"):
+        raise LedgerCorrupt("its row-choice key was changed", 0)
+    return head.row_key
+
+
+def _head(entry: Entry, content: str, state: str) -> dict[str, Any]:
+    return {"sequence": entry.sequence, "hash": entry.hash, "content": content, "state": state}
+
+
+def _entry(session: Session, sequence: int) -> Entry:
+    row = session.one(ONE_LINE, number=sequence)
+    if row is None and sequence == 0:
+        raise LedgerCorrupt("it has no first line", 0)
+    if row is None:
+        raise LedgerStateError(f"the ledger has no entry {sequence}; see `vestry ledger show`.")
+    return Entry.read(row)
+
+
+def _terms(first: Entry) -> LedgerTerms:
+    try:
+        facts = first.facts
+        unit, relation = Unit.parse(facts["unit"]), Neighbours.parse(facts["neighbours"])
+        return LedgerTerms(facts["dataset"], unit, relation, facts["accepts_unproved"])
+    except (KeyError, TypeError, ValueError):
+        raise LedgerCorrupt("its first line cannot be read", 0) from None
+
+
+def _journalled(event: Event, fixed: PrivacyFilter) -> Event:
+    """Write an event that holds a function as the Renyi curve at which it is charged."""
+    if event.kind != "profile":
+        return replace(event, parts=tuple(_journalled(part, fixed) for part in event.parts))
+    single = replace(event, count=1)
+    curve = {order: up(accountant.renyi(single, order)) for order in fixed.orders}
+    known = {order: epsilon for order, epsilon in curve.items() if epsilon < math.inf}
+    if not known:
+        allowed = "bounded at one of the ledger's Renyi orders"
+        raise InvalidParameter("an event given by a profile", event.kind, allowed, "an event of a known kind")
+    written = known_event("renyi", orders=tuple(known), epsilons=tuple(known.values()), count=event.count)
+    return written if event.neighbours is None else written.under(event.neighbours)
+
+
+def _described(event: Event) -> str:
+    numbers = ", ".join(f"{name}={value:g}" for name, value in event.parameters if isinstance(value, float))
+    return f"{event.kind}({numbers})" + (f" x {event.count}" if event.count > 1 else "")
+
+
+def _signature(who: str | None) -> dict[str, Any]:
+    return {"who": _user() if who is None else _text("who", who), "when": _now(), "versions": _versions()}
+
+
+def _text(name: str, given: object) -> str:
+    if not isinstance(given, str) or not given.strip() or len(given) > 1000 or not given.isprintable():
+        raise InvalidParameter(name, given, "one line of text, not empty", f'for example {name}="yearly report"')
+    return given
+
+
+@cache
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return f"uid {os.getuid()}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in ("vestry", "opendp")}}
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+PAGE = 500  # lines that are read at once
+_TOGETHER = {each: each for each in map(frozenset, (("open",), ("release",), ("open", "release")))}
+_GONE = (
+    "a certificate names charge {number} with its release, and they are not here, so an older copy was put back or the"
+    " ledger was made again"
+)

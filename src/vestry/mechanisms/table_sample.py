@@ -1,0 +1,128 @@
+"""Draws of the probability tables of several features by class: the exponential mechanism, once for all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING
+
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.exact_posterior import exact_posterior
+from vestry.ledger import OpenCharge
+from vestry.mechanisms.posterior_sample import check_draws, grouped
+from vestry.mechanisms.truncated_posterior import THEOREM, check_prior, coolest, span, truncated_draws
+from vestry.noise import NoiseSource
+from vestry.numerics import outward
+from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.event import Event
+from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.pricing import event
+from vestry.releases import Draws
+from vestry.schema.private import Private, reveal
+
+if TYPE_CHECKING:
+    from vestry.noise.bits import BitSource
+
+
+@dataclass(frozen=True)
+class DrawnTables:
+    """Draws of all tables at once, each from its truncated and tempered Dirichlet posterior.
+
+    Attributes
+    ----------
+    sizes
+        How many levels each feature has.
+    concentration
+        Of every Dirichlet prior, the same for each level and class.
+    population
+        Which neighbours are hidden; its groups are the classes. With two or more, their own table is drawn too.
+
+    Privacy
+    -------
+    Given the records the tables are independent, so their log-densities add up, and so do the spans of the privacy
+    loss: bounded range 2 k D/T under replace and k D/T under add-remove for each draw, with D the sum over features of
+    log((1 - (K_d - 1) a)/a), and the same for the classes if there are any; k records a unit [FouldsGWC16, sec. 3.1].
+    A record that changes its class costs D/T where it was and D/T where it comes to be, as one that changes inside.
+    """
+
+    sizes: tuple[int, ...]
+    concentration: float
+    population: Adjacency
+    truncation: float
+    temperature: float
+    draws: int
+    guarantee: Guarantee
+
+    name = "ops"
+    parameter = "temperature"
+    theorem = THEOREM
+
+    @property
+    def value(self) -> float:
+        """The temperature."""
+        return self.temperature
+
+    @property
+    def event(self) -> Event:
+        """What runs."""
+        spans = _spans(self.sizes, self.population, self.truncation)
+        single = event("exponential", epsilon=outward(spans / self.temperature), count=self.draws)
+        return single.under(self.population.neighbours)
+
+    charge = event  # the ledger is charged what runs
+
+    def release(self, private: Private, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
+        """Draw every table, and put those of a class side by side; its own probability comes first.
+
+        The private integers are, class by class, the number of records and the counts of each feature's levels.
+        """
+        from vestry.noise.bits import Bits
+        from vestry.noise.grid import PROBABILITY_GRID
+
+        opened.take()
+        bits, classes = Bits(noise), grouped(reveal(private), self.population)
+        tables = [[self._table(counts, bits) for counts in self._by_feature(each[1:])] for each in classes]
+        if len(classes) > 1:
+            shares = self._table([each[0] for each in classes], bits)
+            tables = [[[(row[place],) for row in shares], *own] for place, own in enumerate(tables)]
+        sides = ([tuple(chain(*row)) for row in zip(*own, strict=True)] for own in tables)
+        return tuple(Draws(tuple(rows), PROBABILITY_GRID) for rows in sides)
+
+    def _by_feature(self, counts: Sequence[int]) -> list[Sequence[int]]:
+        ends = list(accumulate(self.sizes))
+        return [counts[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
+
+    def _table(self, counts: Sequence[int], bits: BitSource) -> Sequence[tuple[float, ...]]:
+        """Draw the probabilities of some levels, from their counts."""
+        family = DirichletCategoricalFamily(len(counts))
+        prior = family.prior((self.concentration,) * len(counts))
+        sums = [Fraction(each) for each in counts]
+        parameters = exact_posterior(family, prior, sums, sum(counts), likelihood_power=1 / self.temperature)
+        return truncated_draws(bits, family, parameters, self.truncation, self.draws).values
+
+
+def drawn_tables(
+    sizes: Sequence[int],
+    concentration: float,
+    population: Adjacency,
+    guarantee: Guarantee,
+    *,
+    truncation: float,
+    draws: int = 1,
+) -> DrawnTables:
+    """Find the lowest temperature, at least 1, at which draws of all tables together meet the guarantee."""
+    check_draws(draws)
+    check_prior((concentration,))
+    bound = guarantee.under(population.neighbours)
+    temperature = coolest(_spans(sizes, population, truncation), bound, draws)
+    return DrawnTables(tuple(sizes), concentration, population, truncation, temperature, draws, bound)
+
+
+def _spans(sizes: Sequence[int], population: Adjacency, truncation: float) -> float:
+    """Return how much one unit can move the log-likelihood of all tables together, at temperature 1."""
+    every = [*sizes, population.groups] if population.groups > 1 else sizes
+    singles = [outward(span(DirichletCategoricalFamily(size), population, truncation)) for size in every]
+    return outward(math.fsum(singles))

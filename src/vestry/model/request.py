@@ -1,0 +1,223 @@
+"""A request: a model, a guarantee and a mechanism; and what it comes to for a table, before anything is charged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from vestry.data import Table
+from vestry.data.overflow import LARGEST
+from vestry.errors import InvalidParameter
+from vestry.mechanisms.factory import ADDITIVE, PARAMETERS
+from vestry.mechanisms.release import Mechanism
+from vestry.model.columns import check_names, groups_of
+from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.guarantee import Guarantee, PureDP
+from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.schema.domain import Domain, drops
+from vestry.schema.private import Private, PrivateRows
+
+AUTO = "auto"
+
+
+class Model(Protocol):
+    """What may be asked of a table."""
+
+    @property
+    def name(self) -> str:
+        """Its name in study files."""
+
+    @property
+    def by(self) -> str | None:
+        """The column whose levels are the groups; None if there are none."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read, `by` included."""
+
+    @property
+    def mechanisms(self) -> tuple[str, ...] | None:
+        """What `mechanism` may say beside `auto`; None for those of conjugate families."""
+
+    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedRelease:
+        """Calibrate from declarations and, where it is public, the number of records; refuse what does not fit."""
+
+    def expected(
+        self, frame: TableSchema, mechanism: Mechanism, n: int, rng: np.random.Generator
+    ) -> tuple[float, float] | None:
+        """Return the 90 % width that a plan shows, at n records a group, and the same without privacy.
+
+        None where the plan simulates records and their posterior.
+        """
+
+    def question(self) -> str:
+        """Say in words what is asked."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration, as a study file writes it."""
+
+
+class PreparedRelease(Protocol):
+    """All that a release needs but the ledger's leave and the records."""
+
+    @property
+    def model(self) -> Model:
+        """What is asked."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """Calibrated."""
+
+    @property
+    def described(self) -> Mapping[str, Any]:
+        """What the release says of its model, so that it can be read."""
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The prior's numbers."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the parameters of each."""
+
+    def check(self, table: Table) -> None:
+        """Try all that can fail without touching values."""
+
+    def collect(self, table: Table, *, row_key: str) -> Private | PrivateRows:
+        """Read what the mechanism takes."""
+
+    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+        """Refuse sums that 64 bits cannot hold."""
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """What is declared of a table: its columns, whose change is hidden, and which change.
+
+    Attributes
+    ----------
+    domains
+        What each column may contain.
+    unit, neighbours
+        As the ledger owns them.
+    largest
+        How many records there are at most, where their number is private.
+    """
+
+    domains: Mapping[str, Domain]
+    unit: Unit
+    neighbours: Neighbours
+    largest: int = LARGEST
+
+    def counts_publicly(self, model: Model) -> bool:
+        """Tell whether the number of records that count is public: replace, unit row, no groups, nothing dropped."""
+        dropped = any(drops(self.domains[column]) for column in model.columns if column in self.domains)
+        whole = self.unit.person is None and model.by is None and not dropped
+        return whole and self.neighbours is Neighbours.REPLACE
+
+    def population(self, model: Model, count: int | None) -> Adjacency:
+        """Return which neighbours a release of the model must hide; `count` is used where it is public."""
+        public = self.counts_publicly(model)
+        groups = len(groups_of(self.domains, model.by))
+        return Adjacency(self.neighbours, self.unit.rows, count if public else None, groups)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a table.
+
+    Attributes
+    ----------
+    model
+        The model.
+    guarantee
+        What the release may cost.
+    mechanism
+        Its name, or `auto`: the noise that is expected to give the shortest intervals; with `draws`, the posterior
+        draw that is expected to lie nearest to the posterior itself.
+    draws
+        How many posterior draws are released; None for noisy statistics.
+    truncation
+        For `ops`: no probability below it.
+    """
+
+    model: Model
+    guarantee: Guarantee
+    mechanism: str = AUTO
+    draws: int | None = None
+    truncation: float | None = None
+
+    def __post_init__(self) -> None:
+        check_names(self.model)
+        if self.model.mechanisms is not None:
+            self._check_own(self.model.mechanisms)
+            return
+        names = (AUTO, *PARAMETERS)
+        if self.mechanism not in names:
+            raise InvalidParameter("mechanism", self.mechanism, "one of " + ", ".join(names), 'mechanism = "auto"')
+        if self.draws is None and self.mechanism not in (AUTO, *ADDITIVE):
+            raise InvalidParameter("draws", None, f"given for {self.mechanism}", "draws = 1")
+        if self.draws is not None and self.mechanism in ADDITIVE:
+            raise InvalidParameter(
+                "draws", self.draws, f"left out for {self.mechanism}", "no draws: draws from its release are free"
+            )
+        if self.draws is not None and not self.candidates():
+            instead = "truncation = 0.01, or a spend with a delta"
+            raise InvalidParameter("truncation", None, "given for draws that keep a pure epsilon", instead)
+        if self.truncation is not None and self.mechanism not in (AUTO, "ops"):
+            raise InvalidParameter("truncation", self.truncation, "left out but for ops", 'mechanism = "ops"')
+
+    def _check_own(self, own: tuple[str, ...]) -> None:
+        """Let through what a model with mechanisms of its own allows."""
+        if self.mechanism not in (AUTO, *own):
+            raise InvalidParameter("mechanism", self.mechanism, "one of " + ", ".join((AUTO, *own)), "no mechanism")
+        if self.truncation is not None:
+            raise InvalidParameter("truncation", self.truncation, "left out for this model", "no truncation")
+        if self.draws is not None and "posterior" not in own:
+            raise InvalidParameter("draws", self.draws, "left out where draws are free, or not made", "no draws")
+
+    def candidates(self) -> tuple[str, ...]:
+        """Return the mechanisms that `auto` compares, or the one that is named."""
+        if self.mechanism != AUTO:
+            return (self.mechanism,)
+        if self.model.mechanisms is not None:
+            return self.model.mechanisms
+        pure = isinstance(self.guarantee, PureDP)  # kept by Laplace noise and by a truncated posterior alone
+        if self.draws is None:
+            return ("laplace",) if pure else ADDITIVE
+        sampled = () if pure else ("direct", "diffused", "concentrated")
+        return sampled if self.truncation is None else (*sampled, "ops")
+
+    def by(self, mechanism: str) -> Request:
+        """Return the same request, by this mechanism."""
+        truncation = self.truncation if mechanism == "ops" else None
+        return replace(self, mechanism=mechanism, truncation=truncation)
+
+    def prepared(self, frame: TableSchema, count: int | None) -> PreparedRelease:
+        """Calibrate the mechanism that is named, from declarations and, where it is public, the number of records."""
+        return self.model.prepared(self, frame, count if frame.counts_publicly(self.model) else None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            **self.model.to_dict(),
+            "spend": self.guarantee.to_dict(),
+            "mechanism": self.mechanism,
+            "draws": self.draws,
+            "truncation": self.truncation,
+        }
+
+    def definition(self, frame: TableSchema) -> str:
+        """Return a hash of the request and of the domains it reads: the same question has the same one."""
+        read = {column: frame.domains[column].to_dict() for column in self.model.columns}
+        text = json.dumps({"request": self.to_dict(), "columns": read}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,146 @@
+"""Features that are independent given a class: their levels' probabilities, and the classes'.
+
+Noisy counts of every feature's levels by class are released once; tables, class probabilities and predictions follow
+from them for nothing. Or draws of the tables are released, from truncated and tempered Dirichlet posteriors
+[FouldsGWC16, sec. 3 and fig. 6].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+import vestry.model.histograms as counts
+from vestry.errors import InvalidParameter
+from vestry.mechanisms.additive_noise import Additive
+from vestry.mechanisms.release import Mechanism
+from vestry.mechanisms.table_sample import DrawnTables, drawn_tables
+from vestry.model.columns import WIDE, declaration, groups_of, listing
+from vestry.model.histograms import NOISES, concentration, feature_levels
+from vestry.model.prepared_release import PreparedSums
+from vestry.model.request import Request, TableSchema
+from vestry.privacy.adjacency import Adjacency
+from vestry.schema.domain import Domain
+from vestry.schema.statistics import SumQuery
+
+OPS = "ops"
+
+
+@dataclass(frozen=True)
+class NaiveBayes:
+    """Categorical features, independent given the class, with Dirichlet priors.
+
+    Attributes
+    ----------
+    features
+        Columns of levels.
+    target
+        A column of levels, the classes; None for the density of the features alone.
+    prior
+        The concentration of every Dirichlet, the same for each level and class.
+    """
+
+    features: tuple[str, ...]
+    target: str | None = None
+    prior: float = 1.0
+
+    name: ClassVar[str] = "naive-bayes"
+    column_keys: ClassVar[tuple[str, ...]] = ("features", "target")
+    mechanisms: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", counts.listed(self.features))
+
+    @property
+    def by(self) -> str | None:
+        """The classes are the groups."""
+        return self.target
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        return self.features if self.target is None else (self.target, *self.features)
+
+    def check(self, domains: Mapping[str, Domain]) -> None:
+        """Refuse columns and numbers that do not fit."""
+        feature_levels(domains, self.features)
+        if self.target is not None:
+            counts.key_levels(domains, self.target, "target")
+            if self.target in self.features:
+                raise InvalidParameter("target", self.target, "no feature", "another column")
+        counts.each_once(self.features, "features")
+        concentration(self.prior)
+
+    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedSums:
+        """Calibrate from declarations and, where it is public, the number of records."""
+        self.check(frame.domains)
+        population, levels = frame.population(self, count), feature_levels(frame.domains, self.features)
+        if request.mechanism not in (*NOISES, OPS):
+            allowed = ", ".join((*NOISES, OPS)) + " for naive-bayes"
+            raise InvalidParameter("mechanism", request.mechanism, allowed, 'mechanism = "laplace"')
+        drawn, groups = request.mechanism == OPS, groups_of(frame.domains, self.target)
+        fixed = not drawn and population.count is not None
+        cell = counts.Histograms(self.features, levels, fixed=fixed, total=drawn)
+        mechanism = self._drawn(request, cell, population) if drawn else self._noisy(request, cell, population)
+        tally = SumQuery(() if self.target is None else (self.target,), cell.terms)
+        tally.check(frame.domains)
+        own = () if self.target is None else (f"this {self.target}",)
+        labels = (*own, *counts.level_labels(self.features, levels))
+        described = {
+            "name": self.name,
+            "target": self.target,
+            "classes": list(groups) if self.target is not None else [],
+            "features": list(self.features),
+            "levels": [list(names) for names in levels],
+        }
+        return PreparedSums(self, described, (concentration(self.prior),), mechanism, tally, groups, labels)
+
+    def _noisy(self, request: Request, cell: counts.Histograms, population: Adjacency) -> Additive:
+        """Calibrate noise on the counts of every feature's levels by class."""
+        return counts.noisy(request.mechanism, cell.layout(population), population, request.guarantee)
+
+    def _drawn(self, request: Request, cell: counts.Histograms, population: Adjacency) -> DrawnTables:
+        """Calibrate draws: one truncated Dirichlet a feature and class, and one for the classes."""
+        low, draws = request.truncation, 1 if request.draws is None else request.draws
+        sizes = [len(names) for names in cell.levels]
+        most = max(*sizes, population.groups)
+        if not isinstance(low, float) or not 0 < low < 1 / most:
+            allowed = f"above 0 and below 1/{most}, one over the most levels"
+            raise InvalidParameter("truncation", low, allowed, f"truncation = {0.1 / most:.2g}")
+        alpha = concentration(self.prior)
+        return drawn_tables(sizes, alpha, population, request.guarantee, truncation=low, draws=draws)
+
+    def expected(
+        self, frame: TableSchema, mechanism: Mechanism, n: int, rng: np.random.Generator
+    ) -> tuple[float, float]:
+        """Return the expected width of a level's 90 % interval, and the same without privacy, at n records a class.
+
+        Levels are taken to be equally probable, and laws to be normal; the widths are averaged over the features.
+        """
+        private, exact = [], []
+        for size in (len(names) for names in feature_levels(frame.domains, self.features)):
+            p = 1 / size
+            sampling = math.sqrt(p * (1 - p) / (n + size))
+            if isinstance(mechanism, Additive):
+                # To first order of counts that are all noisy, or of one beside a public total.
+                share = 1.0 if mechanism.layout.count is not None else math.sqrt((1 - p) ** 2 + (size - 1) * p**2)
+                spread = math.hypot(sampling, mechanism.deviation * share / (n + size))
+            else:
+                spread = math.sqrt(p * (1 - p) / (n / mechanism.value + size))
+            private.append(WIDE * spread)
+            exact.append(WIDE * sampling)
+        return sum(private) / len(private), sum(exact) / len(exact)
+
+    def question(self) -> str:
+        """Say in words what is asked."""
+        return f"The probabilities of {listing(self.features)}" + (
+            "" if self.target is None else f" given {self.target}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration, as a study file writes it."""
+        return declaration(self.name, vars(self))

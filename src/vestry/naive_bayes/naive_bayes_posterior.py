@@ -1,0 +1,325 @@
+"""Naive Bayes from noisy counts: a table for each class and feature, and the classes' own probabilities.
+
+A class's table of a feature is a Dirichlet posterior from that table's noisy counts, the noise summed out. The number
+of records of a class is a margin of each of its tables, and all of them tell of it: with z the noisy counts,
+
+    p(n_c | z) ~ product over features d of n_c!/Gamma(n_c + K_d a) [sum over s, s_1 + ... + s_K = n_c, of
+                 product over levels j of Gamma(s_j + a)/s_j! P(noise = z_dj - s_j)],
+
+and the class probabilities follow by summing over n_c. Each table uses its own counts alone, so tables of one class are
+independent here, though the unknown n_c ties them a little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+import vestry.conjugate.beta_posterior as beta
+import vestry.conjugate.dirichlet_posterior as dirichlet
+import vestry.conjugate.plug_in as plug_in
+from vestry.errors import InvalidParameter
+from vestry.posterior.discrete_noise import Array, NoiseLaw, noise_law
+from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution, two_sided
+from vestry.posterior.variable_name import Names
+from vestry.releases import NoisyStatistics, Release
+
+# Log weight below which counts are left out; points of a window; joint class sizes that stand for their law.
+_DROP, _POINTS, _SIZES = 40.0, 1 << 17, 4096
+_LARGEST = 2**50
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """Independent laws side by side."""
+
+    parts: tuple[PosteriorDistribution, ...]
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers there are."""
+        return sum(part.dimension for part in self.parts)
+
+    def marginal(self, index: int) -> Marginal:
+        """Return the law of one number."""
+        for part in self.parts:
+            if index < part.dimension:
+                return part.marginal(index)
+            index -= part.dimension
+        raise IndexError(index)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Draw from each part."""
+        return np.concatenate([part.draw(rng, size) for part in self.parts], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class NaiveBayes:
+    """The tables of all features by class.
+
+    Attributes
+    ----------
+    features, levels
+        The features, and the levels of each.
+    target, classes
+        The column of the classes and its levels; None and nothing for a density.
+    alpha
+        The concentration of every Dirichlet prior.
+    shares
+        The law of the class probabilities, once a release is read.
+    total
+        The number of records of all classes, projected, once a release is read.
+    """
+
+    features: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
+    target: str | None
+    classes: tuple[str, ...]
+    alpha: float
+    shares: DirichletMixture | None = None
+    total: float = 0.0
+
+    parameter = "probability"
+
+    @property
+    def dimension(self) -> int:
+        """Every level of every feature; and before them the class's own probability."""
+        return sum(map(len, self.levels)) + (self.target is not None)
+
+    def laws(self, release: Release, *, noise_aware: bool) -> tuple[NaiveBayes, dict[str, PosteriorDistribution]]:
+        """Return the reading with its class probabilities, and the law of each class's tables."""
+        contents = {group: each for group, each in release.contents.items() if isinstance(each, NoisyStatistics)}
+        if self.target is None:
+            method = self.noise_aware if noise_aware else self.plug_in
+            return self, {group: method(each) for group, each in contents.items()}
+        sizes = [self._size(each) for each in contents.values()]
+        flat = DirichletMixture(np.ones(1), self.alpha + np.array([sizes]))
+        shares = self._shares(contents) if noise_aware else flat
+        bound = replace(self, shares=shares, total=sum(sizes))
+        if not noise_aware:
+            return bound, {group: bound.plug_in(each) for group, each in contents.items()}
+        return bound, {
+            group: Product((shares.marginal(place), *self.noise_aware(each).parts))
+            for place, (group, each) in enumerate(contents.items())
+        }
+
+    def noise_aware(self, statistics: NoisyStatistics) -> Product:
+        """Return one class's tables, the noise summed out; the class's own probability needs the other classes."""
+        noise = noise_law(statistics.noise, statistics.scale)
+        return Product(tuple(self._table(values, statistics.count, noise) for values in self._values(statistics)))
+
+    def plug_in(self, statistics: NoisyStatistics) -> Product:
+        """Return one class's tables, the projected counts taken as exact."""
+        if len(statistics.values) == self.dimension and self.target is not None:  # of no records: the prior
+            rest = self.alpha * (len(self.classes) - 1)
+            flat = [DirichletMixture(np.ones(1), np.full((1, len(names)), self.alpha)) for names in self.levels]
+            return Product((BetaMixture(np.ones(1), np.array([self.alpha]), np.array([rest])), *flat))
+        count, tables = statistics.count, []
+        for values, names in zip(self._values(statistics), self.levels, strict=True):
+            if len(values) < len(names):
+                tables.append(two_sided(plug_in.beta(values, count=count, alpha=self.alpha, beta=self.alpha)))
+            else:
+                tables.append(plug_in.dirichlet(values, count=count, alphas=np.full(len(names), self.alpha)))
+        own: tuple[PosteriorDistribution, ...] = ()
+        if self.target is not None:
+            size = self._size(statistics)
+            rest = self.alpha * (len(self.classes) - 1) + max(self.total - size, 0.0)
+            own = (BetaMixture(np.ones(1), np.array([self.alpha + size]), np.array([rest])),)
+        return Product((*own, *tables))
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw how many of `size` new records of the class have each level; and how many of `size` are of the class."""
+        columns, start = [], 0
+        if self.target is not None:
+            columns, start = [rng.binomial(size, np.clip(theta[:, 0], 0.0, 1.0))[:, None]], 1
+        for names in self.levels:
+            part = theta[:, start : start + len(names)]
+            columns.append(rng.multinomial(size, part / part.sum(axis=1, keepdims=True)))
+            start += len(names)
+        return np.concatenate(columns, axis=1).astype(float)
+
+    def joint(self, tables: dict[str, Array], rng: np.random.Generator | None) -> dict[str, Array]:
+        """Return draws of each class's law with class probabilities that add up to 1, as released draws have them."""
+        if self.target is None or self.shares is None or rng is None:
+            return tables
+        shares = self.shares.draw(rng, len(next(iter(tables.values()))))
+        return {
+            group: np.column_stack([shares[:, place], table[:, 1:]])
+            for place, (group, table) in enumerate(tables.items())
+        }
+
+    def classify(self, levels: Mapping[str, str | int | bool], tables: dict[str, Array]) -> dict[str, float]:
+        """Return the predictive probability of each class for a record with these levels; others are not looked at.
+
+        Parameters
+        ----------
+        levels
+            The level of each known feature, as it was declared or as text.
+        tables
+            Joint draws of each class's law, one a row.
+        """
+        if self.target is None:
+            raise InvalidParameter("target", None, "given to classify by", "a release with a target")
+        places = [self._place(feature, level) for feature, level in levels.items()]
+        shares = np.column_stack([tables[group][:, 0] for group in self.classes])
+        with np.errstate(divide="ignore"):
+            logs = np.log(shares)
+            for column, group in enumerate(self.classes):
+                logs[:, column] += sum((np.log(tables[group][:, place]) for place in places), np.zeros(len(shares)))
+        logs -= logs.max(axis=1, keepdims=True)
+        chance = np.exp(logs)
+        chance /= chance.sum(axis=1, keepdims=True)
+        return {group: float(share) for group, share in zip(self.classes, chance.mean(axis=0), strict=True)}
+
+    def variables(self, tables: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return each variable as (joint draws, dimensions), and the coordinates of the dimensions."""
+        found: dict[str, Any] = {}
+        coords: dict[str, Any] = {}
+        start, named = 0, Names("chain", "draw", "class_probability")
+        target = "" if self.target is None else named(self.target)
+        if self.target is not None:
+            coords[target], start = list(self.classes), 1
+            found["class_probability"] = np.column_stack([table[:, 0] for table in tables.values()]), [target]
+        for feature, names in zip(self.features, self.levels, strict=True):
+            variable, level = named(f"probability_{feature}"), named(f"{feature}_level")
+            coords[level] = list(names)
+            parts = [table[:, start : start + len(names)] for table in tables.values()]
+            if self.target is None:
+                found[variable] = parts[0], [level]
+            else:
+                found[variable] = np.stack(parts, axis=1), [target, level]
+            start += len(names)
+        return found, coords
+
+    def _place(self, feature: str, level: str | int | bool) -> int:
+        if feature not in self.features:
+            raise InvalidParameter("a feature", feature, "one of " + ", ".join(self.features), self.features[0])
+        which = self.features.index(feature)
+        names = self.levels[which]
+        name = _level_name(level)
+        if name not in names:
+            raise InvalidParameter(f"a level of {feature}", level, "one of " + ", ".join(names), f'"{names[0]}"')
+        return (self.target is not None) + sum(map(len, self.levels[:which])) + names.index(name)
+
+    def _values(self, statistics: NoisyStatistics) -> list[Array]:
+        """Return the noisy counts of each feature: of all its levels, or of the first of two beside a public total."""
+        public = statistics.count is not None
+        sizes = [1 if public and len(names) == 2 else len(names) for names in self.levels]
+        if len(statistics.values) != sum(sizes):
+            raise InvalidParameter(
+                "the number of noisy statistics", len(statistics.values), str(sum(sizes)), "the release's own"
+            )
+        values = np.array([float(value) for value in statistics.values])
+        if statistics.scale > _LARGEST or np.abs(values).max() > _LARGEST:
+            raise InvalidParameter("a noisy count or its scale", "one beyond it", "at most 2^50", "the release's own")
+        ends = np.cumsum(sizes)
+        return [values[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+    def _table(self, values: Array, count: int | None, noise: NoiseLaw) -> PosteriorDistribution:
+        a, alphas = self.alpha, np.full(len(values), self.alpha)
+        if count is not None:
+            if len(values) == 1:
+                return two_sided(beta.public_count(int(values[0]), count=count, alpha=a, beta=a, noise=noise))
+            return dirichlet.public_count(values, count=count, alphas=alphas, noise=noise)
+        if len(values) == 2:
+            return two_sided(beta.private_count(int(values[0]), int(values[1]), alpha=a, beta=a, noise=noise))
+        return dirichlet.private_count(values, alphas=alphas, noise=noise)
+
+    def _size(self, statistics: NoisyStatistics) -> float:
+        """Return about how many records a class has: the mean of its tables' sums, at least 0."""
+        return max(0.0, float(np.mean([values.sum() for values in self._values(statistics)])))
+
+    def _shares(self, contents: Mapping[str, NoisyStatistics]) -> DirichletMixture:
+        """Return the law of the class probabilities, the classes' sizes summed out.
+
+        The prior of the number of all records is the improper uniform one. Sizes are drawn from their own laws, each
+        stratified, and weighted by n!/Gamma(n + C a) product of Gamma(n_c + a)/n_c!. The generator is seeded by the
+        noisy counts.
+        """
+        seed = [int(z) & 0xFFFFFFFF for each in contents.values() for z in each.values]
+        rng = np.random.default_rng(seed)
+        sizes = np.stack([self._drawn_sizes(each, rng) for each in contents.values()], axis=1)
+        total, own = sizes.sum(axis=1), gammaln(sizes + self.alpha) - gammaln(sizes + 1)
+        logs = own.sum(axis=1) + gammaln(total + 1) - gammaln(total + len(self.classes) * self.alpha)
+        weights = np.exp(logs - logs.max())
+        return DirichletMixture(weights / weights.sum(), self.alpha + sizes)
+
+    def _drawn_sizes(self, statistics: NoisyStatistics, rng: np.random.Generator) -> Array:
+        counts, logs = size_law(
+            self._values(statistics), alpha=self.alpha, noise=noise_law(statistics.noise, statistics.scale)
+        )
+        ladder = np.cumsum(np.exp(logs - logs.max()))
+        places = (rng.permutation(_SIZES) + rng.random(_SIZES)) / _SIZES * ladder[-1]
+        return np.asarray(counts[np.minimum(np.searchsorted(ladder, places), len(counts) - 1)])
+
+
+def _level_name(level: object) -> str:
+    """Return a level as a release writes it: 4 is "4", and True is "true"."""
+    whole = isinstance(level, (float, np.floating)) and float(level).is_integer()
+    text = str(int(level)) if whole else str(level)  # type: ignore[call-overload]
+    return text.lower() if isinstance(level, (bool, np.bool_)) else text
+
+
+def size_law(tables: list[Array], *, alpha: float, noise: NoiseLaw) -> tuple[Array, Array]:
+    """Return numbers of records, and the log of how well each agrees with all noisy tables of a class.
+
+    Where the noise is so large that windows would be long, counts are taken in steps, and the step is the unit of the
+    model too: what matters then is their size relative to each other.
+    """
+    reach = math.ceil(noise.reach(_DROP))
+    step = max(1, math.ceil(2 * reach * max(map(len, tables)) / _POINTS))
+    found = [_table_sums(values, alpha, noise, reach, step) for values in tables]
+    low = max(float(sums[0]) for sums, _ in found)
+    high = max(low, min(float(sums[-1]) for sums, _ in found))
+    counts = np.arange(low, high + step, step)
+    logs = np.zeros(len(counts))
+    for (sums, own), values in zip(found, tables, strict=True):
+        logs += np.interp(counts, sums, own)
+        logs += gammaln(counts / step + 1) - gammaln(counts / step + len(values) * alpha)
+    return counts, logs
+
+
+def _table_sums(values: Array, alpha: float, noise: NoiseLaw, reach: int, step: int) -> tuple[Array, Array]:
+    """Return the sums of one table's counts, and their log weights: a convolution of the levels' own."""
+    low, mass, scale = 0.0, np.ones(1), 0.0
+    for z in values:
+        start = step * math.floor(max(0.0, z - reach) / step)
+        counts = np.arange(start, max(z, 0.0) + reach + step, step)
+        nearest = np.full_like(counts, max(z, 0.0))
+        logs = noise.log_weight(counts, np.full_like(counts, z), nearest)
+        logs = logs + gammaln(counts / step + alpha) - gammaln(counts / step + 1)
+        top = float(logs.max())
+        own = np.exp(logs - top)
+        # Direct sums keep small weights; where they would be long, a transform does.
+        mass = np.convolve(mass, own) if len(mass) * len(own) < 4e7 else _transformed(mass, own)
+        peak = float(mass.max())
+        mass, scale, low = mass / peak, scale + top + math.log(peak), low + start
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.maximum(mass, 1e-300)) + scale
+    return np.asarray(low + step * np.arange(len(mass), dtype=np.float64)), np.asarray(logs)
+
+
+def _transformed(a: Array, b: Array) -> Array:
+    """Return the convolution by Fourier transforms; what is below rounding becomes next to nothing."""
+    size = len(a) + len(b) - 1
+    whole = 1 << (size - 1).bit_length()
+    found = np.fft.irfft(np.fft.rfft(a, whole) * np.fft.rfft(b, whole), whole)[:size]
+    return np.maximum(found, 1e-300)
+
+
+def naive_bayes_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> NaiveBayes:
+    """Read what a release says of its naive Bayes model."""
+    if len(prior) != 1 or not 0 < prior[0] < math.inf:
+        raise InvalidParameter("a naive Bayes prior", prior, "one finite number above 0", "for example prior=(1,)")
+    return NaiveBayes(
+        features=tuple(family["features"]),
+        levels=tuple(tuple(names) for names in family["levels"]),
+        target=family["target"],
+        classes=tuple(family["classes"]),
+        alpha=prior[0],
+    )

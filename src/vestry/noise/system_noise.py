@@ -1,0 +1,103 @@
+"""The only noise of the package: operating-system entropy and OpenDP's exact samplers."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import cache
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final
+
+from vestry.errors import NoiseNotReproducible, NoiseUnavailable
+from vestry.noise.clipping import doubles, finite, integers
+from vestry.noise.noise_parameter import checked_count, checked_exponent, checked_scale
+from vestry.noise.noise_source import NoiseSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+Number = TypeVar("Number", int, float)
+
+
+@final
+class SystemNoise(NoiseSource):
+    """Noise from the operating system's entropy, without state and without a seed.
+
+    Integers and lattice points come from OpenDP. It samples its laws exactly, in rational arithmetic, from
+    a cryptographic generator that the operating system seeds and that a forked process seeds anew. The time
+    that a draw takes depends on the draw.
+    """
+
+    __slots__ = ()
+
+    def discrete_laplace(self, values: Sequence[int], *, scale: float) -> list[int]:
+        """Add to each integer its own k, drawn with probability proportional to exp(-|k| / scale)."""
+        scale, exact = checked_scale(scale), integers(values)
+        dp = _opendp()
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+        return _draw(dp.m.make_laplace(*space, scale=scale), exact)
+
+    def discrete_gaussian(self, values: Sequence[int], *, scale: float) -> list[int]:
+        """Add to each integer its own k, drawn with probability proportional to exp(-k^2 / (2 scale^2))."""
+        scale, exact = checked_scale(scale), integers(values)
+        dp = _opendp()
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
+        return _draw(dp.m.make_gaussian(*space, scale=scale), exact)
+
+    def lattice_gaussian(self, values: Sequence[float], *, scale: float, exponent: int) -> list[float]:
+        """Round each double to the lattice 2^exponent Z and add discrete Gaussian noise on that lattice."""
+        scale, exponent, exact = checked_scale(scale), checked_exponent(exponent), doubles(values)
+        dp = _opendp()
+        # OpenDP asks for the size, because rounding enlarges the sensitivity of every coordinate.
+        domain = dp.vector_domain(dp.atom_domain(T="f64", nan=False), size=len(exact))
+        measurement = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale, k=exponent)
+        return [finite(noisy) for noisy in _draw(measurement, exact)]
+
+    def stream(self) -> np.random.Generator:
+        """Give a fresh generator for draws in bulk, with a key of its own."""
+        from vestry.noise.secure_generator import Stream
+
+        return Stream()
+
+    def random_bytes(self, count: int) -> bytes:
+        """Give `count` bytes of the operating system's entropy."""
+        return os.urandom(checked_count(count))
+
+    def __reduce_ex__(self, *_: Any) -> NoReturn:
+        raise NoiseNotReproducible("SystemNoise()", "copied or pickled", "make one where it is used")
+
+    __reduce__ = __reduce_ex__
+
+    def __repr__(self) -> str:
+        return "SystemNoise()"
+
+
+@cache
+def _opendp() -> Any:
+    """Import what is used of OpenDP at its first use and turn on its samplers, once for the whole process.
+
+    Its front door imports all of it, which takes ten times as long.
+    """
+    import opendp.domains as domains
+    import opendp.measurements as measurements
+    import opendp.metrics as metrics
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return SimpleNamespace(
+        m=measurements,
+        vector_domain=domains.vector_domain,
+        atom_domain=domains.atom_domain,
+        l1_distance=metrics.l1_distance,
+        l2_distance=metrics.l2_distance,
+    )
+
+
+def _draw(measurement: Any, values: list[Number]) -> list[Number]:
+    """Run a measurement, and pass on no exception of its making: it may quote a value."""
+    with suppress(Exception):
+        return list(measurement(values))
+    # Raised outside the handler, so that not even its context leads to the one it replaces.
+    raise NoiseUnavailable

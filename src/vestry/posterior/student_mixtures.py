@@ -1,0 +1,116 @@
+"""Laws of a mean and of a variance that are estimated together: mixtures of Student's t and of inverse gammas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaincc, gammaln, ndtri, stdtr
+
+from vestry.posterior.discrete_noise import Array
+from vestry.posterior.mixture import Mixture, averaged, log_summed, probabilities
+from vestry.posterior.quantile import invert
+
+
+@dataclass(frozen=True, eq=False)
+class StudentMixture(Mixture):
+    """Weighted Student's t laws: location_j + width_j t, t with degrees_j degrees of freedom."""
+
+    weights: Array
+    locations: Array
+    widths: Array
+    degrees: Array
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return the locations, and the variances: infinite up to two degrees."""
+        with np.errstate(divide="ignore"):
+            own = np.where(self.degrees > 2, self.widths**2 * self.degrees / (self.degrees - 2), np.inf)
+        return self.locations, own
+
+    def cdf(self, x: npt.ArrayLike) -> Array:
+        """Return the weighted distribution functions."""
+        return averaged(
+            np.asarray(x, float), self.weights, lambda at: stdtr(self.degrees, (at - self.locations) / self.widths)
+        )
+
+    def log_density(self, theta: npt.ArrayLike) -> Array:
+        """Return the logarithm of the weighted densities."""
+        half = self.degrees / 2
+        norm = np.log(self.weights / self.widths) + gammaln(half + 0.5) - gammaln(half)
+        norm = norm - np.log(self.degrees * np.pi) / 2
+
+        def component(at: Array) -> Array:
+            squares = ((at - self.locations) / self.widths) ** 2
+            return np.asarray(norm - (half + 0.5) * np.log1p(squares / self.degrees))
+
+        return log_summed(np.asarray(theta, float), norm.size, component)
+
+    def quantile(self, p: npt.ArrayLike) -> Array:
+        """Return the root of the distribution function, sought on the scale of the inverse hyperbolic sine."""
+        target = probabilities(p)
+        centre = self.mean()
+        width = float(np.sqrt(self.weights @ (self.widths**2 + (self.locations - centre) ** 2)))
+        end = np.full_like(target, 60.0)
+
+        def slope(t: Array) -> Array:
+            return np.asarray(np.exp(self.log_density(centre + width * np.sinh(t))) * width * np.cosh(t))
+
+        def below(t: Array) -> Array:
+            return self.cdf(centre + width * np.sinh(t))
+
+        with np.errstate(over="ignore"):
+            t = invert(target, below, slope, start=np.arcsinh(ndtri(target)), low=-end, high=end)
+        return np.asarray(centre + width * np.sinh(t))
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return a member chosen by weight, and a draw from it; as a column."""
+        chosen = rng.choice(self.weights.size, size, p=self.weights)
+        return (self.locations[chosen] + self.widths[chosen] * rng.standard_t(self.degrees[chosen]))[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class InverseGammaMixture(Mixture):
+    """Weighted inverse gammas: scale_j/G, G ~ Gamma(shape_j)."""
+
+    weights: Array
+    shapes: Array
+    scales: Array
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return m = b/(a - 1), infinite where a <= 1, and m^2/(a - 2), infinite where a <= 2."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = np.where(self.shapes > 1, self.scales / np.maximum(self.shapes - 1, 1e-300), np.inf)
+            return means, np.where(self.shapes > 2, means**2 / (self.shapes - 2), np.inf)
+
+    def cdf(self, x: npt.ArrayLike) -> Array:
+        """Return sum w G(a, b/x), G the regularised upper incomplete gamma function."""
+        at = np.maximum(np.asarray(x, float), 1e-300)
+        found = averaged(at, self.weights, lambda each: gammaincc(self.shapes, self.scales / each))
+        return np.where(np.asarray(x) > 0, found, 0.0)
+
+    def log_density(self, theta: npt.ArrayLike) -> Array:
+        """Return log sum w b^a x^(-a-1) e^(-b/x)/G(a)."""
+        norm = np.log(self.weights) + self.shapes * np.log(self.scales) - gammaln(self.shapes)
+        points, above = np.maximum(np.asarray(theta, float), 1e-300), self.shapes + 1
+        found = log_summed(points, norm.size, lambda at: norm - above * np.log(at) - self.scales / at)
+        return np.where(np.asarray(theta) > 0, found, -np.inf)
+
+    def quantile(self, p: npt.ArrayLike) -> Array:
+        """Return the root of the distribution function, sought on the scale of the logarithm."""
+        target = probabilities(p)
+        centre = float(self.weights @ np.log(self.scales / self.shapes))
+        end = np.full_like(target, 80.0)
+
+        def slope(t: Array) -> Array:
+            return np.asarray(np.exp(self.log_density(np.exp(centre + t)) + centre + t))
+
+        with np.errstate(over="ignore", under="ignore"):
+            start = np.zeros_like(target)
+            t = invert(target, lambda t: self.cdf(np.exp(centre + t)), slope, start=start, low=-end, high=end)
+        return np.asarray(np.exp(centre + t))
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return a member chosen by weight, and a draw from it; as a column."""
+        chosen = rng.choice(self.weights.size, size, p=self.weights)
+        return (self.scales[chosen] / rng.standard_gamma(self.shapes[chosen]))[:, None]

@@ -1,0 +1,94 @@
+"""The coefficients of a regression, as they were released."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from vestry.errors import InvalidParameter, VestryError
+from vestry.posterior.discrete_noise import Array
+from vestry.releases import NoisyStatistics
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """A regression: the names of its coefficients, and how its columns were scaled.
+
+    Attributes
+    ----------
+    method
+        `posterior`: the release holds draws. `objective` or `output`: one estimate with noise.
+    features
+        The names of one predictor's coefficients.
+    classes
+        The classes that have coefficients of their own; empty if there is one linear predictor.
+    scales
+        The middle and the half-width of each feature's interval; None for an indicator.
+    outcome
+        The same of the outcome, where it is a number.
+    intercept
+        Whether the last feature is one.
+    """
+
+    method: str
+    features: tuple[str, ...]
+    classes: tuple[str, ...]
+    scales: tuple[tuple[float, float] | None, ...]
+    outcome: tuple[float, float] | None
+    intercept: bool
+
+    parameter = "coefficient"
+
+    @property
+    def dimension(self) -> int:
+        """How many coefficients there are."""
+        return len(self.features) * max(1, len(self.classes))
+
+    def noise_aware(self, statistics: NoisyStatistics) -> NoReturn:
+        """Refuse: a regression releases no statistics."""
+        raise VestryError("a regression has no noisy statistics; read its released coefficients.")
+
+    plug_in = noise_aware
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> NoReturn:
+        """Refuse: what new records give depends on their predictors."""
+        raise VestryError(
+            "a regression predicts for given predictors only; use the coefficients, or an estimator's predict."
+        )
+
+    def unscaled(self, values: Array) -> Array:
+        """Return coefficients for the columns as they are: each interval was scaled to [-1, 1]."""
+        found = np.array(values, dtype=float).reshape(len(values), -1, len(self.features))
+        shift = np.zeros(found.shape[:-1])
+        for place, scale in enumerate(self.scales):
+            if scale is not None:
+                found[..., place] /= scale[1]
+                shift += found[..., place] * scale[0]
+        if self.intercept:
+            found[..., -1] -= shift
+        if self.outcome is not None:
+            found *= self.outcome[1]
+            if self.intercept:
+                found[..., -1] += self.outcome[0]
+        return found.reshape(len(values), -1)
+
+
+def coefficients_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> Coefficients:
+    """Read what a release says of its regression."""
+    try:
+        outcome = family["outcome"]
+        return Coefficients(
+            method=str(family["method"]),
+            features=tuple(family["features"]),
+            classes=tuple(family["classes"]),
+            scales=tuple(None if each is None else (float(each[0]), float(each[1])) for each in family["scales"]),
+            outcome=None if outcome is None else (float(outcome[0]), float(outcome[1])),
+            intercept=bool(family["intercept"]),
+        )
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise InvalidParameter(
+            "a release", "one that lacks a part of its regression", "whole", "the original file"
+        ) from None

@@ -1,0 +1,108 @@
+"""How far a Gibbs posterior exp(-likelihood_power * sum of losses) * prior may listen to the records.
+
+A draw from it is exactly Gaussian-private [GopiLL22, Thm 4]; the papers' own bounds are here for comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from vestry.errors import InvalidParameter
+from vestry.mechanisms.posterior_sample import through_renyi
+from vestry.privacy import accountant, gibbs_cost
+from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.calibration import largest_parameter, smallest_parameter
+from vestry.privacy.event import Event
+from vestry.privacy.guarantee import ApproxDP, Guarantee
+from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.pricing import event
+
+GDP, RENYI, THEOREM_7, COROLLARY_8 = "gdp", "renyi", "minami-theorem-7", "minami-corollary-8"
+ANALYSES = (GDP, RENYI, THEOREM_7, COROLLARY_8)
+
+THEOREM = (
+    "A draw from a density exp(-rho sum l - prior term), the prior term m-strongly convex and the gradients of"
+    " neighbours' sums at most S apart, is mu-GDP with mu = rho S/sqrt(m) [GopiLL22, Thm 4]."
+)
+
+
+def draw_event(
+    likelihood_power: float, *, lipschitz: float, strong_convexity: float, population: Adjacency, draws: int = 1
+) -> Event:
+    """Record draws from a Gibbs posterior: S = 2 L a record of a unit under replace, L under add-remove."""
+    records = population.changes
+    single = event(
+        "gibbs",
+        likelihood_power=likelihood_power,
+        sensitivity=records * lipschitz,
+        strong_convexity=strong_convexity,
+    )
+    return single.times(draws).under(population.neighbours)
+
+
+def likelihood_power(
+    guarantee: Guarantee,
+    *,
+    lipschitz: float,
+    strong_convexity: float,
+    population: Adjacency,
+    draws: int = 1,
+    analysis: str = GDP,
+    at_most: float = math.inf,
+) -> float:
+    """Return the largest likelihood power by which draws meet the guarantee.
+
+    `gdp` is exact; `renyi` goes through the Renyi curve; the two of [MinamiAS16] hold for one draw and replaced rows,
+    and Corollary 8 up to epsilon 1 only.
+    """
+    bound = guarantee.under(population.neighbours)
+
+    def made(power: float) -> Event:
+        return draw_event(
+            power, lipschitz=lipschitz, strong_convexity=strong_convexity, population=population, draws=draws
+        )
+
+    if analysis in (GDP, RENYI):
+        meets = accountant.meets if analysis == GDP else through_renyi
+        return largest_parameter(made, bound, at_most=at_most, meets=meets)
+    share = _published(analysis, bound, population, draws)
+    return min(at_most, share * math.sqrt(strong_convexity) / lipschitz)
+
+
+def _published(analysis: str, guarantee: Guarantee, population: Adjacency, draws: int) -> float:
+    """Return rho L/sqrt(m) as [MinamiAS16] bounds it."""
+    formulas: dict[str, Callable[[float, float], float]] = {
+        THEOREM_7: gibbs_cost.theorem_7,
+        COROLLARY_8: gibbs_cost.corollary_8,
+    }
+    if analysis not in formulas:
+        raise InvalidParameter("analysis", analysis, "one of " + ", ".join(ANALYSES), f"analysis={GDP}")
+    if not isinstance(guarantee, ApproxDP):
+        raise InvalidParameter("guarantee", str(guarantee), f"an epsilon and a delta for {analysis}", f"analysis={GDP}")
+    if population.neighbours is not Neighbours.REPLACE or population.rows != 1 or draws != 1:
+        raise InvalidParameter(
+            "analysis", analysis, "used for one draw and one replaced row: that is what it proves", f"analysis={GDP}"
+        )
+    if analysis == COROLLARY_8 and guarantee.epsilon > 1:
+        raise InvalidParameter(
+            "epsilon", guarantee.epsilon, f"at most 1 for {analysis}, which is false for large ones", f"analysis={GDP}"
+        )
+    return formulas[analysis](guarantee.epsilon, guarantee.delta)
+
+
+def prior_precision(
+    guarantee: Guarantee, *, lipschitz: float, count: int, at_least: float, population: Adjacency, draws: int = 1
+) -> float:
+    """Return the least prior precision beta, a record, by which untempered draws meet the guarantee.
+
+    The prior is N(0, I/(n beta)) [GeumlekSC17, Alg. 4]: beta = max(2 L^2 a/(n epsilon), beta0) at order a.
+    """
+
+    def made(beta: float) -> Event:
+        return draw_event(1.0, lipschitz=lipschitz, strong_convexity=count * beta, population=population, draws=draws)
+
+    bound = guarantee.under(population.neighbours)
+    if accountant.meets(made(at_least), bound):
+        return at_least
+    return max(at_least, smallest_parameter(made, bound))

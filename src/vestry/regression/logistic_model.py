@@ -1,0 +1,61 @@
+"""Logistic regression: the probability of a level, or of several, given predictors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import vestry.regression.losses as losses
+from vestry.errors import InvalidParameter
+from vestry.model.columns import levels_of, listing
+from vestry.regression.method import OBJECTIVE
+from vestry.regression.regression_model import RowModel
+from vestry.schema.design_matrix import Design
+from vestry.schema.domain import Domain
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticRegression(RowModel):
+    """Logistic regression of a column of levels.
+
+    Attributes
+    ----------
+    success
+        The level whose probability is explained, against all others. Left out, and with three levels or more, all of
+        them are explained together, each with coefficients of its own.
+    """
+
+    success: str | int | bool | None = None
+
+    name = "logistic"
+
+    def loss(self, domains: Mapping[str, Domain]) -> losses.Loss:
+        """Return the logistic loss, of two classes or of several."""
+        classes = len(levels_of(domains, self.outcome).names)
+        return losses.Logistic() if self.success is not None else losses.Multinomial(classes)
+
+    def design(self, domains: Mapping[str, Domain]) -> Design:
+        """Return the design: the outcome is 1 for success and -1 otherwise, or the place of its level."""
+        return Design(self.predictors, dict(domains), self.outcome, self.success, self.intercept, self.radius)
+
+    def check(self, domains: Mapping[str, Domain]) -> None:
+        """Refuse an outcome that has no such level."""
+        super().check(domains)
+        levels = levels_of(domains, self.outcome)
+        if self.success is None:
+            if len(levels.names) < 3:
+                raise InvalidParameter(
+                    "success", None, "given for an outcome of two levels", f'success = "{levels.names[-1]}"'
+                )
+            if self.method == OBJECTIVE:
+                raise InvalidParameter(
+                    "method", self.method, "posterior or output for several classes", 'method = "posterior"'
+                )
+        elif type(self.success) is not type(levels.values[0]) or self.success not in levels.values:
+            named = ", ".join(map(str, levels.values))
+            raise InvalidParameter("success", self.success, f"one of the levels ({named})", f'"{levels.values[-1]}"')
+
+    def question(self) -> str:
+        """Say in words what is asked."""
+        what = self.outcome if self.success is None else f"{self.outcome} = {self.success}"
+        return f"how the odds of {what} depend on {listing(self.predictors)}"

@@ -1,0 +1,86 @@
+"""From a method's name to the mechanism of a regression, calibrated, with public rules for what is left open."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from vestry.errors import InvalidParameter
+from vestry.privacy.guarantee import Guarantee
+from vestry.regression import default_penalty
+from vestry.regression.langevin import LangevinSample, posterior
+from vestry.regression.objective_perturbation import ObjectivePerturbation, objective_perturbation
+from vestry.regression.output_perturbation import OutputPerturbation, output_perturbation
+from vestry.regression.problem import LinearProblem
+
+POSTERIOR, OBJECTIVE, OUTPUT = "posterior", "objective", "output"
+METHODS = (POSTERIOR, OBJECTIVE, OUTPUT)
+
+Regression = LangevinSample | ObjectivePerturbation | OutputPerturbation
+
+
+def regression(
+    problem: LinearProblem,
+    guarantee: Guarantee,
+    *,
+    method: str = POSTERIOR,
+    prior_precision: float | None = None,
+    regularisation: float | None = None,
+    draws: int = 1,
+    accuracy: float = 0.05,
+    analysis: str = "auto",
+    device: str = "auto",
+) -> Regression:
+    """Return the mechanism that meets the guarantee.
+
+    `prior_precision` belongs to the posterior and `regularisation` to the other two. What is None follows a rule of
+    public numbers: see `vestry.regression.default_penalty`.
+    """
+    if method not in METHODS:
+        raise InvalidParameter("method", method, "one of " + ", ".join(METHODS), f'method = "{POSTERIOR}"')
+    if method == POSTERIOR:
+        if regularisation is not None:
+            raise InvalidParameter("regularisation", regularisation, f"left out for {method}", "prior_precision")
+        precision = default_penalty.prior_precision(problem) if prior_precision is None else prior_precision
+        _positive("prior_precision", precision)
+        drawn = posterior(problem, guarantee, prior_precision=precision, draws=draws, accuracy=accuracy)
+        return replace(drawn, device=device)
+    if prior_precision is not None:
+        raise InvalidParameter("prior_precision", prior_precision, f"left out for {method}", "regularisation")
+    if draws != 1:
+        raise InvalidParameter("draws", draws, f"left out for {method}: it releases one estimate", "draws = 1")
+    lam = (
+        default_penalty.regularisation(problem, guarantee, method, analysis)
+        if regularisation is None
+        else regularisation
+    )
+    _positive("regularisation", lam)
+    if method == OBJECTIVE:
+        made = objective_perturbation(problem, guarantee, regularisation=lam, analysis=analysis)
+        return replace(made, device=device)
+    return replace(output_perturbation(problem, guarantee, regularisation=lam), device=device)
+
+
+def penalty(mechanism: Regression) -> float:
+    """Return the precision of the prior, or lam: what keeps coefficients small."""
+    return mechanism.prior_precision if isinstance(mechanism, LangevinSample) else mechanism.regularisation
+
+
+def try_out(mechanism: Regression) -> None:
+    """Try one made-up row before anything is charged: a missing compiler or a missing device shows here."""
+    from vestry.regression.gradient import gradient
+    from vestry.regression.sdca_rows import Rows
+
+    problem, theta = mechanism.problem, np.zeros(mechanism.problem.dimension)
+    made_up = [(np.zeros((1, problem.features), np.float32), np.ones(1))]
+    if not isinstance(mechanism, LangevinSample) and mechanism.one_by_one:
+        Rows(problem.loss, made_up).update(np.zeros(1, int), np.zeros(1), theta, theta.copy(), share=0.5, lam=1.0)
+    else:
+        gradient(problem.loss, made_up, device=mechanism.device)(theta)
+
+
+def _positive(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise InvalidParameter(name, value, "a number above 0", f"{name} = 1.0")

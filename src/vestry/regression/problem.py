@@ -1,0 +1,108 @@
+"""What a mechanism over the rows of a linear model may count on: constants that hold for every dataset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vestry.errors import InvalidParameter
+from vestry.privacy.adjacency import Adjacency
+from vestry.regression.losses import ComplementaryLogLog, Loss, Probit
+from vestry.schema.private import Block
+
+
+@dataclass(frozen=True)
+class LinearProblem:
+    """A loss of a linear predictor, summed over records of bounded norm.
+
+    Attributes
+    ----------
+    loss
+        The loss of one record.
+    features
+        How many coefficients a linear predictor has, the intercept included.
+    norm
+        No record's features, the intercept included, are longer.
+    population
+        Which neighbours are hidden.
+    at_most
+        How many records there are at most: the public count, or a declared bound where the count is private. The
+        guarantee covers datasets of at most so many. Of more, those that count are chosen by a key (see
+        `vestry.data.row_limit`), and a record that comes or goes may replace another.
+    outcome
+        The largest size of an outcome that is a number.
+    """
+
+    loss: Loss
+    features: int
+    norm: float
+    population: Adjacency
+    at_most: int
+    outcome: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("features", "at_most"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InvalidParameter(name, value, "a whole number of at least 1", f"for example {name}=100")
+        if not 0 < self.norm < math.inf:
+            raise InvalidParameter("norm", self.norm, "a number above 0", "for example norm=1.0")
+        if self.population.groups > 1:
+            raise InvalidParameter("groups", self.population.groups, "1 for a regression", "the groups as a predictor")
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a parameter has."""
+        return self.features * self.loss.predictors
+
+    @property
+    def lipschitz(self) -> float:
+        """Of one record's loss."""
+        return self.loss.lipschitz(self.norm)
+
+    @property
+    def smoothness(self) -> float:
+        """Of one record's loss."""
+        return self.loss.smoothness(self.norm)
+
+    @property
+    def sensitivity(self) -> float:
+        """How far neighbours can move the sum of gradients: 2 L a record under replace, L under add-remove."""
+        return self.population.changes * self.lipschitz
+
+    @property
+    def ball(self) -> float | None:
+        """The radius of the parameters where the loss's constants hold; None if they hold everywhere."""
+        return self.loss.reach / self.norm if isinstance(self.loss, (Probit, ComplementaryLogLog)) else None
+
+    @property
+    def most(self) -> float:
+        """The largest sum of losses at the parameter 0."""
+        return self.at_most * _at_zero(self.loss, self.outcome)
+
+
+def _at_zero(loss: Loss, outcome: float) -> float:
+    """Bound the loss of one record at eta = 0; it grows by at most the slope times |y|."""
+    from vestry.regression import numpy_math
+
+    if loss.outcomes == "classes":
+        return math.log(loss.predictors)
+    ends = np.array([-1.0, 1.0] if loss.outcomes == "signs" else [-outcome, outcome])
+    found = float(np.max(loss.value(numpy_math)(np.zeros(2), ends)))
+    return found * (1 + 2.0**-48) + 2.0**-48  # what its formula may lose, where the loss is small
+
+
+def kept(blocks: Sequence[Block], at_most: int) -> tuple[Block, ...]:
+    """Hold to the declared number, whoever made the rows: the constants hold for no more.
+
+    Rows of a table or an estimator were chosen before, by key and not by order.
+    """
+    found, room = [], at_most
+    for features, outcomes in blocks:
+        if room > 0:
+            found.append((features[:room], outcomes[:room]))
+        room -= len(outcomes)
+    return tuple(found)

@@ -1,0 +1,261 @@
+"""What logistic and linear regression share: a design of declared columns, a loss, and a mechanism over rows."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vestry.data import Table
+from vestry.data.overflow import LARGEST, check_bound
+from vestry.errors import InvalidParameter
+from vestry.mechanisms.release import Mechanism
+from vestry.model.columns import WIDE, declaration, declared, listing
+from vestry.model.request import Request, TableSchema
+from vestry.regression import numpy_math
+from vestry.regression.langevin import LangevinSample
+from vestry.regression.losses import Logistic, Loss
+from vestry.regression.method import METHODS, POSTERIOR, Regression, penalty, regression, try_out
+from vestry.regression.objective_perturbation import ObjectivePerturbation
+from vestry.regression.problem import LinearProblem
+from vestry.schema.design_matrix import HALF, Design
+from vestry.schema.domain import Domain, Interval, Levels
+from vestry.schema.private import PrivateRows
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """All that a regression's release needs but the ledger's leave and the records.
+
+    Attributes
+    ----------
+    model
+        The regression.
+    mechanism
+        Calibrated.
+    design
+        How a record becomes features.
+    described, numbers, groups, labels
+        As the release will name them.
+    """
+
+    model: RowModel
+    mechanism: Regression
+    design: Design
+    described: Mapping[str, Any]
+    numbers: tuple[float, ...]
+    labels: tuple[str, ...]
+    groups: tuple[str, ...] = ("all",)
+
+    def check(self, table: Table) -> None:
+        """Try all that can fail without touching values."""
+        try_out(self.mechanism)
+        table.check(self.design.tally)
+
+    def collect(self, table: Table, *, row_key: str) -> PrivateRows:
+        """Read the rows."""
+        return table.rows(self.design, row_key=row_key)
+
+    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+        """Refuse numbers that the query cannot hold."""
+        check_bound(self.design.tally, domains, largest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowModel(ABC):
+    """A regression of an outcome on predictors.
+
+    Attributes
+    ----------
+    outcome
+        The column to explain.
+    predictors
+        The columns to explain it by. Numbers are scaled by their declared interval, levels are indicators against
+        their first level.
+    intercept
+        Whether there is one.
+    method
+        `posterior` (draws by a certified chain), `objective` or `output` (one estimate with noise).
+    prior_precision
+        For the posterior: 1/variance of each coefficient's normal prior, on scaled features; left out, a public rule.
+    regularisation
+        For the other two: lam, of the sum of losses; left out, a public rule.
+    radius
+        Rows whose scaled features are longer are scaled down to it: less noise, some bias. Left out, none is.
+    """
+
+    outcome: str
+    predictors: tuple[str, ...]
+    intercept: bool = True
+    method: str = POSTERIOR
+    prior_precision: float | None = None
+    regularisation: float | None = None
+    radius: float | None = None
+
+    name: ClassVar[str]
+    by: ClassVar[None] = None
+    column_keys = ("outcome", "predictors")
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """What `mechanism` may say: the method, or nothing."""
+        return (self.method,)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        return (*self.predictors, self.outcome)
+
+    @abstractmethod
+    def loss(self, domains: Mapping[str, Domain]) -> Loss:
+        """Return the loss of one record."""
+
+    @abstractmethod
+    def design(self, domains: Mapping[str, Domain]) -> Design:
+        """Return how a record becomes features and an outcome."""
+
+    def check(self, domains: Mapping[str, Domain]) -> None:
+        """Refuse columns and options that do not fit."""
+        if not isinstance(self.predictors, tuple) or not self.predictors:
+            raise InvalidParameter("predictors", self.predictors, "a list of columns", 'predictors = ["age"]')
+        for column in self.columns:
+            declared(domains, column)
+        if len(set(self.columns)) < len(self.columns):
+            raise InvalidParameter("predictors", list(self.columns), "each column once", "each of them once")
+        if not isinstance(self.intercept, bool):
+            raise InvalidParameter("intercept", self.intercept, "true or false", "intercept = true")
+        if self.method not in METHODS:
+            raise InvalidParameter("method", self.method, "one of " + ", ".join(METHODS), f'method = "{POSTERIOR}"')
+        for key in ("prior_precision", "regularisation", "radius"):
+            value = getattr(self, key)
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if value is not None and not (number and 0 < value < math.inf):
+                raise InvalidParameter(key, value, "a number above 0", f"{key} = 1.0")
+        wrong = "regularisation" if self.method == POSTERIOR else "prior_precision"
+        if getattr(self, wrong) is not None:
+            right = "prior_precision" if self.method == POSTERIOR else "regularisation"
+            raise InvalidParameter(wrong, getattr(self, wrong), f"left out for the method {self.method}", right)
+
+    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedRows:
+        """Calibrate from declarations and, where it is public, the number of records."""
+        self.check(frame.domains)
+        design, loss = self.design(frame.domains), self.loss(frame.domains)
+        population = frame.population(self, count)
+        at_most = _declared_largest(frame) if count is None else count
+        problem = LinearProblem(loss, len(design.features), design.norm, population, at_most)
+        mechanism = regression(
+            problem,
+            request.guarantee,
+            method=self.method,
+            prior_precision=self.prior_precision,
+            regularisation=self.regularisation,
+            draws=1 if request.draws is None else request.draws,
+        )
+        numbers = (float(penalty(mechanism)),)
+        return PreparedRows(self, mechanism, design, self._described(design, loss), numbers, _labels(design, loss))
+
+    def expected(
+        self, frame: TableSchema, mechanism: Mechanism, n: int, rng: np.random.Generator
+    ) -> tuple[float, float]:
+        """Return the expected width of a coefficient's 90 % interval, and the same without privacy."""
+        assert isinstance(mechanism, Regression)  # noqa: S101 - what `prepared` makes
+        design = self.design(frame.domains)
+        several = [expected_widths(mechanism, design, n, rng) for _ in range(_REPEATS)]
+        return float(np.mean([each[0] for each in several])), float(np.mean([each[1] for each in several]))
+
+    def _described(self, design: Design, loss: Loss) -> dict[str, Any]:
+        """Say what a coefficient is of: names, scales, classes."""
+        outcome = design.domains[self.outcome]
+        scales = [_scale(design.domains[column]) for column in self.predictors]
+        places = [len(d.names) - 1 if isinstance(d := design.domains[c], Levels) else 1 for c in self.predictors]
+        return {
+            "name": self.name,
+            "method": self.method,
+            "loss": loss.to_dict(),
+            "features": list(design.features),
+            "classes": list(outcome.names) if loss.predictors > 1 and isinstance(outcome, Levels) else [],
+            "intercept": self.intercept,
+            "scales": [scale for scale, size in zip(scales, places, strict=True) for _ in range(size)],
+            "outcome": _scale(outcome),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration, as a study file writes it."""
+        return declaration(self.name, vars(self))
+
+    def question(self) -> str:
+        """Say in words what is asked."""
+        return f"how {self.outcome} depends on {listing(self.predictors)}"
+
+
+def _scale(domain: Domain) -> list[float] | None:
+    """Return the middle and the half-width of an interval."""
+    return [(domain.low + domain.high) / 2, (domain.high - domain.low) / 2] if isinstance(domain, Interval) else None
+
+
+def _labels(design: Design, loss: Loss) -> tuple[str, ...]:
+    if loss.predictors == 1:
+        return design.features
+    outcome = design.domains[design.outcome]
+    names = outcome.names if isinstance(outcome, Levels) else ()
+    return tuple(f"{name}: {feature}" for name in names for feature in design.features)
+
+
+def expected_widths(mechanism: Regression, design: Design, n: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the expected width of a coefficient's 90 % interval, and the same without privacy, on scaled features.
+
+    Records are made up: every predictor uniform on its domain, coefficients from the prior. Both widths are those of
+    normal approximations, averaged over the coefficients. For an estimate the first is that of the noise and the
+    sampling error together.
+    """
+    problem, precision = mechanism.problem, float(penalty(mechanism))
+    size = min(n, _MADE_UP)
+    rows = _made_up(design, size, rng)
+    theta = rng.normal(0, 1 / math.sqrt(max(precision, 1.0)), (problem.features,))
+    eta = rows @ theta
+    if problem.loss.outcomes == "numbers":
+        weights = np.ones(size)
+    else:
+        step, one = 1e-4, np.ones(size)
+        # Of several classes, the derivative of two.
+        slope = (problem.loss if problem.loss.predictors == 1 else Logistic()).derivative(numpy_math)
+        weights = (slope(eta + step, one) - slope(eta - step, one)) / (2 * step)
+    information = n / size * (rows.T * weights) @ rows
+    ridge = np.eye(problem.features)
+    exact = np.linalg.inv(information + _WEAK * ridge)
+    if isinstance(mechanism, LangevinSample):
+        private = np.linalg.inv(mechanism.likelihood_power * information + precision * ridge)
+    else:
+        inverse = np.linalg.inv(information + precision * ridge)
+        variance = mechanism.value**2
+        noise = variance * inverse @ inverse if isinstance(mechanism, ObjectivePerturbation) else variance * ridge
+        private = inverse @ information @ inverse + noise
+    widths = [WIDE * float(np.mean(np.sqrt(np.diag(each)))) for each in (private, exact)]
+    return widths[0], widths[1]
+
+
+def _declared_largest(frame: TableSchema) -> int:
+    """Return how many records there may be; steps and penalties follow from it, so it must be said."""
+    if frame.largest >= LARGEST:
+        allowed = "declared for a regression under add-remove, where the number of records is private"
+        raise InvalidParameter("largest", None, allowed, "largest = 10000, a number that the records will not exceed")
+    return frame.largest
+
+
+# Made-up records of a plan; and what keeps their information invertible.
+_MADE_UP, _WEAK = 2000, 1e-6
+_REPEATS = 8
+
+
+def _made_up(design: Design, size: int, rng: np.random.Generator) -> np.ndarray:
+    numbers = {
+        column: rng.integers(0, len(domain.names), size)
+        if isinstance(domain := design.domains[column], Levels)
+        else rng.integers(-HALF, HALF + 1, size)
+        for column in design.columns
+    }
+    return design.block(numbers)[0].astype(np.float64)

@@ -1,0 +1,234 @@
+"""Hidden states on a page: the map of regions over time, what each state is like, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from vestry.errors import MissingExtra
+from vestry.hmm.hidden_states import HiddenStates, StateLaws, States
+from vestry.releases import NoisyStatistics
+from vestry.report.content import Result
+from vestry.report.figures import WIDTH
+from vestry.report.formatting import Digits, number, whole
+from vestry.report.noise_cost import deviation
+from vestry.report.plot_style import COLOURS, INK, PAPER, figure
+from vestry.report.svg import Album
+from vestry.report.templates import Content, beside, paragraph, register, table, tag
+
+# How each state is filled, so that they differ without colour: solid, empty, then hatches from dense to thin.
+_HATCHES = ("////", "....", "xxxx", "||||", "----", "oo", "++")
+FILLS: tuple[tuple[str, str | None], ...] = ((INK, None), (PAPER, None), *((PAPER, each) for each in _HATCHES))
+# A cell is marked as unsure below this probability of its state.
+SURE = 0.9
+# Letters of runs that an alternative text tells.
+_MOST_TOLD = 900
+# Inches: the widest map, a cell of it while there is room, a letter of a name, and what stands around names.
+_WIDEST, _CELL, _LETTER, _AROUND = 9.6, 0.2, 0.08, 0.4
+
+
+def has_states(result: Result) -> bool:
+    """Tell whether a result is of hidden states."""
+    return isinstance(result.posterior.reading, HiddenStates)
+
+
+def states_headline(result: Result) -> str:
+    """Say in one line what came out."""
+    try:
+        found = result.posterior.states()
+    except MissingExtra:
+        return f"noisy counts of {_cells(result)} cells; states are not sampled here"
+    shares = [(found.most_probable == place + 1).mean() for place in range(found.probabilities.shape[-1])]
+    told = ", ".join(f"state {place + 1} in {_share(share)}" for place, share in enumerate(shares))
+    return f"{told} of {_cells(result)} cells"
+
+
+def states_parts(result: Result, album: Album) -> list[Content]:
+    """Write the map, the states and the noise."""
+    parts: list[Content] = [tag("h3", "What the data say")]
+    try:
+        found = result.posterior.states()
+    except MissingExtra as error:
+        parts.append(paragraph(f"The noisy counts are released, and all else follows from them. {error}."))
+        return [*parts, *_noise(result)]
+    reading = result.posterior.reading
+    assert isinstance(reading, HiddenStates), "asked for hidden states"  # noqa: S101
+    region, time = reading.sequence["region"], reading.sequence["time"]
+    runs = {name: _runs(found, row) for row, name in enumerate(found.regions)}
+    parts += [
+        paragraph(
+            "The noisy counts, none taken below 0, were put into the model as if they were exact: probabilities are a"
+            " little too sure. States have no names of their own; they are numbered by decreasing probability of"
+            f" {reading.features[0]}: {reading.levels[0][0]}."
+        ),
+        album.figure(
+            state_map(found, region=region, time=time),
+            alternative=_told(found, runs),
+            caption=f"The most probable state of each {region} (down) at each {time} (across). A dot marks a cell whose"
+            f" state has a probability below {_share(SURE)}.",
+        ),
+        register(f"The most probable state of each {region}, and how long it lasts; {unsure(found)}",
+              (region, "states"), [(name, "; ".join(each)) for name, each in runs.items()]),
+        beside(
+            album.figure(
+                emission_bars(found, reading, np.stack(list(result.posterior.interval(0.9).values()))),
+                alternative=_bars_told(found, reading),
+                caption="Across: the probability of each level in each state, a panel for each feature. Bars end at the"
+                " mean; short lines are 90 % intervals, which leave the noise out of account.",
+            ),
+            _emissions(result, reading),
+        ),
+        _moves(found, time),
+        *_noise(result),
+    ]  # fmt: skip
+    return parts
+
+
+def state_map(found: States, *, region: str, time: str) -> Any:
+    """Draw the most probable state of each cell: regions down, times across; as wide as the times need."""
+    states, most = found.probabilities.shape[-1], found.most_probable
+    rows, columns = most.shape
+    names = _AROUND + _LETTER * max(map(len, found.regions))
+    width = min(max(WIDTH, names + _CELL * columns), _WIDEST)
+    with figure(1, path=None, width=width, height=0.95 + 0.3 * rows) as (drawn, (axes,)):
+        _legend(axes, states)
+        for row, column in np.ndindex(rows, columns):
+            axes.bar(column, 0.86, width=0.9, bottom=rows - 1 - row - 0.43, **_fill(int(most[row, column]) - 1))
+        unsure = np.argwhere(found.probabilities.max(axis=-1) < SURE)
+        axes.plot(unsure[:, 1], rows - 1 - unsure[:, 0], "o", markersize=4, markerfacecolor=PAPER,
+                  markeredgecolor=COLOURS[1], linestyle="none")  # fmt: skip
+        label = _LETTER * (max(map(len, found.times)) + 2)
+        step = math.ceil(columns * label / max(width - names, 1.0))
+        places = list(range(0, columns, max(1, step)))
+        axes.set_xticks(places, [found.times[place] for place in places], fontsize=9, parse_math=False)
+        axes.set_yticks(range(rows), list(reversed(found.regions)), fontsize=9, parse_math=False)
+        axes.set(xlim=(-0.6, columns - 0.4), ylim=(-0.6, rows - 0.4), xlabel=time, ylabel=region)
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0)
+        drawn.legend(loc="outside upper left", ncols=min(states, 4))
+    return drawn
+
+
+def emission_bars(found: States, reading: HiddenStates, ends: np.ndarray) -> Any:
+    """Draw the probability of each level in each state, a panel a feature; `ends` are those of 90 % intervals."""
+    states = found.probabilities.shape[-1]
+    heights = tuple(0.42 + 0.17 * (states + 0.8) * len(names) for names in reading.levels)
+    with figure(1, path=None, width=WIDTH, height=sum(heights) + 0.6, heights=heights) as (drawn, panels):
+        _legend(panels[0], states)
+        start = 0
+        for axes, feature, names in zip(panels, reading.features, reading.levels, strict=True):
+            means = found.emissions[feature]
+            for state in range(states):
+                places = [-(level * (states + 0.8) + state) for level in range(len(names))]
+                axes.barh(places, means[state], height=0.86, **_fill(state))
+                for level, place in enumerate(places):
+                    axes.plot(ends[state, start + level], [place, place], color=PAPER, linewidth=3.4)
+                    axes.plot(ends[state, start + level], [place, place], color=COLOURS[1], linewidth=1.6)
+            middles = [-(level * (states + 0.8) + (states - 1) / 2) for level in range(len(names))]
+            axes.set_yticks(middles, list(names), fontsize=9, parse_math=False)
+            axes.set_xlim(0, 1)
+            axes.set_title(feature, parse_math=False)
+            axes.grid(axis="y", visible=False)
+            axes.tick_params(axis="y", length=0)
+            start += len(names)
+        panels[-1].set_xlabel("probability")
+        drawn.legend(loc="outside upper right", ncols=min(states, 4))
+    return drawn
+
+
+def _legend(axes: Any, states: int) -> None:
+    """Name the fills; the bars themselves lie outside every panel."""
+    for state in range(states):
+        axes.bar(-99, 0, label=f"state {state + 1}", **_fill(state))
+
+
+def _fill(state: int) -> dict[str, Any]:
+    colour, hatch = FILLS[state % len(FILLS)]
+    return {"facecolor": colour, "hatch": hatch, "edgecolor": INK, "linewidth": 0.7}
+
+
+def _runs(found: States, row: int) -> list[str]:
+    """Return a region's states as runs: state 1 (M00 to M07)."""
+    told, place = [], 0
+    for state, same in groupby(found.most_probable[row]):
+        size = len(list(same))
+        ends = found.times[place], found.times[place + size - 1]
+        told.append(f"state {state} ({ends[0] if size == 1 else f'{ends[0]} to {ends[1]}'})")
+        place += size
+    return told
+
+
+def _told(found: States, runs: dict[str, list[str]]) -> str:
+    text = "Map of the most probable state of each region over time. "
+    text += " ".join(f"{name}: {', '.join(each)}." for name, each in runs.items())
+    return text if len(text) <= _MOST_TOLD else text[:_MOST_TOLD].rpartition(", ")[0] + "; the table has all."
+
+
+def _bars_told(found: States, reading: HiddenStates) -> str:
+    told = []
+    for state in range(found.probabilities.shape[-1]):
+        named = [
+            f"{feature} {names[int(found.emissions[feature][state].argmax())]}"
+            f" ({found.emissions[feature][state].max():.2f})"
+            for feature, names in zip(reading.features, reading.levels, strict=True)
+        ]
+        told.append(f"state {state + 1}: {', '.join(named)}")
+    return "Bars of the probability of each level by state. Most probable in " + "; in ".join(told) + "."
+
+
+def _emissions(result: Result, reading: HiddenStates) -> Any:
+    rows = []
+    for name, law in result.posterior.laws.items():
+        for place, label in enumerate(result.labels or result.release.labels):
+            marginal = law.marginal(place)
+            digits = Digits(marginal.mean(), float(np.sqrt(marginal.variance())))
+            rows.append((name, label, digits(marginal.mean()), digits.interval(*marginal.interval(0.9))))
+    caption = "The probability of each level in each state, with intervals that leave the noise out of account"
+    return table(caption, ("state", "level", "mean", "90 %"), rows, names=2)
+
+
+def _moves(found: States, time: str) -> Any:
+    states = found.transitions.shape[0]
+    rows = [(f"state {place + 1}", *(number(float(x)) for x in row)) for place, row in enumerate(found.transitions)]
+    rows.append((f"first {time}", *(number(float(x)) for x in found.start)))
+    return table(
+        f"The probability of each state at a {time}, given the state before it",
+        ("before", *(f"state {place + 1}" for place in range(states))),
+        rows,
+    )
+
+
+def _noise(result: Result) -> list[Content]:
+    contents = [each for each in result.release.contents.values() if isinstance(each, NoisyStatistics)]
+    values = np.array([value for each in contents for value in each.values])
+    first, sd = contents[0], deviation(contents[0].noise, contents[0].scale)
+    law = first.noise.removeprefix("discrete-").capitalize()
+    return [
+        tag("h3", "Noise against counts"),
+        paragraph(
+            f"{law} noise of scale {number(first.scale)} was added to each of {whole(len(values))} counts: a standard"
+            f" deviation of {number(sd)}. Half of the noisy counts are above {number(float(np.median(values)))}, and"
+            f" {_share((values < 2 * sd).mean())} are below twice that deviation, where a count says little by itself."
+            " A negative count is noise, and no mistake. All of them are in release.json."
+        ),
+    ]
+
+
+def unsure(found: States) -> str:
+    """Say how many cells have no state that is sure."""
+    largest = found.probabilities.max(axis=-1)
+    return f"{int((largest < SURE).sum())} of {largest.size} cells are unsure (below {_share(SURE)})"
+
+
+def _share(part: float) -> str:
+    return f"{100 * part:.0f} %"
+
+
+def _cells(result: Result) -> str:
+    laws = result.posterior.laws
+    assert isinstance(laws, StateLaws), "asked for hidden states"  # noqa: S101
+    return whole(len(laws.reading.regions) * len(laws.reading.times))

@@ -1,0 +1,74 @@
+"""The part of a page that tells of a regression: its coefficients as a picture and a table."""
+
+from __future__ import annotations
+
+from vestry.regression.coefficients import Coefficients
+from vestry.report import figures
+from vestry.report.content import Result
+from vestry.report.formatting import number
+from vestry.report.svg import Album
+from vestry.report.tempering import weight_parts
+from vestry.report.templates import Content, beside, paragraph, table, tag
+
+# Draws that the table shows, and coefficients that the picture's text names.
+_MOST_DRAWS, _MOST_TOLD = 5, 12
+
+_WORDS = {
+    "objective": "one estimate: the minimum of the losses with a random term added to them",
+    "output": "one estimate: the minimum of the losses, with noise added to it",
+}
+
+
+def has_coefficients(result: Result) -> bool:
+    """Tell whether a release is a regression."""
+    return isinstance(result.posterior.reading, Coefficients)
+
+
+def coefficients_headline(result: Result) -> str:
+    """Say in one line what came out: the coefficients farthest from 0 on the scale of their columns' intervals."""
+    values = result.posterior.draw()["all"]
+    named = dict(zip(result.labels, values.mean(axis=0), strict=True))
+    shown = "; ".join(f"{name}: {number(value)}" for name, value in list(named.items())[:3])
+    more = f"; {len(named) - 3} more" if len(named) > 3 else ""
+    return f"{shown}{more} (no interval)"
+
+
+def coefficients_parts(result: Result, album: Album) -> list[Content]:
+    """Write the coefficients, one row each."""
+    reading = result.posterior.reading
+    assert isinstance(reading, Coefficients)  # noqa: S101 - the caller has looked
+    values = result.posterior.draw()["all"]
+    drawn = reading.method == "posterior"
+    heads = [f"draw {place}" for place in range(1, min(len(values), _MOST_DRAWS) + 1)] if drawn else ["estimate"]
+    rows = [
+        (name, *(number(value) for value in values[: len(heads), place])) for place, name in enumerate(result.labels)
+    ]
+    told = "; ".join(f"{row[0]}: {', '.join(row[1:])}" for row in rows[:_MOST_TOLD])
+    point = "one released draw" if drawn else "the released estimate"
+    left = f" The first {_MOST_DRAWS} of {len(values)} draws; the file has all." if len(values) > _MOST_DRAWS else ""
+    odds = (
+        "A coefficient is what the outcome gains when its column grows by one."
+        if reading.outcome is not None
+        else "A coefficient is what the log odds gain when its column grows by one, or when the level is the named one"
+        " and not the first."
+    )
+    return [
+        tag("h3", "What the data say"),
+        paragraph(f"What was released: {_what(reading.method, len(values))}, and no interval. {odds}"),
+        *weight_parts(result.release.certificate),
+        beside(
+            album.figure(
+                figures.points(result.posterior, result.labels),
+                alternative=f"Released coefficients as points. {told}",
+                caption=f"Across: the coefficient, for its column as it is. Each point is {point}; there is no band,"
+                " since what was released gives no interval.",
+            ),
+            table(f"The released coefficients, for the columns as they are.{left}", ("coefficient", *heads), rows),
+        ),
+    ]
+
+
+def _what(method: str, count: int) -> str:
+    if method != "posterior":
+        return _WORDS.get(method, "coefficients")
+    return f"{'one draw' if count == 1 else f'{count} draws'} from the posterior of the coefficients"

@@ -1,0 +1,306 @@
+"""The part of a page that tells of one release: its estimates, its groups, its noise and its promise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+
+from vestry.posterior.posterior import DRAWS, PLUG_IN
+from vestry.releases import NoisyStatistics
+from vestry.report import figures
+from vestry.report.content import Result
+from vestry.report.contrasts import MOST_ROWS, compared, contrasts, drawn_for
+from vestry.report.estimates import MOST_ESTIMATES, Estimate, first_of, labels, name_of, prior, size
+from vestry.report.formatting import Digits, number, probability, roughly, whole
+from vestry.report.guarantee_section import claim
+from vestry.report.hmm_section import has_states, states_headline, states_parts
+from vestry.report.noise_cost import Share, shares
+from vestry.report.regression_section import coefficients_headline, coefficients_parts, has_coefficients
+from vestry.report.svg import Album
+from vestry.report.tempering import weight_parts
+from vestry.report.templates import Content, Markup, beside, joined, paragraph, table, tag
+
+# Released draws beyond this many are left to the file.
+_MOST_DRAWS = 50
+
+
+def section(result: Result, place: int, found: tuple[Estimate, ...], album: Album) -> Markup:
+    """Write one release."""
+    parts = [
+        tag("h2", f"Release {place}: {result.name}"),
+        tag("p", result.question, class_="question"),
+        *_told(result, found, album),
+        *claim(result, album),
+    ]
+    return tag("section", joined(parts), id=f"release-{place}")
+
+
+def _told(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
+    if has_states(result):
+        return states_parts(result, album)
+    if has_coefficients(result):
+        return coefficients_parts(result, album)
+    return _drawn(result, album) if result.posterior.label == DRAWS else _estimated(result, found, album)
+
+
+def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
+    """Say in one line what came out."""
+    if has_states(result):
+        return states_headline(result)
+    if has_coefficients(result):
+        return coefficients_headline(result)
+    if not found:
+        values = [value for each in result.posterior.draw().values() for value in each.ravel()]
+        count = len(next(iter(result.posterior.draw().values())))
+        ends = number(min(values)), number(max(values))
+        extent = ends[0] if len(values) == 1 else f"from {ends[0]} to {ends[1]}"
+        return f"{_draws(count)}, {result.posterior.reading.parameter} {extent}; no interval"
+    if len(found) <= _MOST_NAMED:
+        lines = [_line(each, result, named=len(found) > 1) for each in found]
+        return joined(lines, "<br>")
+    low, high = min(found, key=lambda each: each.mean), max(found, key=lambda each: each.mean)
+    few = size(result) > len(found)
+    between = f"{size(result)} estimates, {f'the first {len(found)} of them ' if few else ''}between"
+    return joined([between, _line(low, result, named=True), "and", _line(high, result, named=True)], "<br>")
+
+
+def _line(each: Estimate, result: Result, *, named: bool) -> str:
+    name = f"{name_of(each.group, each.label, result.posterior)}: " if named else ""
+    digits = Digits(each.mean, each.sd)
+    return f"{name}{digits(each.mean)} ({digits.interval(*each.wide)})"
+
+
+def _estimated(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
+    posterior, before = result.posterior, prior(result.posterior)
+    dense = len(found) <= figures.MOST_DENSITIES
+    drawn = (figures.densities if dense else figures.intervals)(found, posterior, before)
+    caption = f"Across: the {posterior.reading.parameter}. " + (
+        "Heights are densities: what was believed before (dashed) and what is believed after the release (filled)."
+        " Thick bars are 50 % intervals, thin bars 90 %; circles are means."
+        if dense
+        else "Thick bars are 50 % intervals, thin bars 90 %, circles are means; dashed is the prior's 90 % interval,"
+        " cut at the edge of the picture."
+    )
+    if len(found) > figures.MOST_ROWS:
+        rest = "the table has all" if size(result) == len(found) else f"the table has {len(found)}"
+        caption += f" The first {figures.MOST_ROWS} of {size(result)} rows; {rest}."
+    parts: list[Content] = [tag("h3", "What the data say")]
+    if posterior.label == PLUG_IN:
+        parts.append(
+            paragraph(
+                "This posterior takes the noisy statistics as exact. Its intervals are too short: for comparison only."
+            )
+        )
+    if result.release.family["name"] == "normal-mean":
+        parts.append(
+            paragraph("Values outside the declared interval were clipped to its ends before they were summed.")
+        )
+    parts += [
+        beside(album.figure(drawn, alternative=_alternative(result, found), caption=caption), _table(result, found)),
+        *_grouped(result, found, album),
+        *_noise(result, found),
+    ]
+    return parts
+
+
+def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
+    heads = _heads(result)
+    rows = []
+    for each in found:
+        digits = Digits(each.mean, each.sd)
+        numbers = (digits(each.mean), number(each.sd), digits.interval(*each.half), digits.interval(*each.wide))
+        rows.append((*_names(each.group, each.label, result), *numbers))
+    what = result.posterior.reading.parameter
+    return table(
+        f"Posterior of the {what}: mean, standard deviation, and intervals that hold it with 50 % and 90 % probability"
+        + first_of(len(found), size(result)),
+        (*heads, "mean", "sd", "50 %", "90 %"),
+        rows,
+        names=len(heads),
+    )
+
+
+def _grouped(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
+    rows = contrasts(result)
+    if not rows:
+        return []
+    drawn = figures.comparison(found, rows, result.posterior)
+    several = result.posterior.reading.dimension > 1
+    told, cells = [], []
+    for row in rows:
+        digits = Digits(row["mean"], row["sd"])
+        mean, ends = digits(row["mean"]), digits.interval(row["low"], row["high"])
+        which = (row["label"],) if several else ()
+        cells.append((f"{row['a']} − {row['b']}", *which, mean, number(row["sd"]), ends, probability(row["positive"])))
+        told.append(f"{', '.join((*which, row['a']))} minus {row['b']}: {mean}, 90 % from {ends}")
+    alternative = "Groups on one axis, and their differences. " + "; ".join(told[:_MOST_TOLD])
+    heads = ("difference", *((_parameter(result),) if several else ()), "mean", "sd", "90 %", "chance above 0")
+    left_out = f"; the first {MOST_ROWS} rows" if len(rows) == MOST_ROWS else ""
+    return [
+        tag("h3", "Groups compared"),
+        beside(
+            album.figure(
+                drawn,
+                alternative=alternative,
+                caption=f"Across: the {result.posterior.reading.parameter} of each group (above, with intervals of"
+                " 50 %, thick, and of 90 %), and the differences of groups (below, with intervals of 90 %). One that"
+                " crosses the dashed line leaves the sign of the difference open. Circles are means.",
+            ),
+            table(
+                f"Differences for {compared(result)}, from {whole(drawn_for(result))} draws seeded by the release's"
+                f" hash{left_out}",
+                heads,
+                cells,
+                names=2 if several else 1,
+            ),
+        ),
+    ]
+
+
+def _noise(result: Result, found: tuple[Estimate, ...]) -> list[Content]:
+    measured = shares(result.release, result.posterior, found)
+    heads = _heads(result)
+    rows = [
+        (*_names(each.group, each.label, result), "not defined" if share.noise is None else
+         number(share.noise), number(share.exact), number(share.actual), widening(share))
+        for each, share in zip(found, measured, strict=True)
+    ]  # fmt: skip
+    contents = {group: each for group, each in result.release.contents.items() if isinstance(each, NoisyStatistics)}
+    first = next(iter(contents.values()))
+    law = first.noise.removeprefix("discrete-").capitalize()
+    notes = [f"{law} noise of scale {number(first.scale)} was added to each number below, in whole units."]
+    if first.grid != 1:
+        notes.append(f"One unit of a sum stands for {number(first.grid)}, counted from the middle of the interval.")
+    if first.count_grid != 1:
+        notes.append(f"One unit of the count stands for {number(first.count_grid)} of a record.")
+    if first.count is not None:
+        notes.append(f"The number of records, {whole(first.count)}, is public.")
+    if any(value < 0 for content in contents.values() for value in content.values) and first.grid == 1:
+        notes.append("A negative count is noise, and no mistake.")
+    return [
+        tag("h3", "Noise against sampling error"),
+        paragraph(_cost(measured)),
+        table(
+            "Standard deviations: of the noise on the estimate, of the posterior had the same numbers been exact, and"
+            " of the posterior as it is; and what the noise adds to the width of the interval"
+            + first_of(len(found), size(result)),
+            (*heads, "noise", "without noise", "with noise", "noise adds"),
+            rows,
+            names=len(heads),
+        ),
+        paragraph(" ".join(notes)),
+        _released(contents, result),
+    ]
+
+
+def _released(contents: Mapping[str, NoisyStatistics], result: Result) -> Markup:
+    """Write the noisy numbers: a row for each group if they are few, else a row for each number."""
+    caption, by, names = "The numbers as released", result.posterior.by, next(iter(contents.values())).names
+    if len(names) == len(result.labels) > 2:
+        names = result.labels
+    if by is not None and len(names) <= _MOST_NAMED:
+        lines = [(group, *map(whole, each.values)) for group, each in islice(contents.items(), MOST_ESTIMATES)]
+        return table(caption + _rest(len(lines), len(contents)), (by, *names), lines)
+    grouped = () if by is None else (by,)
+    rows = [
+        (*((group,) if grouped else ()), name, whole(value))
+        for group, each in contents.items()
+        for name, value in zip(names, each.values, strict=True)
+    ]
+    told = rows[:MOST_ESTIMATES]
+    caption += _rest(len(told), len(rows))
+    return table(caption, (*grouped, "statistic", "noisy value"), told, names=1 + len(grouped))
+
+
+def _rest(shown: int, count: int) -> str:
+    return "" if shown == count else f"; the first {shown} of {whole(count)} rows, all of them in release.json"
+
+
+def widening(share: Share) -> str:
+    """Say what the noise adds to the width of an interval."""
+    more = share.ratio - 1
+    if more < 0.005:
+        return "nothing"
+    return f"about {roughly(more)}" if more < 2 else f"makes it {number(share.ratio)} times as wide"
+
+
+def _cost(measured: tuple[Share, ...]) -> str:
+    least, most = min(measured, key=lambda s: s.ratio), max(measured, key=lambda s: s.ratio)
+    if most.ratio < 1.005:
+        return (
+            "The noise adds next to nothing to the width of the interval: what is unknown is unknown for want of data."
+        )
+
+    def said(share: Share) -> str:
+        text = widening(share)
+        return text if text.startswith("makes") else f"adds {text} to the width of the interval"
+
+    if len(measured) == 1 or widening(least) == widening(most):
+        return f"The noise {said(most)}. The rest is the error of a finite sample."
+    low, high = widening(least), widening(most)
+    if low.startswith("about") and high.startswith("about"):
+        return f"The noise adds between {low} and {high} to the width of the intervals. The rest is sampling error."
+    return f"The noise {said(least)} at the least, and {said(most)} at the most. The rest is sampling error."
+
+
+def _drawn(result: Result, album: Album) -> list[Content]:
+    names, drawn = labels(result), result.posterior.draw()
+    count = len(next(iter(drawn.values())))
+    grouped = (result.posterior.by,) if result.posterior.by is not None else ()
+    rows = [
+        (*((group,) if grouped else ()), str(place), *(number(value) for value in draw))
+        for group, values in drawn.items()
+        for place, draw in enumerate(values[:_MOST_DRAWS], 1)
+    ]
+    told = "; ".join(
+        f"{name_of(group, name, result.posterior)}: {', '.join(number(value) for value in values[:10, index])}"
+        for group, values in drawn.items()
+        for index, name in enumerate(names[:_MOST_TOLD])
+    )
+    shown = f" The first {_MOST_DRAWS} of {whole(count)}." if count > _MOST_DRAWS else ""
+    return [
+        tag("h3", "What the data say"),
+        paragraph(
+            f"{_draws(count)} from a posterior {'was' if count == 1 else 'were'} released"
+            f"{' for each group' if grouped else ''}, and"
+            f" {'it is' if count == 1 else 'they are'} all there is. They give no interval; more draws would cost more."
+        ),
+        *weight_parts(result.release.certificate),
+        beside(
+            album.figure(
+                figures.points(result.posterior, names),
+                alternative=f"Released draws as points. {told}",
+                caption=f"Across: the {result.posterior.reading.parameter}. Each point is one released draw; there is"
+                " no band, since draws give no interval.",
+            ),
+            table(f"The released draws.{shown}", (*grouped, "draw", *names), rows, names=1 + len(grouped)),
+        ),
+    ]
+
+
+def _alternative(result: Result, found: tuple[Estimate, ...]) -> str:
+    told = "; ".join(_line(each, result, named=True) for each in found[:_MOST_TOLD])
+    rest = f"; {len(found) - _MOST_TOLD} more are in the table" if len(found) > _MOST_TOLD else ""
+    return f"Posterior of the {result.posterior.reading.parameter}, mean and 90 % interval. {told}{rest}."
+
+
+def _heads(result: Result) -> tuple[str, ...]:
+    return _names(result.posterior.by or "", _parameter(result), result)
+
+
+def _names(group: str, label: str, result: Result) -> tuple[str, ...]:
+    by, several = result.posterior.by, result.posterior.reading.dimension > 1
+    return (*((group,) if by is not None else ()), *((label,) if several or by is None else ()))
+
+
+def _parameter(result: Result) -> str:
+    several = result.posterior.reading.dimension > 1
+    return "category" if several and result.posterior.reading.parameter == "probability" else "parameter"
+
+
+def _draws(count: int) -> str:
+    return "One draw" if count == 1 else f"{whole(count)} draws"
+
+
+# Estimates in a headline, and in an alternative text.
+_MOST_NAMED, _MOST_TOLD = 5, 8

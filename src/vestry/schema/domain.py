@@ -1,0 +1,284 @@
+"""What a column may contain, as its holder declares it. Nothing is learnt from the data.
+
+A value outside its domain is never an error, since an error would tell of it: a number or a date beyond an interval is
+clipped to its nearer end; a level that was not declared, NaN, null, and text that is no number count as missing. Which
+values are the same level is the matter of `vestry.schema.meaning`. What a missing value becomes is declared too:
+
+- `never`, the default: a public promise that none is missing. One that breaks it becomes the first level, or the low
+  end.
+- `{"value": x}`: the declared stand-in x.
+- `level` (levels only): a level of its own, called `missing`.
+- `drop`: the record is left out, and the number of records that count is private.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+from vestry.errors import InvalidParameter
+from vestry.schema.meaning import LONGEST, level_text
+
+NEVER, DROP, LEVEL = "never", "drop", "level"
+MISSING_LEVEL = "missing"
+
+Missing = str | Mapping[str, Any]
+
+
+@dataclass(frozen=True, init=False)
+class Levels:
+    """One of a few declared values: all text, all whole numbers, all truth values, or all dates.
+
+    Attributes
+    ----------
+    values
+        The declared levels; dates as text.
+    missing
+        What a missing value becomes.
+    exact
+        Whether text is matched as it stands: no white space is taken off, and "1.0" is not 1.
+    """
+
+    values: tuple[str | int | bool, ...]
+    missing: Missing
+    exact: bool = False
+
+    def __init__(
+        self, *values: str | int | bool | datetime.date, missing: Missing = NEVER, exact: bool = False
+    ) -> None:
+        kinds = {type(value) for value in values}
+        if len(values) < 2 or len(kinds) != 1 or not kinds <= {str, int, bool, datetime.date}:
+            raise InvalidParameter(
+                "levels",
+                values,
+                "two or more, all text, all whole numbers, all true and false or all dates",
+                'for example "no", "yes"',
+            )
+        if not isinstance(exact, bool) or (exact and kinds != {str}):
+            raise InvalidParameter("exact", exact, "true or false, and true for levels of text alone", "exact = false")
+        plain = tuple(value.isoformat() if isinstance(value, datetime.date) else value for value in values)
+        object.__setattr__(self, "values", plain)
+        object.__setattr__(self, "exact", exact)
+        _check_different(values, self.texts)
+        if missing == LEVEL and MISSING_LEVEL in values:
+            raise InvalidParameter("levels", values, f'without "{MISSING_LEVEL}" if missing is a level', "another name")
+        object.__setattr__(self, "missing", _policy(missing, levels=True))
+        # 1 and 1.0 are equal to true, and are no truth value.
+        if isinstance(missing, Mapping) and not (type(self.stand_in) in kinds and self.stand_in in plain):
+            first = json.dumps(plain[0], ensure_ascii=False)
+            raise InvalidParameter("missing", self.stand_in, "one of the levels", f"{{ value = {first} }}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The levels as text, the one of missing values last if it is one."""
+        own = tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in self.values)
+        return (*own, MISSING_LEVEL) if self.missing == LEVEL else own
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of the levels' classes: a value is a level if its own text is the same."""
+        given = tuple(str(value) if self.exact else level_text(value) for value in self.values)
+        return tuple("" if text is None else text for text in given)
+
+    @property
+    def stand_in(self) -> str | int | bool:
+        """What a missing value becomes, where it is neither dropped nor a level of its own."""
+        if isinstance(self.missing, Mapping):
+            declared: str | int | bool = self.missing["value"]
+            return declared
+        return self.values[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as a study file writes them; what is at its default is left out."""
+        plain = {"levels": list(self.values), "missing": _plain(self.missing)}
+        return {**plain, "exact": True} if self.exact else plain
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number, clipped to [low, high]; or a date, clipped likewise and counted in days after the low end.
+
+    Attributes
+    ----------
+    low, high
+        The ends. Of dates: 0, and the number of days between them.
+    missing
+        What a missing value becomes.
+    format
+        How dates are written in text, where they are not ISO 8601: `%Y`, `%m`, `%d`, `%H`, `%M`, `%S` and other marks
+        as they stand. None for 2024-01-31.
+    since
+        The low end of dates; None for numbers.
+    """
+
+    low: float
+    high: float
+    missing: Missing = NEVER
+    format: str | None = None
+    since: datetime.date | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        ends: tuple[Any, Any] = (self.low, self.high)
+        if all(type(end) is datetime.date for end in ends):
+            self._count_days(*ends)
+        for name in ("low", "high"):
+            object.__setattr__(self, name, _number(name, getattr(self, name), f"for example {name} = 0"))
+        if not self.low < self.high:
+            raise InvalidParameter(
+                "interval", [self.low, self.high], "a low end below the high end", "for example [0, 60]"
+            )
+        object.__setattr__(self, "missing", self._days_of(_policy(self.missing, levels=False)))
+        if self.format is not None:
+            _check_format(self.format, self.since)
+        if not self.low <= self.stand_in <= self.high:
+            raise InvalidParameter("missing", self.stand_in, "inside the interval", f"{{ value = {self.low:g} }}")
+
+    def _count_days(self, low: datetime.date, high: datetime.date) -> None:
+        object.__setattr__(self, "since", low)
+        object.__setattr__(self, "low", 0)
+        object.__setattr__(self, "high", (high - low).days)
+
+    def _days_of(self, missing: Missing) -> Missing:
+        """Count the days of a stand-in that is a date."""
+        if self.since is None or not isinstance(missing, Mapping):
+            return missing
+        given = _date(missing["value"])
+        return {"value": given if given is None else (given - self.since).days}
+
+    @property
+    def stand_in(self) -> float:
+        """What a missing value becomes, where it is not dropped."""
+        if isinstance(self.missing, Mapping):
+            instead = f"{self.low:g}" if self.since is None else self.since.isoformat()
+            return _number("missing", self.missing["value"], f"{{ value = {instead} }}")
+        return float(self.low)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as a study file writes them; what is at its default is left out."""
+        missing = _plain(self.missing)
+        if self.since is None:
+            return {"interval": [self.low, self.high], "missing": missing}
+        if isinstance(self.missing, Mapping):
+            missing = {"value": self._written(self.stand_in)}
+        plain = {"interval": [self._written(self.low), self._written(self.high)], "missing": missing}
+        return plain if self.format is None else {**plain, "format": self.format}
+
+    def _written(self, days: float) -> str:
+        assert self.since is not None  # noqa: S101 - only dates are written
+        return (self.since + datetime.timedelta(days=days)).isoformat()
+
+
+Domain = Levels | Interval
+
+
+def domain_from(record: Mapping[str, Any]) -> Domain:
+    """Read a domain as a study file writes it: levels, or an interval, or a count's largest value."""
+    kinds = {"levels", "interval", "count"} & set(record)
+    allowed = {"missing"} | kinds | {"levels": {"exact"}, "interval": {"format"}}.get("".join(kinds), set())
+    if len(kinds) != 1 or set(record) - allowed:
+        given = ", ".join(sorted(record)) or "nothing"
+        raise InvalidParameter(
+            "a column",
+            given,
+            "levels (with exact), interval (of dates with format) or count, and missing",
+            '{ levels = ["no", "yes"] } or { interval = [0, 60] }',
+        )
+    missing = record.get("missing", NEVER)
+    if "levels" in record:
+        if not isinstance(record["levels"], list):
+            raise InvalidParameter("levels", record["levels"], "a list", 'levels = ["no", "yes"]')
+        return Levels(*record["levels"], missing=missing, exact=record.get("exact", False))
+    if "count" in record:
+        most = record["count"]
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise InvalidParameter("count", most, "a whole number of at least 1", "the largest count, count = 20")
+        return Interval(0, most, missing)
+    return _interval(record["interval"], missing, record.get("format"))
+
+
+def _interval(ends: Any, missing: Missing, format: str | None) -> Interval:
+    if isinstance(ends, list) and len(ends) == 2:
+        if all(map(_finite, ends)):
+            return Interval(ends[0], ends[1], missing, format)
+        low, high = map(_date, ends)
+        if low is not None and high is not None:
+            return Interval(low, high, missing, format)  # type: ignore[arg-type]  # counted in days
+    allowed = "a low and a high end, both finite numbers or both dates"
+    raise InvalidParameter("interval", ends, allowed, "interval = [0, 60] or [2020-01-01, 2024-12-31]")
+
+
+def drops(domain: Domain) -> bool:
+    """Tell whether a record is left out if this column is missing."""
+    return domain.missing == DROP
+
+
+def _check_different(values: tuple[Any, ...], texts: tuple[str, ...]) -> None:
+    """Refuse levels that no value can have, or that one value would have two of."""
+    for value, text in zip(values, texts, strict=True):
+        if not text or len(text) > LONGEST or any(mark < " " and mark not in "\t\n\r" for mark in text):
+            allowed = f"of 1 to {LONGEST} characters, none of which is a control character"
+            raise InvalidParameter("a level", value, allowed, 'another text; empty text is missing: missing = "level"')
+    first = dict[str, Any]()
+    for value, text in zip(values, texts, strict=True):
+        if text in first and first[text] == value:
+            raise InvalidParameter("levels", value, "different from each other", "each level once")
+        if text in first:
+            pair = f"{json.dumps(str(first[text]))} and {json.dumps(str(value))}"
+            allowed = "different from each other, and these are the same value"
+            raise InvalidParameter("levels", pair, allowed, "one of them, or exact = true")
+        first[text] = value
+
+
+def _check_format(format: object, since: datetime.date | None) -> None:
+    """Refuse a format that does not say year, month and day, each once."""
+    instead = 'format = "%d.%m.%Y", for an interval of dates'
+    plain = isinstance(format, str) and _FORMAT.fullmatch(format) is not None and len(format) <= LONGEST
+    fields = re.findall("%(.)", str(format))
+    if since is None or not plain or len(set(fields)) < len(fields) or not {"Y", "m", "d"} <= set(fields):
+        allowed = "%Y, %m, %d and, if need be, %H, %M, %S, each once, with blanks or . / - : , T Z between them"
+        raise InvalidParameter("format", format, allowed, instead)
+
+
+_FORMAT = re.compile("(%[YmdHMS]|[ ./:,TZ-])+")
+
+
+def _date(value: object) -> datetime.date | None:
+    if type(value) is datetime.date:
+        return value
+    try:
+        return datetime.date.fromisoformat(value) if isinstance(value, str) and len(value) == 10 else None
+    except ValueError:
+        return None
+
+
+def _policy(missing: object, *, levels: bool) -> Missing:
+    words = (NEVER, DROP, LEVEL) if levels else (NEVER, DROP)
+    if isinstance(missing, str) and missing in words:
+        return missing
+    if isinstance(missing, Mapping) and set(missing) == {"value"}:
+        return dict(missing)
+    allowed = ", ".join(f'"{word}"' for word in words) + " or { value = ... }"
+    raise InvalidParameter("missing", missing, allowed, 'missing = "drop"')
+
+
+def _number(name: str, value: Any, instead: str) -> float:
+    if not _finite(value):
+        raise InvalidParameter(name, value, "a finite number", instead)
+    return float(value)
+
+
+def _finite(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
+
+
+def _plain(missing: Missing) -> Any:
+    return dict(missing) if isinstance(missing, Mapping) else missing

@@ -1,0 +1,116 @@
+"""What is summed over the records, described apart from its execution.
+
+A tally sums integers over all records, once for each combination of the levels of its keys: counts, indicators, and
+sums of clipped numbers on a grid. Histograms and cross-tabulations are tallies of `One` by their columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from vestry.errors import InvalidParameter
+from vestry.schema.domain import Domain, Interval, Levels, drops
+
+
+@dataclass(frozen=True)
+class Count:
+    """Each record adds `units`: the count, in units of 1/units of a record."""
+
+    units: int = 1
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """Each record adds 1 if its column has one of the named levels (`Levels.names`), else 0."""
+
+    column: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Each record adds floor((x - origin)/grid + 1/2), x its column's value clipped to the declared interval."""
+
+    column: str
+    origin: float
+    grid: float
+
+
+@dataclass(frozen=True)
+class Product:
+    """Each record adds floor((x - x_origin)(y - y_origin)/grid + 1/2); both columns may be the same."""
+
+    columns: tuple[str, str]
+    origins: tuple[float, float]
+    grid: float
+
+
+Term = Count | Indicator | Sum | Product
+
+
+@dataclass(frozen=True)
+class SumQuery:
+    """The terms of every record, summed by the levels of the keys.
+
+    Attributes
+    ----------
+    keys
+        Columns of levels; a record belongs to one combination of their levels.
+    terms
+        What each record adds there.
+    """
+
+    keys: tuple[str, ...]
+    terms: tuple[Term, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read, each once, in a fixed order."""
+        named = [*self.keys, *(column for term in self.terms for column in _columns(term))]
+        return tuple(dict.fromkeys(named))
+
+    def cells(self, domains: Mapping[str, Domain]) -> Iterator[tuple[str, ...]]:
+        """List the combinations of levels, the last key's changing fastest: the order of the sums."""
+        return product(*(self._levels(key, domains).names for key in self.keys))
+
+    def drops(self, domains: Mapping[str, Domain]) -> bool:
+        """Tell whether a record may be left out, so that the number of records that count is private."""
+        return any(drops(domains[column]) for column in self.columns)
+
+    def check(self, domains: Mapping[str, Domain]) -> None:
+        """Refuse columns that are not declared, or declared as something else than they are used for."""
+        for column in self.columns:
+            if column not in domains:
+                raise InvalidParameter("a column", column, "one that is declared", f"{column} = {{ levels = [...] }}")
+        for key in self.keys:
+            self._levels(key, domains)
+        for term in self.terms:
+            if isinstance(term, Indicator):
+                names = self._levels(term.column, domains).names
+                for level in term.levels:
+                    if level not in names:
+                        raise InvalidParameter(
+                            f"a level of {term.column}", level, "one of " + ", ".join(names), names[0]
+                        )
+            for column in _columns(term):
+                if isinstance(term, (Sum, Product)) and not isinstance(domains[column], Interval):
+                    raise InvalidParameter(f"the column {column}", "levels", "an interval", "interval = [0, 60]")
+
+    @staticmethod
+    def _levels(column: str, domains: Mapping[str, Domain]) -> Levels:
+        domain = domains[column]
+        if not isinstance(domain, Levels):
+            raise InvalidParameter(f"the column {column}", "an interval", "levels", 'levels = ["no", "yes"]')
+        return domain
+
+
+def _columns(term: Term) -> tuple[str, ...]:
+    match term:
+        case Count():
+            return ()
+        case Product():
+            return term.columns
+        case _:
+            return (term.column,)

@@ -1,0 +1,242 @@
+"""Where a study's releases lie: each file is written whole or not at all, and what was paid for is never deleted.
+
+A new release is first saved under the number and the hash of its charge, `release-7-1f0c5a2e.json`, which is how a
+crash before the ledger was told is found and mended: a charge of another ledger has another hash. Then it is moved to
+`release.json`; another release that lay there keeps its own number, `release-4.json`, and takes no other's place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from vestry.errors import VestryError
+from vestry.ledger.entry import Entry
+from vestry.release_schema import check_facts
+from vestry.releases import Release, open_release
+
+RELEASE, CERTIFICATE, POSTERIOR, REPORT = "release.json", "certificate.json", "posterior.nc", "report.html"
+
+# What is written on trial: more than a release takes, so that a full disk shows before anything is charged.
+_TRIAL = b"\0" * 65536
+
+
+@dataclass(frozen=True)
+class ReleaseStore:
+    """A folder with one subfolder a release, and the study's report."""
+
+    path: Path
+
+    def try_writing(self, names: list[str]) -> None:
+        """Try to write where the releases will lie, before anything is charged; leave nothing behind."""
+        for name in names:
+            folder = self.path / name
+            made = not _exists(folder)
+            probe = folder / ".probe"
+            try:
+                write(probe, _TRIAL)
+            except VestryError as error:
+                raise VestryError(str(error).replace(str(probe), str(folder))) from None
+            finally:
+                with suppress(OSError):
+                    probe.unlink(missing_ok=True)
+                    if made:
+                        folder.rmdir()
+
+    def sweep(self, names: list[str]) -> None:
+        """Remove what processes that were killed left unfinished; only whoever holds the folder may."""
+        for folder in (self.path, *(self.path / name for name in names)):
+            for part in folder.glob(f"*{_PART}"):
+                if part.name.startswith(_OWN):
+                    with suppress(OSError):
+                        part.unlink()
+
+    def release(self, name: str) -> Release | None:
+        """Return the release that lies here; None if there is none."""
+        path = self.path / name / RELEASE
+        return open_release(path) if _exists(path) else None
+
+    def holds_release(self, name: str) -> bool:
+        """Tell whether a release lies here."""
+        return _exists(self.path / name / RELEASE)
+
+    def holds(self, name: str, sha256: str) -> bool:
+        """Tell whether the release file is the one with this hash."""
+        return _hash(self.path / name / RELEASE) == sha256
+
+    def keep(self, name: str, charge: Entry, text: str) -> None:
+        """Save a new release under its charge, before the ledger is told."""
+        write(self._unfinished(name, charge), text.encode())
+
+    def saved(self, name: str, charge: Entry) -> bytes | None:
+        """Return what was saved under a charge, whole; None if nothing was."""
+        path = self._unfinished(name, charge)
+        if not _exists(path):
+            return None
+        open_release(path)  # refuses a file that was changed
+        return path.read_bytes()
+
+    def find(self, name: str, sha256: str) -> bytes | None:
+        """Return the release with this hash, from wherever it lies in the folder; None if it is not there."""
+        for path in sorted(self.path.glob("*/release*.json"), key=lambda path: (path.parent.name != name, path.name)):
+            if _hash(path) == sha256:
+                return path.read_bytes()
+        return None
+
+    def settle(self, name: str, charge: Entry, content: bytes, entries: Mapping[str, int]) -> Path | None:
+        """Make this the release that lies here; another one is moved to its own number, which is returned.
+
+        Parameters
+        ----------
+        name, charge, content
+            The release, its charge and its file.
+        entries
+            The charge of each release that the ledger knows, by the hash of its file.
+        """
+        path, unfinished, wanted = self.path / name / RELEASE, self._unfinished(name, charge), _sha256(content)
+        moved = None
+        try:
+            if _hash(path) != wanted:
+                moved = self._set_aside(name, entries)
+            if _hash(unfinished) != wanted:
+                write(path, content)
+            else:
+                unfinished.replace(path)
+                _synchronise(path.parent)
+        except OSError as error:
+            raise unwritable(path, error) from None
+        return moved
+
+    def _set_aside(self, name: str, entries: Mapping[str, int]) -> Path | None:
+        """Move the release that lies here to a name of its own; None if none does."""
+        path = self.path / name / RELEASE
+        if not _exists(path):
+            return None
+        there = _sha256(path.read_bytes())
+        number = entries.get(there)
+        names = [str(number), f"{number}-{there[:16]}"] if number is not None else [there[:16], there]
+        for each in names:
+            target = self.path / name / f"release-{each}.json"
+            if not _exists(target) or _hash(target) == there:
+                path.replace(target)
+                return target
+        raise VestryError(f"{path} holds another release, and its own name is taken; move it, and try again.")
+
+    def facts(self, name: str) -> dict[str, Any]:
+        """Return what was written beside the certificate: the charge's number, what was spent and what was left."""
+        try:
+            found = json.loads((self.path / name / CERTIFICATE).read_text(encoding="utf-8"))
+            check_facts(found)
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return dict(found)
+
+    def certify(self, name: str, facts: Mapping[str, Any]) -> None:
+        """Write the certificate with what the ledger says."""
+        write(self.path / name / CERTIFICATE, (json.dumps(facts, indent=2, sort_keys=True) + "\n").encode())
+
+    def certified(self, name: str) -> str | None:
+        """Return the hash of the release that the certificate here is of; None if there is none that can be read."""
+        sha256 = self.facts(name).get("release_sha256")
+        return sha256 if isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256) else None
+
+    def hash_of(self, name: str, file: str) -> str | None:
+        """Return the hash of a release's file; None if it cannot be read."""
+        return _hash(self.path / name / file)
+
+    def save_posterior(self, name: str, content: bytes | memoryview | None) -> None:
+        """Write the posterior's draws; where there is no such file, none of another release stays."""
+        if content is not None:
+            write(self.path / name / POSTERIOR, content)
+            return
+        with suppress(OSError):
+            (self.path / name / POSTERIOR).unlink(missing_ok=True)
+
+    def report_hash(self) -> str | None:
+        """Return the hash of the report; None if there is none."""
+        return _hash(self.path / REPORT)
+
+    def report(self, html: str) -> Path:
+        """Write the report."""
+        path = self.path / REPORT
+        write(path, html.encode())
+        return path
+
+    def _unfinished(self, name: str, charge: Entry) -> Path:
+        return self.path / name / f"release-{charge.sequence}-{charge.hash[:8]}.json"
+
+
+def write(path: Path, content: bytes | memoryview) -> None:
+    """Write a file whole, or leave what was there: a part of its own is written, synchronised and moved."""
+    part: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file, part = _part(path)
+        with file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        _synchronise(path.parent)
+    except OSError as error:
+        if part is not None:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+        raise unwritable(path, error) from None
+
+
+def _part(path: Path) -> tuple[IO[bytes], Path]:
+    """Open a new file beside another, under a name that no process has."""
+    for number in _NUMBERS:
+        part = path.with_name(f"{path.name}.{os.getpid()}-{number}{_PART}")
+        with suppress(FileExistsError):
+            return part.open("xb"), part
+    raise AssertionError("numbers do not end")
+
+
+_PART = ".part"
+# How the names of a study's files begin.
+_OWN = ("release", CERTIFICATE, POSTERIOR, REPORT, ".probe")
+_NUMBERS: Iterator[int] = itertools.count()
+
+
+def _synchronise(folder: Path) -> None:
+    """Commit to disk which names a folder has."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _exists(path: Path) -> bool:
+    """Tell whether there is a file; if that cannot be told, say so, and let whoever opens it fail with a sentence."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+
+
+def _hash(path: Path) -> str | None:
+    """Return the hash of a file; None if it cannot be read."""
+    try:
+        return _sha256(path.read_bytes())
+    except OSError:
+        return None
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def unwritable(path: Path, error: OSError) -> VestryError:
+    """Say that a file could not be written, and why."""
+    return VestryError(f"{path} cannot be written ({error.strerror}); make room or name another folder by --output.")
