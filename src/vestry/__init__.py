@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
-    from vestry.conjugate.dirichlet_categorical_model import DirichletCategorical
-    from vestry.conjugate.gamma_exponential_model import GammaExponential
-    from vestry.conjugate.gamma_poisson_model import GammaPoisson
-    from vestry.conjugate.normal_inverse_gamma_model import NormalInverseGamma
-    from vestry.conjugate.normal_mean_model import NormalMean
+    from vestry.conjugate.beta_bernoulli import BetaBernoulli
+    from vestry.conjugate.dirichlet_categorical import DirichletCategorical
+    from vestry.conjugate.gamma_exponential import GammaExponential
+    from vestry.conjugate.gamma_poisson import GammaPoisson
+    from vestry.conjugate.normal_inverse_gamma import NormalInverseGamma
+    from vestry.conjugate.normal_mean import NormalMean
     from vestry.conjugate.statistical_query import StatisticalQuery
     from vestry.data import Table
     from vestry.errors import VestryError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vestry.ledger import Ledger
     from vestry.naive_bayes.naive_bayes_model import NaiveBayes
     from vestry.pipeline import release
-    from vestry.posterior import Posterior, open_release
+    from vestry.posterior import Posterior
     from vestry.privacy.accountant import convert, price
     from vestry.privacy.adjacency import Adjacency
     from vestry.privacy.event import Event, compose
@@ -34,17 +34,18 @@ if TYPE_CHECKING:
     from vestry.privacy.pricing import event
     from vestry.regression.linear_model import LinearRegression
     from vestry.regression.logistic_model import LogisticRegression
+    from vestry.releases import open_release
     from vestry.report.plotting import plot
     from vestry.schema.domain import Interval, Levels
     from vestry.study import Study
 
 _HOMES = {
-    "vestry.conjugate.beta_bernoulli_model": ("BetaBernoulli",),
-    "vestry.conjugate.dirichlet_categorical_model": ("DirichletCategorical",),
-    "vestry.conjugate.gamma_exponential_model": ("GammaExponential",),
-    "vestry.conjugate.gamma_poisson_model": ("GammaPoisson",),
-    "vestry.conjugate.normal_inverse_gamma_model": ("NormalInverseGamma",),
-    "vestry.conjugate.normal_mean_model": ("NormalMean",),
+    "vestry.conjugate.beta_bernoulli": ("BetaBernoulli",),
+    "vestry.conjugate.dirichlet_categorical": ("DirichletCategorical",),
+    "vestry.conjugate.gamma_exponential": ("GammaExponential",),
+    "vestry.conjugate.gamma_poisson": ("GammaPoisson",),
+    "vestry.conjugate.normal_inverse_gamma": ("NormalInverseGamma",),
+    "vestry.conjugate.normal_mean": ("NormalMean",),
     "vestry.conjugate.statistical_query": ("StatisticalQuery",),
     "vestry.data": ("Table",),
     "vestry.errors": ("VestryError",),
@@ -52,10 +53,8 @@ _HOMES = {
     "vestry.ledger": ("Ledger",),
     "vestry.naive_bayes.naive_bayes_model": ("NaiveBayes",),
     "vestry.pipeline": ("release",),
-    "vestry.posterior": (
-        "Posterior",
-        "open_release",
-    ),
+    "vestry.posterior": ("Posterior",),
+    "vestry.releases": ("open_release",),
     "vestry.privacy.accountant": (
         "convert",
         "price",

@@ -16,18 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from vestry.conjugate.simulation import drawn_widths, noisy_widths
 from vestry.errors import GuaranteeUnreachable, InvalidParameter, VestryError
 from vestry.mechanisms.additive_noise import Additive
 from vestry.model.columns import groups_of
-from vestry.model.prepared_release import PreparedSums
 from vestry.model.request import Request, TableSchema
 from vestry.privacy.guarantee import Guarantee
 
 # The number of records where none is declared.
 ASSUMED = 1000
-# Simulated datasets.
-_DATASETS = 64
 _SWAMPED = 2.0
 
 
@@ -74,7 +70,7 @@ class Forecast:
 
 def forecasts(request: Request, frame: TableSchema, *, n: int | None) -> list[Forecast]:
     """Compare the mechanisms that the request leaves open, at n records, or at the assumed number."""
-    return [_expectation(request.by(name), frame, n or ASSUMED, datasets=_DATASETS) for name in request.candidates()]
+    return [_forecast(request.by(name), frame, n or ASSUMED, simulate=True) for name in request.candidates()]
 
 
 def choose_mechanism(request: Request, frame: TableSchema, n: int | None) -> Request:
@@ -84,7 +80,7 @@ def choose_mechanism(request: Request, frame: TableSchema, n: int | None) -> Req
     """
     if len(request.candidates()) == 1:
         return request.by(request.candidates()[0])
-    looks = [_expectation(request.by(name), frame, n or ASSUMED, datasets=0 if request.draws is None else _DATASETS)
+    looks = [_forecast(request.by(name), frame, n or ASSUMED, simulate=request.draws is not None)
              for name in request.candidates()]  # fmt: skip
     return request.by(best(looks).mechanism)
 
@@ -134,7 +130,7 @@ def _with(guarantee: Guarantee, name: str, amount: float) -> Guarantee:
     return Guarantee.parse({**numbers, name: amount}, neighbours=guarantee.neighbours)
 
 
-def _expectation(request: Request, frame: TableSchema, n: int, *, datasets: int) -> Forecast:
+def _forecast(request: Request, frame: TableSchema, n: int, *, simulate: bool) -> Forecast:
     groups = len(groups_of(frame.domains, request.model.by))
     each = max(1, n // groups)
     try:
@@ -144,17 +140,11 @@ def _expectation(request: Request, frame: TableSchema, n: int, *, datasets: int)
     mechanism = prepared.mechanism
     noise = mechanism.deviation if isinstance(mechanism, Additive) else None
     found = Forecast(mechanism.name, mechanism.parameter, mechanism.value, None, None, None, noise)
-    if not datasets:
+    if not simulate:
         return found
     rng = np.random.default_rng(_seed(request, frame, n))
-    widths = request.model.expected(frame, mechanism, each, rng)
-    if widths is not None:
-        return replace(found, width=widths[0], exact_width=widths[1])
-    assert isinstance(prepared, PreparedSums)  # noqa: S101 - what is left to simulation
-    look = noisy_widths if isinstance(mechanism, Additive) else drawn_widths
-    width, exact, kl = np.mean([look(prepared, each, (part, datasets), rng) for part in range(datasets)], axis=0)
-    nearness = max(0.0, float(kl)) if math.isfinite(kl) else None
-    return replace(found, width=float(width), exact_width=float(exact), kl=nearness)
+    width, exact, kl = request.model.forecast(prepared, frame, each, rng)
+    return replace(found, width=width, exact_width=exact, kl=kl)
 
 
 def _seed(request: Request, frame: TableSchema, n: int) -> list[int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vestry.errors import InvalidParameter
+from vestry.registry import FACADE
 from vestry.release_schema import check_release
 
 SCHEMA = "vestry-release-1"
@@ -143,6 +144,10 @@ class Release:
             "certificate": asdict(self.certificate),
         }
         return {**record, "sha256": _hash(record)}
+
+    def posterior(self, *, prior: tuple[float, ...] | None = None, method: str = "noise-aware", **options: Any) -> Any:
+        """Compute a posterior, by the release's own prior or another one; see `Posterior.from_release`. It is free."""
+        return FACADE["posterior"].from_release(self, prior=prior, method=method, **options)
 
     def text(self) -> str:
         """Return the JSON that is saved, and whose hash the ledger keeps."""

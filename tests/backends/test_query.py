@@ -13,7 +13,7 @@ from backends.conftest import SLOW, duckdb_file
 from backends.test_semantics import EVERY
 
 import vestry
-from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
+from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.data import Table, connect
 from vestry.errors import InvalidParameter
 from vestry.ledger import Ledger

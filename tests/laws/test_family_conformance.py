@@ -22,7 +22,7 @@ from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import Dirichlet, DirichletCategoricalFamily
 from vestry.conjugate.families import FAMILIES, family_from
 from vestry.conjugate.family import ConjugateFamily, Distribution
-from vestry.conjugate.gamma_distribution import Gamma
+from vestry.conjugate.gamma import Gamma
 from vestry.conjugate.gamma_exponential import GammaExponentialFamily
 from vestry.conjugate.gamma_poisson import GammaPoissonFamily
 from vestry.conjugate.normal_inverse_gamma import MeanVariance, NormalInverseGammaFamily

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import vestry
-from vestry.conjugate.normal_mean_model import NormalMean
+from vestry.conjugate.normal_mean import NormalMean
 from vestry.errors import InvalidParameter
 from vestry.hmm.hmm_model import HiddenMarkovModel
 from vestry.model.columns import purpose_of

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from vestry.conjugate import gamma_posterior
-from vestry.conjugate.gamma_distribution import Gamma
+from vestry.conjugate.gamma import Gamma
 from vestry.conjugate.gamma_exponential import GammaExponentialFamily
 from vestry.conjugate.gamma_poisson import GammaPoissonFamily
 from vestry.errors import GuaranteeUnreachable, InvalidParameter

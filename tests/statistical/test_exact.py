@@ -21,7 +21,7 @@ from seeded_noise import SeededNoise
 
 from vestry.conjugate.beta_bernoulli import Beta
 from vestry.conjugate.dirichlet_categorical import Dirichlet
-from vestry.conjugate.gamma_distribution import Gamma
+from vestry.conjugate.gamma import Gamma
 from vestry.conjugate.normal_mean import Normal
 from vestry.noise import SystemNoise, exact_sampling
 from vestry.noise.bits import Bits

@@ -9,8 +9,8 @@ import pytest
 from closed_engines import closed_engines
 from study.fault_study import actions, study_in, vestry
 
-from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
-from vestry.conjugate.dirichlet_categorical_model import DirichletCategorical
+from vestry.conjugate.beta_bernoulli import BetaBernoulli
+from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.hmm.hmm_model import HiddenMarkovModel

@@ -22,10 +22,10 @@ from scipy.stats import beta as beta_law
 from scipy.stats import norm
 from seeded_noise import SeededNoise
 
-from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
-from vestry.conjugate.dirichlet_categorical_model import DirichletCategorical
+from vestry.conjugate.beta_bernoulli import BetaBernoulli
+from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.dirichlet_posterior import Categories
-from vestry.conjugate.normal_mean_model import NormalMean
+from vestry.conjugate.normal_mean import NormalMean
 from vestry.conjugate.simulation import integers, noise_aware
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive

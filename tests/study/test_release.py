@@ -16,7 +16,7 @@ import pytest
 from closed_engines import closed_engines
 from study.fault_study import RELEASES, actions, create_arguments, ledger_of, records, study_in, vestry
 
-from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
+from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.data import Table
 from vestry.errors import BudgetExceeded, DeclarationMismatch, InvalidParameter, VestryError
 from vestry.ledger import Ledger

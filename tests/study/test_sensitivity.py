@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vestry.conjugate.beta_bernoulli_model import BetaBernoulli
-from vestry.conjugate.dirichlet_categorical_model import DirichletCategorical
-from vestry.conjugate.normal_mean_model import NormalMean
+from vestry.conjugate.beta_bernoulli import BetaBernoulli
+from vestry.conjugate.dirichlet_categorical import DirichletCategorical
+from vestry.conjugate.normal_mean import NormalMean
 from vestry.data import Table
 from vestry.mechanisms.additive_noise import layout
 from vestry.model.request import Request, TableSchema

@@ -11,7 +11,7 @@ from vestry.audit.bulk_simulation import log_ratio, simulated
 from vestry.audit.claim import Claim
 from vestry.audit.evidence import Verdict, joined
 from vestry.audit.release_runs import released
-from vestry.audit.worst_pairs import Shipped, worst_pairs
+from vestry.audit.worst_pairs import BuiltinMechanism, worst_pairs
 from vestry.conjugate.family import ConjugateFamily
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
@@ -24,7 +24,7 @@ NOISY_RELEASES, DRAWN_RELEASES = 20_000, 4_000
 
 
 def audit_shipped(
-    mechanism: Shipped,
+    mechanism: BuiltinMechanism,
     family: ConjugateFamily,
     *,
     noise: NoiseSource,

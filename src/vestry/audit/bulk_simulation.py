@@ -14,10 +14,9 @@ import numpy as np
 from scipy.special import betaincc, betainccinv
 
 from vestry.audit.test_statistic import Array
-from vestry.audit.worst_pairs import Dataset, Pair, Shipped
-from vestry.conjugate.dirichlet_categorical import Dirichlet
+from vestry.audit.worst_pairs import BuiltinMechanism, Dataset, Pair
 from vestry.conjugate.family import Distribution
-from vestry.mechanisms.additive_noise import LAPLACE, Additive, real_sums
+from vestry.mechanisms.additive_noise import LAPLACE, Additive
 from vestry.mechanisms.posterior_sample import grouped
 from vestry.mechanisms.truncated_posterior import TruncatedSample, truncated_beta, truncated_dirichlet
 
@@ -25,7 +24,7 @@ from vestry.mechanisms.truncated_posterior import TruncatedSample, truncated_bet
 _LARGEST_TABLE = 1e4
 
 
-def simulated(mechanism: Shipped, dataset: Dataset, rng: np.random.Generator, trials: int) -> Array:
+def simulated(mechanism: BuiltinMechanism, dataset: Dataset, rng: np.random.Generator, trials: int) -> Array:
     """Return what the mechanism would release, one row a trial."""
     if isinstance(mechanism, Additive):
         noise = discrete_laplace if mechanism.noise == LAPLACE else discrete_gaussian
@@ -46,7 +45,7 @@ def posteriors(mechanism: Any, dataset: Dataset) -> list[Distribution]:
     found = []
     for statistics in grouped(dataset, mechanism.population):
         *units, count = statistics
-        sums = real_sums(mechanism.family, mechanism.population, units, count)
+        sums = mechanism.family.from_units(mechanism.population, units, count)
         if isinstance(mechanism, TruncatedSample):
             options = {"likelihood_power": 1 / mechanism.temperature}
         else:
@@ -55,7 +54,7 @@ def posteriors(mechanism: Any, dataset: Dataset) -> list[Distribution]:
     return found
 
 
-def log_ratio(mechanism: Shipped, pair: Pair) -> Callable[[Array], Array]:
+def log_ratio(mechanism: BuiltinMechanism, pair: Pair) -> Callable[[Array], Array]:
     """Return log P/Q of outputs under the two datasets, up to a constant."""
     if isinstance(mechanism, Additive):
         first, second, scale = np.array(pair.first), np.array(pair.second), mechanism.scale
@@ -97,9 +96,10 @@ def discrete_gaussian(rng: np.random.Generator, scale: float, shape: tuple[int, 
 
 
 def _truncated(member: Any, rng: np.random.Generator, low: float, size: int) -> Array:
-    if not isinstance(member, Dirichlet):
-        return truncated_beta(rng, member.alpha, member.beta, low, 1 - low, size)
-    alphas = np.array(member.alphas)
+    if member.dimension == 1:
+        alpha, beta = member.concentrations
+        return truncated_beta(rng, alpha, beta, low, 1 - low, size)
+    alphas = np.array(member.concentrations)
     order = np.argsort(alphas, kind="stable")
     rows: list[Array] = []
     longest: Array = 1 - low * np.arange(len(alphas), dtype=float)[:, None]

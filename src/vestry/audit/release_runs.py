@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 
 from vestry.audit.test_statistic import Array
-from vestry.audit.worst_pairs import Dataset, Shipped
+from vestry.audit.worst_pairs import BuiltinMechanism, Dataset
 from vestry.ledger import OpenCharge
 from vestry.mechanisms.additive_noise import Additive
 from vestry.noise import NoiseSource
@@ -27,7 +27,7 @@ class _Unledgered:
         """Let the mechanism draw."""
 
 
-def released(mechanism: Shipped, dataset: Dataset, noise: NoiseSource, trials: int) -> Array:
+def released(mechanism: BuiltinMechanism, dataset: Dataset, noise: NoiseSource, trials: int) -> Array:
     """Release the same dataset many times, one row a trial.
 
     Noisy statistics: as many groups as there are trials, each with the dataset's integers. Draws: as many draws.

@@ -72,11 +72,12 @@ class Conjugate(Mechanism):
     @property
     def pair(self) -> ConjugateFamily:
         """The likelihood and its conjugate prior that --family names."""
-        from vestry.conjugate.families import FAMILIES
+        from vestry.conjugate.family import family_names, family_type
 
-        if self.family not in FAMILIES:
-            raise InvalidParameter("family", self.family, "one of " + ", ".join(FAMILIES), "family=beta-bernoulli")
-        make: Any = FAMILIES[self.family]
+        make: Any = family_type(self.family)
+        if make is None:
+            known_names = ", ".join(family_names())
+            raise InvalidParameter("family", self.family, f"one of {known_names}", "family=beta-bernoulli")
         known = {"categories": len(self._prior_numbers()), **vars(self)}
         given = {field.name: known[field.name] for field in fields(make)}
         if given.get("categories", 2) < 2:

@@ -41,13 +41,13 @@ def posterior(
     json: Json = False,
 ) -> None:
     """Compute a posterior from a release. Nothing is spent: a release may be used in any way, for ever."""
-    from vestry.posterior import open_release
+    from vestry.releases import open_release
 
     told = None if prior is None else numbers("--prior", prior, "2,2")
     options = {name: value for name, value in (("states", states), ("sweeps", sweeps)) if value is not None}
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
-        found = open_release(release).posterior(prior=told, posterior=kind, **options)
+        found = open_release(release).posterior(prior=told, method=kind, **options)
         record, lines = _told(found, level)
         if draws is not None:
             _write_draws(found, release, draws)
@@ -79,14 +79,13 @@ def _told(found: Posterior, level: float) -> tuple[dict[str, Any], list[str]]:
         return {"rows": _coefficients(found)}, [said, *coefficient_lines(found)]
     if found.label == "released draws":
         return _draws(found)
-    from vestry.hmm.hidden_states import StateLaws
 
     rows = found.summary(level=level)
     record: dict[str, Any] = {"level": level, "rows": rows}
     lines = _table(rows)
     if found.label == "plug-in":
         lines = ["plug-in: the noise is left out of account, so these intervals are too short.", "", *lines]
-    if isinstance(found.laws, StateLaws):
+    if found.reading.display == "states":
         states = found.states()
         record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
         lines += ["", *_map(states)]

@@ -10,17 +10,20 @@ trigamma function; [FouldsGWC16] prints h(x) = 0 where it is 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, betaln, digamma, xlog1py, xlogy
 
+from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw, moved
 from vestry.conjugate.family import (
     Array,
+    ConjugateFamily,
     check_number,
     check_positive,
     check_scales,
@@ -30,8 +33,22 @@ from vestry.conjugate.family import (
     renyi_between,
 )
 from vestry.errors import InvalidParameter
+from vestry.mechanisms.layout import Layout
+from vestry.model.columns import groups_of, levels_of
+from vestry.model.worst_pair import Pair
+from vestry.posterior.discrete_noise import noise_law
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
+from vestry.releases import Draws, NoisyStatistics
+from vestry.schema.domain import Domain
+from vestry.schema.statistics import Indicator, SumQuery
+
+if TYPE_CHECKING:
+    from vestry.noise.bits import BitSource
+import vestry.conjugate.beta_posterior as beta_posterior
+from vestry.conjugate.noisy_sums import check_range, check_size, floats
+from vestry.conjugate.worst_categories import category_change, split_categories, worst_categories
+from vestry.posterior.mixture import BetaMixture
 
 
 @dataclass(frozen=True)
@@ -46,6 +63,11 @@ class Beta:
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", check_positive("alpha", self.alpha))
         object.__setattr__(self, "beta", check_positive("beta", self.beta))
+
+    @property
+    def concentrations(self) -> tuple[float, float]:
+        """The numbers alpha and beta."""
+        return self.alpha, self.beta
 
     def natural(self) -> Array:
         """Return eta = (alpha, alpha + beta)."""
@@ -81,6 +103,10 @@ class Beta:
         """Return draws of shape (size, 1)."""
         return rng.beta(self.alpha, self.beta, size=(size, 1))
 
+    def marginal_log_density(self, index: int, points: Array) -> Array:
+        """Return the log density of the one coordinate."""
+        return self.log_density(points)
+
     def renyi(self, other: Beta, order: float) -> float:
         """Return the Renyi divergence; infinite where order alpha + (1 - order) alpha' <= 0, or so for beta."""
         return renyi_between(self.natural(), other.natural(), order, partition=log_partition, gradient=gradient)
@@ -106,10 +132,11 @@ def gradient(eta: ArrayLike) -> Array:
 
 
 @dataclass(frozen=True)
-class BetaBernoulliFamily:
+class BetaBernoulliFamily(ConjugateFamily):
     """Records of 0 or 1 (or anything between: a statistical query with values in [0, 1])."""
 
     name: ClassVar[str] = "beta-bernoulli"
+    parameter: ClassVar[str] = "probability"
 
     def statistic(self, x: ArrayLike) -> Array:
         """Return x, clipped to [0, 1]; a missing value counts as 0."""
@@ -184,9 +211,111 @@ class BetaBernoulliFamily:
         r, m = check_scales(likelihood_power, prior_scale)
         return 1 + min(prior.alpha, prior.beta) / m / (r * population.rows)
 
+    # What is released, and draws
+
+    def layout(self, adjacency: Adjacency, *, grid: float | None = None) -> Layout:
+        """Lay out the successes where the count is public; otherwise successes and failures.
+
+        One unit of k records moves them by k; by 2k and sqrt(2) k, or k under add-remove. The redundant pair of
+        [FouldsGWC16, sec. 3.2] costs twice as much where the count is public.
+        """
+        return success_layout(adjacency)
+
+    def probabilities(self) -> int:
+        """Return 2: success and failure."""
+        return 2
+
+    def exact_parameters(
+        self,
+        prior: Beta,
+        sums: Sequence[Fraction],
+        count: int,
+        *,
+        likelihood_power: float = 1.0,
+        prior_scale: float = 1.0,
+    ) -> tuple[Fraction, ...]:
+        """Return alpha and beta, not rounded."""
+        power, scale = check_scales(likelihood_power, prior_scale)
+        (total,), r = sums, Fraction(power)
+        return Fraction(prior.alpha / scale) + r * total, Fraction(prior.beta / scale) + r * (count - total)
+
+    def exact_draws(
+        self, bits: BitSource, parameters: Sequence[Fraction], size: int, *, truncation: float | None = None
+    ) -> Draws:
+        """Draw exactly, on a grid of 2^-40."""
+        from vestry.noise.exact_sampling import beta
+        from vestry.noise.grid import PROBABILITY_GRID
+
+        ends = {} if truncation is None else {"low": truncation, "high": 1 - truncation}
+        shares = beta(bits, *parameters, grid=PROBABILITY_GRID, size=size, **ends)
+        return Draws(tuple((x,) for x in shares), PROBABILITY_GRID)
+
+    # The posterior of what was released
+
+    def noise_aware(self, prior: Beta, statistics: NoisyStatistics) -> BetaMixture:
+        """Sum over the successes; or over successes and failures, if the count is private."""
+        check_size(statistics, {1} if statistics.count is not None else {2})
+        noise, values = noise_law(statistics.noise, statistics.scale), statistics.values
+        numbers = {"alpha": prior.alpha, "beta": prior.beta}
+        check_range(statistics)
+        if statistics.count is None:
+            return beta_posterior.private_count(values[0], values[1], noise=noise, **numbers)
+        return beta_posterior.public_count(values[0], count=statistics.count, noise=noise, **numbers)
+
+    def plug_in(self, prior: Beta, statistics: NoisyStatistics) -> BetaMixture:
+        """Return Beta(a + s, b + f), the successes clipped to [0, n]; both counts to 0 and above, if n is private."""
+        check_size(statistics, {1} if statistics.count is not None else {2})
+        return plug_in_beta(floats(statistics), count=statistics.count, alpha=prior.alpha, beta=prior.beta)
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the number of successes."""
+        return rng.binomial(size, np.clip(theta, 0.0, 1.0)).astype(float)
+
+    # Plans and audits
+
+    def simulate(self, theta: Array, n: int, rng: np.random.Generator) -> list[float]:
+        """Draw the number of successes among n records."""
+        return [float(rng.binomial(n, min(max(theta[0], 0.0), 1.0)))]
+
+    def to_units(self, layout: Layout, sums: Sequence[float], n: int) -> list[int]:
+        """Return the successes, and the failures where they are released."""
+        successes = round(sums[0])
+        return [successes, n - successes][: len(layout.names)]
+
+    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
+        """Return a failure that becomes a success, or a record that changes or is added."""
+        return category_change(layout, adjacency)
+
+    def draw_pair(self, prior: Beta, adjacency: Adjacency) -> Pair:
+        """Return counts at which the smaller of alpha and beta stands alone; the successes are the first."""
+        return worst_categories(prior.concentrations, adjacency, sums=1)
+
+    def truncated_pairs(self, prior: Beta, adjacency: Adjacency) -> tuple[Pair, ...]:
+        """Return the boundary pair, and one whose other records are split evenly."""
+        return split_categories(prior.concentrations, adjacency, sums=1)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the name."""
         return {"name": self.name}
+
+
+def plug_in_beta(noisy: Array, *, count: int | None, alpha: float, beta: float) -> BetaMixture:
+    """Return Beta(a + s, b + f) of projected counts; see `BetaBernoulliFamily.plug_in`."""
+    if count is None:
+        successes, failures = np.maximum(noisy, 0.0)
+    else:
+        successes = np.clip(noisy[0], 0.0, count)
+        failures = count - successes
+    return BetaMixture(np.ones(1), np.array([alpha + successes]), np.array([beta + failures]))
+
+
+def success_layout(adjacency: Adjacency) -> Layout:
+    """Lay out successes, and failures where the count is private; see `BetaBernoulliFamily.layout`."""
+    k = adjacency.rows
+    if adjacency.count is not None:
+        return Layout(("successes",), k, k, count=adjacency.count)
+    names = ("successes", "failures")
+    return Layout(names, 2 * k, math.sqrt(2) * k) if adjacency.replaces else Layout(names, k, k)
 
 
 def worst_beta(a: float, b: float, population: Adjacency, *, power: float) -> Event:
@@ -200,3 +329,57 @@ def worst_beta(a: float, b: float, population: Adjacency, *, power: float) -> Ev
     # Without other records the two boundary pairs are one, seen from both ends.
     pairs = ((low, high + others + shift, shift), (high, low + others + shift, shift))
     return draw(betas=pairs if others > 0 else pairs[:1], neighbours=population.neighbours)
+
+
+@dataclass(frozen=True)
+class BetaBernoulli(ConjugateModel):
+    """A Bernoulli likelihood with a Beta prior.
+
+    Attributes
+    ----------
+    column
+        A column of levels.
+    success
+        The level whose probability is asked for; all others are failures.
+    by
+        A column of levels: one probability for each.
+    prior
+        alpha and beta.
+    """
+
+    column: str
+    success: str | int | bool
+    by: str | None = None
+    prior: tuple[float, float] = (1.0, 1.0)
+
+    name: ClassVar[str] = "beta-bernoulli"
+    family_type: ClassVar[type[ConjugateFamily]] = BetaBernoulliFamily
+
+    def family(self, domains: Mapping[str, Domain]) -> BetaBernoulliFamily:
+        """Return the Bernoulli family."""
+        levels = levels_of(domains, self.column)
+        groups_of(domains, self.by)
+        if self.by == self.column:
+            raise InvalidParameter("by", self.by, "another column than the model's", "another column")
+        if self.success not in levels.values:
+            named = ", ".join(map(str, levels.values))
+            raise InvalidParameter("success", self.success, f"one of the levels ({named})", f'"{levels.values[-1]}"')
+        return BetaBernoulliFamily()
+
+    def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> SumQuery:
+        """Collect the successes; and the failures, where the count is private."""
+        return SumQuery(self.keys, self._indicators(domains)[: len(layout.names)])
+
+    def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Indicator, ...]:
+        """Add 1 for a success."""
+        return self._indicators(domains)[:1]
+
+    def question(self) -> str:
+        """Say what is asked."""
+        return f"The probability that {self.column} is {self.success}{self.by_words()}"
+
+    def _indicators(self, domains: Mapping[str, Domain]) -> tuple[Indicator, Indicator]:
+        levels = levels_of(domains, self.column)
+        name = levels.names[levels.values.index(self.success)]
+        others = tuple(level for level in levels.names if level != name)
+        return Indicator(self.column, (name,)), Indicator(self.column, others)

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from vestry.conjugate.conjugate_reader import conjugate_reader
 from vestry.conjugate.family import ConjugateFamily
-from vestry.mechanisms.additive_noise import Additive, Layout, layout
+from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.factory import calibrated
-from vestry.mechanisms.release import Mechanism
+from vestry.mechanisms.layout import Layout
 from vestry.model.columns import declaration, groups_of
 from vestry.model.prepared_release import PreparedSums
 from vestry.model.request import Request, TableSchema
@@ -20,7 +21,7 @@ from vestry.schema.domain import Domain
 from vestry.schema.statistics import Count, SumQuery, Term
 
 
-class Conjugate(ABC):
+class ConjugateModel(ABC):
     """A likelihood of one column with its conjugate prior, by group.
 
     Attributes
@@ -34,6 +35,8 @@ class Conjugate(ABC):
     name: ClassVar[str]
     unit: ClassVar[float] = 1.0
     mechanisms: ClassVar[None] = None
+    family_type: ClassVar[type[ConjugateFamily]]
+    reader: ClassVar[Any] = staticmethod(conjugate_reader)
 
     column: Any
     by: str | None
@@ -100,14 +103,18 @@ class Conjugate(ABC):
         if not isinstance(mechanism, Additive):
             mechanism = replace(mechanism, unit=self.unit)
         collect = self.noisy if isinstance(mechanism, Additive) else self.drawn
-        tally = collect(frame.domains, layout(family, population))
+        tally = collect(frame.domains, family.layout(population))
         tally.check(frame.domains)
         groups, labels = groups_of(frame.domains, self.by), self.labels(frame.domains)
         return PreparedSums(self, family.to_dict(), numbers, mechanism, tally, groups, labels)
 
-    def expected(self, frame: TableSchema, mechanism: Mechanism, n: int, rng: np.random.Generator) -> None:
-        """Leave it to simulation."""
-        return
+    def forecast(
+        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+    ) -> tuple[float, float, float | None]:
+        """Return the expected 90 % width, the same without privacy, and the divergence, by simulation."""
+        from vestry.conjugate.simulation import forecast
+
+        return forecast(prepared, n, rng)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""

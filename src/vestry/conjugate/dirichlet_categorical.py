@@ -8,22 +8,48 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, digamma, gammaln, xlogy
 
 from vestry.conjugate.beta_bernoulli import worst_beta
+from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw, moved
-from vestry.conjugate.family import Array, check_positive, check_scales, check_sums, kl_between, points, renyi_between
+from vestry.conjugate.family import (
+    Array,
+    ConjugateFamily,
+    check_positive,
+    check_scales,
+    check_sums,
+    kl_between,
+    points,
+    renyi_between,
+)
 from vestry.errors import InvalidParameter
+from vestry.mechanisms.layout import Layout
+from vestry.model.columns import groups_of, levels_of
+from vestry.model.worst_pair import Pair
+from vestry.posterior.discrete_noise import noise_law
 from vestry.privacy.accountant import renyi as price_renyi
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
 from vestry.privacy.pricing import event
+from vestry.releases import Draws, NoisyStatistics
+from vestry.schema.domain import Domain
+from vestry.schema.statistics import Count, Indicator, SumQuery
+
+if TYPE_CHECKING:
+    from vestry.noise.bits import BitSource
+import vestry.conjugate.dirichlet_posterior as dirichlet_posterior
+from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily, success_layout
+from vestry.conjugate.noisy_sums import check_range, check_size, floats
+from vestry.conjugate.worst_categories import category_change, split_categories, worst_categories
+from vestry.posterior.mixture import DirichletMixture, PosteriorDistribution, two_sided
 
 
 @dataclass(frozen=True)
@@ -41,6 +67,11 @@ class Dirichlet:
     def dimension(self) -> int:
         """The number of categories."""
         return len(self.alphas)
+
+    @property
+    def concentrations(self) -> tuple[float, ...]:
+        """The alphas."""
+        return self.alphas
 
     def natural(self) -> Array:
         """Return eta = alphas."""
@@ -81,6 +112,11 @@ class Dirichlet:
         """Return draws of shape (size, d)."""
         return rng.dirichlet(self.alphas, size=size)
 
+    def marginal_log_density(self, index: int, points: Array) -> Array:
+        """Return the log density of one probability: a Beta."""
+        own = self.alphas[index]
+        return Beta(own, sum(self.alphas) - own).log_density(points[:, [index]])
+
     def renyi(self, other: Dirichlet, order: float) -> float:
         """Return the Renyi divergence; infinite where some order alpha_i + (1 - order) alpha_i' <= 0."""
         return renyi_between(self.natural(), other.natural(), order, partition=log_partition, gradient=gradient)
@@ -103,12 +139,13 @@ def gradient(eta: ArrayLike) -> Array:
 
 
 @dataclass(frozen=True)
-class DirichletCategoricalFamily:
+class DirichletCategoricalFamily(ConjugateFamily):
     """Records that are each one of `categories` categories, numbered from 0."""
 
     categories: int
 
     name: ClassVar[str] = "dirichlet-categorical"
+    parameter: ClassVar[str] = "probability"
 
     def __post_init__(self) -> None:
         if isinstance(self.categories, bool) or not isinstance(self.categories, int) or self.categories < 2:
@@ -210,6 +247,99 @@ class DirichletCategoricalFamily:
         r, m = check_scales(likelihood_power, prior_scale)
         return 1 + min(prior.alphas) / m / (r * population.rows)
 
+    # What is released, and draws
+
+    def layout(self, adjacency: Adjacency, *, grid: float | None = None) -> Layout:
+        """Lay out all counts: 2k and sqrt(2) k under replace, k under add-remove. Two categories: as Bernoulli.
+
+        Groups are parallel under add-remove, where a unit changes no more than its own records; under replace a record
+        that moves leaves one group and enters another, as one that changes its category does.
+        """
+        if self.categories == 2:
+            return success_layout(adjacency)
+        k, names = adjacency.rows, tuple(f"category {i}" for i in range(self.categories))
+        if adjacency.replaces:
+            return Layout(names, 2 * k, math.sqrt(2) * k, count=adjacency.count)
+        return Layout(names, k, k)
+
+    def probabilities(self) -> int:
+        """Return the number of categories."""
+        return self.categories
+
+    def exact_parameters(
+        self,
+        prior: Dirichlet,
+        sums: Sequence[Fraction],
+        count: int,
+        *,
+        likelihood_power: float = 1.0,
+        prior_scale: float = 1.0,
+    ) -> tuple[Fraction, ...]:
+        """Return the alphas, not rounded."""
+        power, scale = check_scales(likelihood_power, prior_scale)
+        r = Fraction(power)
+        return tuple(Fraction(alpha / scale) + r * each for alpha, each in zip(prior.alphas, sums, strict=True))
+
+    def exact_draws(
+        self, bits: BitSource, parameters: Sequence[Fraction], size: int, *, truncation: float | None = None
+    ) -> Draws:
+        """Draw exactly, on a grid of 2^-40."""
+        from vestry.noise.exact_sampling import dirichlet
+        from vestry.noise.grid import PROBABILITY_GRID
+
+        ends = {} if truncation is None else {"low": truncation}
+        return Draws(tuple(dirichlet(bits, parameters, grid=PROBABILITY_GRID, size=size, **ends)), PROBABILITY_GRID)
+
+    # The posterior of what was released
+
+    def noise_aware(self, prior: Dirichlet, statistics: NoisyStatistics) -> PosteriorDistribution:
+        """Sum over the counts of all categories."""
+        if self._as_beta(statistics):
+            return two_sided(BetaBernoulliFamily().noise_aware(Beta(*prior.alphas), statistics))
+        noise, alphas = noise_law(statistics.noise, statistics.scale), np.array(prior.alphas)
+        check_range(statistics)
+        if statistics.count is None:
+            return dirichlet_posterior.private_count(floats(statistics), alphas=alphas, noise=noise)
+        return dirichlet_posterior.public_count(floats(statistics), count=statistics.count, alphas=alphas, noise=noise)
+
+    def plug_in(self, prior: Dirichlet, statistics: NoisyStatistics) -> DirichletMixture:
+        """Return Dirichlet(a + s), with s the nearest counts that are not negative (and sum to n, if it is public)."""
+        if self._as_beta(statistics):
+            return two_sided(BetaBernoulliFamily().plug_in(Beta(*prior.alphas), statistics))
+        return plug_in_dirichlet(floats(statistics), count=statistics.count, alphas=np.array(prior.alphas))
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the number of records in each category."""
+        return rng.multinomial(size, theta / theta.sum(axis=1, keepdims=True)).astype(float)
+
+    def _as_beta(self, statistics: NoisyStatistics) -> bool:
+        """Tell whether two categories were released as successes, or successes and failures."""
+        public = statistics.count is not None
+        check_size(statistics, {1, 2} if public and self.categories == 2 else {self.categories})
+        return len(statistics.values) == 1 or (self.categories == 2 and not public)
+
+    # Plans and audits
+
+    def simulate(self, theta: Array, n: int, rng: np.random.Generator) -> list[float]:
+        """Draw the counts of n records."""
+        return [float(x) for x in rng.multinomial(n, theta / theta.sum())]
+
+    def to_units(self, layout: Layout, sums: Sequence[float], n: int) -> list[int]:
+        """Return the counts that are released."""
+        return [round(each) for each in sums][: len(layout.names)]
+
+    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
+        """Return a record that changes its category, or is added."""
+        return category_change(layout, adjacency)
+
+    def draw_pair(self, prior: Dirichlet, adjacency: Adjacency) -> Pair:
+        """Return counts at which the two smallest alphas stand alone."""
+        return worst_categories(prior.alphas, adjacency, sums=self.categories)
+
+    def truncated_pairs(self, prior: Dirichlet, adjacency: Adjacency) -> tuple[Pair, ...]:
+        """Return the boundary pair, and one whose other records are split evenly."""
+        return split_categories(prior.alphas, adjacency, sums=self.categories)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the name and the number of categories."""
         return {"name": self.name, "categories": self.categories}
@@ -228,3 +358,69 @@ def _spread(low: float, high: float, population: Adjacency, *, shift: float) -> 
 _HALF, _FEW = 0.5, 2.0
 # Orders of the bound elsewhere, as parts of the way from 1 to lambda*.
 _PARTS = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 3 / 4, 7 / 8, 15 / 16, 63 / 64)
+
+
+def plug_in_dirichlet(noisy: Array, *, count: int | None, alphas: Array) -> DirichletMixture:
+    """Return Dirichlet(a + s) of projected counts; see `DirichletCategoricalFamily.plug_in`."""
+    counts = np.maximum(noisy, 0.0) if count is None else _onto_simplex(noisy, float(count))
+    return DirichletMixture(np.ones(1), (alphas + counts)[None, :])
+
+
+def _onto_simplex(point: Array, total: float) -> Array:
+    """Return the nearest point of {s >= 0, sum s = total}: subtract a constant and cut at 0."""
+    ordered = np.sort(point)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, point.size + 1)
+    return np.asarray(np.maximum(point - excess[np.flatnonzero(ordered > excess)[-1]], 0.0))
+
+
+@dataclass(frozen=True)
+class DirichletCategorical(ConjugateModel):
+    """A categorical likelihood with a Dirichlet prior.
+
+    Attributes
+    ----------
+    column
+        A column of levels.
+    by
+        A column of levels: one set of probabilities for each.
+    prior
+        One alpha for each level (the one of missing values last, if it is a level); all 1 if left out.
+    """
+
+    column: str
+    by: str | None = None
+    prior: tuple[float, ...] | None = None
+
+    name: ClassVar[str] = "dirichlet-categorical"
+    family_type: ClassVar[type[ConjugateFamily]] = DirichletCategoricalFamily
+
+    def family(self, domains: Mapping[str, Domain]) -> DirichletCategoricalFamily:
+        """Return the categorical family with the column's levels."""
+        groups_of(domains, self.by)
+        if self.by == self.column:
+            raise InvalidParameter("by", self.by, "another column than the model's", "another column")
+        return DirichletCategoricalFamily(len(levels_of(domains, self.column).names))
+
+    def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
+        """Return the alphas."""
+        if self.prior is None:
+            return (1.0,) * len(levels_of(domains, self.column).names)
+        return super().numbers(domains)
+
+    def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> SumQuery:
+        """Collect the counts of all levels; of two with a public count the first alone."""
+        if len(layout.names) == 1:
+            return SumQuery(self.keys, self.terms(domains, layout)[:1])
+        return SumQuery((*self.keys, self.column), (Count(),))
+
+    def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Indicator, ...]:
+        """Add 1 to the record's level."""
+        return tuple(Indicator(self.column, (name,)) for name in levels_of(domains, self.column).names)
+
+    def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
+        """Return the levels."""
+        return levels_of(domains, self.column).names
+
+    def question(self) -> str:
+        """Say what is asked."""
+        return f"The probability of each {self.column}{self.by_words()}"

@@ -7,31 +7,49 @@ With low = 0 one record can change a short sum many times over, and privacy wors
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vestry.conjugate.family import Array, check_number, check_positive, check_scales, check_sums
-from vestry.conjugate.gamma_distribution import Gamma, gradient, log_partition, normalisable, read_prior
+from vestry.conjugate.conjugate_model import ConjugateModel
+from vestry.conjugate.family import Array, ConjugateFamily, check_number, check_positive, check_scales, check_sums
+from vestry.conjugate.gamma import Gamma, gradient, log_partition, normalisable, read_prior
 from vestry.conjugate.gamma_draw_cost import rate_draw
 from vestry.conjugate.gamma_poisson import refuse_moving_count
 from vestry.errors import InvalidParameter
+from vestry.mechanisms.layout import Layout
+from vestry.model.columns import groups_of, interval_of
+from vestry.model.worst_pair import Pair, say_records
 from vestry.numerics import outward
+from vestry.posterior.discrete_noise import noise_law
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
+from vestry.releases import Draws, NoisyStatistics
+from vestry.schema.domain import Domain
+from vestry.schema.statistics import Sum
+
+if TYPE_CHECKING:
+    from vestry.noise.bits import BitSource
+import vestry.conjugate.gamma_posterior as gamma_posterior
+from vestry.conjugate.gamma import exact_rates, one_gamma
+from vestry.conjugate.interval_sums import end_to_end, half_width, sum_layout, sums_from_units, units_of_sums
+from vestry.conjugate.noisy_sums import sum_and_count
+from vestry.posterior.mixture import GammaMixture
 
 
 @dataclass(frozen=True)
-class GammaExponentialFamily:
+class GammaExponentialFamily(ConjugateFamily):
     """Records that are times, clipped to [low, high]."""
 
     low: float
     high: float
 
     name: ClassVar[str] = "gamma-exponential"
+    parameter: ClassVar[str] = "rate"
 
     def __post_init__(self) -> None:
         low = check_positive("low", self.low, instead="the least time a record may have, above 0")
@@ -111,6 +129,116 @@ class GammaExponentialFamily:
         ratio = math.nextafter(1 + outward(r * k * (self.high - self.low) / least), math.inf)
         return prior.shape / m + r * n, ratio
 
+    # What is released, and draws
+
+    def layout(self, adjacency: Adjacency, *, grid: float | None = None) -> Layout:
+        """Lay out the sum of clipped times; see `sum_layout`."""
+        return sum_layout(self.low, self.high, 1, adjacency, grid)
+
+    def from_units(self, adjacency: Adjacency, units: Sequence[int], count: int) -> list[Fraction]:
+        """Turn integer sums back into sums of times, exactly."""
+        return sums_from_units(self.low, self.high, self.layout(adjacency).grid, units, count)
+
+    def exact_parameters(
+        self,
+        prior: Gamma,
+        sums: Sequence[Fraction],
+        count: int,
+        *,
+        likelihood_power: float = 1.0,
+        prior_scale: float = 1.0,
+    ) -> tuple[Fraction, ...]:
+        """Return shape and rate, not rounded."""
+        power, scale = check_scales(likelihood_power, prior_scale)
+        (total,), r = sums, Fraction(power)
+        return Fraction(prior.shape / scale) + r * count, Fraction(prior.rate / scale) + r * total
+
+    def exact_draws(
+        self, bits: BitSource, parameters: Sequence[Fraction], size: int, *, truncation: float | None = None
+    ) -> Draws:
+        """Draw exactly, on a grid of 2^-40 of the least rate, 1/high."""
+        return exact_rates(bits, parameters, size, scale=1 / self.high)
+
+    # The posterior of what was released
+
+    def noise_aware(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:
+        """Sum over the sum, and over the count where it is private."""
+        noisy, count, units = sum_and_count(statistics)
+        noise, numbers = noise_law(statistics.noise, statistics.scale), {"shape": prior.shape, "rate": prior.rate}
+        steps = {"grid": statistics.grid, "middle": (self.low + self.high) / 2}
+        return gamma_posterior.exponential(noisy, count=count, count_units=units, noise=noise, **steps, **numbers)
+
+    def plug_in(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:
+        """Take the projected sum and count as exact."""
+        noisy, count, units = sum_and_count(statistics)
+        n = max(count / (units or 1), 0.0)
+        total = noisy * statistics.grid + n * (self.low + self.high) / 2
+        return one_gamma(prior.shape + n, prior.rate + float(np.clip(total, n * self.low, n * self.high)))
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the mean of the new records."""
+        return rng.standard_gamma(size, theta.shape) / (size * theta)
+
+    # Plans and audits
+
+    def simulate(self, theta: Array, n: int, rng: np.random.Generator) -> list[float]:
+        """Draw the sum of n times, cut where all are at an end."""
+        total = rng.standard_gamma(n) / max(theta[0], 1e-300)
+        return [float(np.clip(total, n * self.low, n * self.high))]
+
+    def to_units(self, layout: Layout, sums: Sequence[float], n: int) -> list[int]:
+        """Return the sum in steps of the grid, and the count where it is private."""
+        return units_of_sums(self.low, self.high, layout, sums, n)
+
+    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
+        """Return records that go from end to end, or are added at the upper one."""
+        return end_to_end(self.low, self.high, layout, adjacency)
+
+    def draw_pair(self, prior: Gamma, adjacency: Adjacency) -> Pair:
+        """Return records that go from low to high, where all others are low."""
+        refuse_moving_count(adjacency, "exponential")
+        k, n = adjacency.rows, adjacency.count or 0
+        half = half_width(self.low, self.high, self.layout(adjacency).grid)
+        name = f"{say_records(k, 'go')} from low to high, all others low"
+        return Pair(name, (-n * half, n), ((2 * k - n) * half, n))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the name and the clips."""
         return {"name": self.name, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class GammaExponential(ConjugateModel):
+    """An exponential likelihood with a gamma prior of its rate; times are clipped to their interval, above 0.
+
+    Attributes
+    ----------
+    column
+        A column with an interval that begins above 0.
+    by
+        A column of levels: one rate for each.
+    prior
+        The shape and the rate of the prior.
+    """
+
+    column: str
+    by: str | None = None
+    prior: tuple[float, float] = (1.0, 1.0)
+
+    name: ClassVar[str] = "gamma-exponential"
+    family_type: ClassVar[type[ConjugateFamily]] = GammaExponentialFamily
+
+    def family(self, domains: Mapping[str, Domain]) -> GammaExponentialFamily:
+        """Return the exponential family with the column's ends."""
+        groups_of(domains, self.by)
+        interval = interval_of(domains, self.column)
+        return GammaExponentialFamily(interval.low, interval.high)
+
+    def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Sum, ...]:
+        """Add the time, counted from the middle of its interval."""
+        interval = interval_of(domains, self.column)
+        return (Sum(self.column, (interval.low + interval.high) / 2, layout.grid),)
+
+    def question(self) -> str:
+        """Say what is asked."""
+        return f"The rate of {self.column}{self.by_words()}"

@@ -6,28 +6,45 @@ S(x) = x, theta the logarithm of the rate, T = (theta, -e^theta), eta = (shape, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw
-from vestry.conjugate.family import Array, check_number, check_scales, check_sums
-from vestry.conjugate.gamma_distribution import Gamma, gradient, log_partition, normalisable, read_prior
+from vestry.conjugate.family import Array, ConjugateFamily, check_number, check_scales, check_sums
+from vestry.conjugate.gamma import Gamma, exact_rates, gradient, log_partition, normalisable, one_gamma, read_prior
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.mechanisms.layout import Layout
+from vestry.model.columns import groups_of, interval_of
+from vestry.model.worst_pair import Pair, count_records, say_records
+from vestry.posterior.discrete_noise import noise_law
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
+from vestry.releases import Draws, NoisyStatistics
+from vestry.schema.domain import Domain
+from vestry.schema.statistics import Sum
+
+if TYPE_CHECKING:
+    from vestry.noise.bits import BitSource
+import vestry.conjugate.gamma_posterior as gamma_posterior
+from vestry.conjugate.noisy_sums import sum_and_count
+from vestry.posterior.mixture import GammaMixture
 
 
 @dataclass(frozen=True)
-class GammaPoissonFamily:
+class GammaPoissonFamily(ConjugateFamily):
     """Records that are whole numbers, clipped to 0 ... high."""
 
     high: int
 
     name: ClassVar[str] = "gamma-poisson"
+    parameter: ClassVar[str] = "rate"
 
     def __post_init__(self) -> None:
         if isinstance(self.high, bool) or not (1 <= self.high <= 2**40 and self.high == int(self.high)):
@@ -98,6 +115,82 @@ class GammaPoissonFamily:
         r, m = check_scales(likelihood_power, prior_scale)
         return 1 + prior.shape / m / (r * population.rows * self.high)
 
+    # What is released, and draws
+
+    def layout(self, adjacency: Adjacency, *, grid: float | None = None) -> Layout:
+        """Lay out the sum; a private count joins in units of half the largest record.
+
+        A unit contributes (x, u j), 0 <= x <= high j, j <= k; the farthest from nothing is k (high, u). Under replace
+        with groups a record may leave one and enter another: twice that, sqrt(2) times in l2.
+        """
+        k, high = adjacency.rows, self.high
+        if adjacency.count is not None:
+            return Layout(("sum",), k * high, k * high, count=adjacency.count)
+        units = max(1, high // 2)
+        times = 2 if adjacency.replaces and adjacency.groups > 1 else 1
+        l1, l2 = times * k * (high + units), math.sqrt(times) * k * math.hypot(high, units)
+        return Layout(("sum", "count"), l1, l2, count_grid=1 / units)
+
+    def exact_parameters(
+        self,
+        prior: Gamma,
+        sums: Sequence[Fraction],
+        count: int,
+        *,
+        likelihood_power: float = 1.0,
+        prior_scale: float = 1.0,
+    ) -> tuple[Fraction, ...]:
+        """Return shape and rate, not rounded."""
+        power, scale = check_scales(likelihood_power, prior_scale)
+        (total,), r = sums, Fraction(power)
+        return Fraction(prior.shape / scale) + r * total, Fraction(prior.rate / scale) + r * count
+
+    def exact_draws(
+        self, bits: BitSource, parameters: Sequence[Fraction], size: int, *, truncation: float | None = None
+    ) -> Draws:
+        """Draw exactly, on a grid of 2^-40."""
+        return exact_rates(bits, parameters, size, scale=1.0)
+
+    # The posterior of what was released
+
+    def noise_aware(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:
+        """Sum over the sum, and over the count where it is private."""
+        noisy, count, units = sum_and_count(statistics)
+        noise, numbers = noise_law(statistics.noise, statistics.scale), {"shape": prior.shape, "rate": prior.rate}
+        return gamma_posterior.poisson(noisy, count=count, count_units=units, noise=noise, **numbers)
+
+    def plug_in(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:
+        """Take the projected sum and count as exact."""
+        noisy, count, units = sum_and_count(statistics)
+        return one_gamma(prior.shape + max(noisy, 0.0), prior.rate + max(count / (units or 1), 0.0))
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the sum of the new records."""
+        return rng.poisson(size * theta).astype(float)
+
+    # Plans and audits
+
+    def simulate(self, theta: Array, n: int, rng: np.random.Generator) -> list[float]:
+        """Draw the sum of n counts, cut where all are at the largest."""
+        return [float(min(rng.poisson(n * theta[0]), n * self.high))]
+
+    def to_units(self, layout: Layout, sums: Sequence[float], n: int) -> list[int]:
+        """Return the sum, and the count where it is private."""
+        return layout.with_count([math.floor(each / layout.grid + 0.5) for each in sums], n)
+
+    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
+        """Return records that go from 0 to the largest count, or are added there."""
+        k, high = adjacency.rows, self.high
+        if layout.count is not None:
+            return Pair(f"{say_records(k, 'go')} from 0 to {high}", (0,), (k * high,))
+        return Pair(f"{count_records(k)} added at {high}", (0, 0), tuple(layout.with_count([k * high], k)))
+
+    def draw_pair(self, prior: Gamma, adjacency: Adjacency) -> Pair:
+        """Return records that go from 0 to the largest count, where all others are 0."""
+        refuse_moving_count(adjacency, "Poisson")
+        k, n = adjacency.rows, adjacency.count or 0
+        return Pair(f"{say_records(k, 'go')} from 0 to {self.high}, all others 0", (0, n), (k * self.high, n))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the name and the clip."""
         return {"name": self.name, "high": self.high}
@@ -111,3 +204,42 @@ def refuse_moving_count(population: Adjacency, likelihood: str) -> None:
             "no theorem bounds it, because the count enters the posterior; release noisy statistics instead, or"
             " declare neighbours=replace and a public count",
         )
+
+
+@dataclass(frozen=True)
+class GammaPoisson(ConjugateModel):
+    """A Poisson likelihood with a gamma prior of its rate; counts are clipped to those declared.
+
+    Attributes
+    ----------
+    column
+        A column of counts: { count = 20 }, or an interval from 0 to a whole number.
+    by
+        A column of levels: one rate for each.
+    prior
+        The shape and the rate of the prior.
+    """
+
+    column: str
+    by: str | None = None
+    prior: tuple[float, float] = (1.0, 1.0)
+
+    name: ClassVar[str] = "gamma-poisson"
+    family_type: ClassVar[type[ConjugateFamily]] = GammaPoissonFamily
+
+    def family(self, domains: Mapping[str, Domain]) -> GammaPoissonFamily:
+        """Return the Poisson family with the column's ends."""
+        groups_of(domains, self.by)
+        interval = interval_of(domains, self.column)
+        if interval.low != 0 or interval.high != int(interval.high):
+            given = [interval.low, interval.high]
+            raise InvalidParameter(f"the column {self.column}", given, "counts from 0 to a whole number", "count = 20")
+        return GammaPoissonFamily(int(interval.high))
+
+    def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Sum, ...]:
+        """Add the count."""
+        return (Sum(self.column, 0.0, layout.grid),)
+
+    def question(self) -> str:
+        """Say what is asked."""
+        return f"The rate of {self.column}{self.by_words()}"

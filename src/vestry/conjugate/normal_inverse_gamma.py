@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaincc, gammainccinv, gammaln, stdtr, stdtrit
 
+from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.family import (
     Array,
+    ConjugateFamily,
     check_number,
     check_positive,
     check_scales,
@@ -32,7 +34,22 @@ from vestry.conjugate.family import (
     renyi_between,
 )
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.mechanisms.layout import Layout
+from vestry.model.columns import groups_of, interval_of
+from vestry.model.worst_pair import Pair, count_records, say_records
+from vestry.posterior.discrete_noise import noise_law
 from vestry.privacy.adjacency import Adjacency
+from vestry.releases import NoisyStatistics
+from vestry.schema.domain import Domain
+from vestry.schema.statistics import Product, Sum, Term
+
+if TYPE_CHECKING:
+    pass
+import vestry.conjugate.normal_inverse_gamma_posterior as noise_aware_posterior
+from vestry.conjugate.interval_sums import check_ends, half_width, too_narrow
+from vestry.conjugate.noisy_sums import check_size, floats
+from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture, Prior
+from vestry.mechanisms.additive_noise import LAPLACE
 
 
 @dataclass(frozen=True)
@@ -95,6 +112,12 @@ class MeanVariance:
         v = self.scale / rng.standard_gamma(self.shape, size)
         return np.stack([self.location + np.sqrt(v / self.weight) * rng.standard_normal(size), v], axis=1)
 
+    def marginal_log_density(self, index: int, points: Array) -> Array:
+        """Return the log density of the mean or of the variance."""
+        numbers = (self.location, self.weight, self.shape, self.scale)
+        alone = MeanVarianceMixture(np.ones(1), *(np.array([x]) for x in numbers))
+        return alone.marginal(index).log_density(points[:, index])
+
     def renyi(self, other: MeanVariance, order: float) -> float:
         """Return the Renyi divergence; infinite where order eta + (1 - order) eta' is not normalisable."""
         return renyi_between(self.natural(), other.natural(), order, partition=log_partition, gradient=gradient)
@@ -139,13 +162,15 @@ def gradient(eta: ArrayLike) -> Array:
 
 
 @dataclass(frozen=True)
-class NormalInverseGammaFamily:
+class NormalInverseGammaFamily(ConjugateFamily):
     """Records clipped to [low, high]."""
 
     low: float
     high: float
 
     name: ClassVar[str] = "normal-inverse-gamma"
+    parameter: ClassVar[str] = "normal"
+    parameters: ClassVar[tuple[str, ...]] = ("mean", "variance")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "low", check_number("low", self.low, instead="the least value a record may have"))
@@ -212,6 +237,161 @@ class NormalInverseGammaFamily:
         """Refuse, as `worst_draw` does."""
         self.worst_draw(prior, population)
 
+    # What is released
+
+    def layout(self, adjacency: Adjacency, *, grid: float | None = None) -> Layout:
+        """Lay out the sums of y and of y^2, y = (x - middle)/reach in [-1, 1], in units of 1/M; M = 2^19.
+
+        Replace: l1 is 9/4 between y = 1 and y = -1/2, and l2 is 2 between the ends; rounding adds at most one unit a
+        coordinate and record. From nothing: (1, 1). A private count joins in units of 4/M, where it costs nothing more
+        under replace.
+
+        Where the middle is not a double, y goes up to 1 + t. Squares are counted up to M, so M (2 t + t^2) <= 1/2. Then
+        l1 in units grows by M (3 t + t^2) < 1, which whole numbers do not show, and l2 by 2 M t <= 1/2, which with the
+        sqrt(2) of rounding is below 2.
+        """
+        k, half = adjacency.rows, _HALF
+        step = (self.high - self.low) / 2 / half
+        check_ends(self.low, self.high, step, half)
+        self._check_squares(step, half)
+        names: tuple[str, ...] = ("sum", "sum of squares")
+        inside = k * (9 * half // 4 + 2), k * (2 * half + 2.0)
+        if adjacency.count is not None:
+            return Layout(names, *inside, grid=step, count=adjacency.count)
+        units = half // 4
+        l1, l2 = k * (2 * half + units), k * math.hypot(half, half, units)
+        if adjacency.replaces:
+            moves = adjacency.groups > 1
+            l1 = max(inside[0], 2 * l1 if moves else l1)
+            l2 = max(inside[1], math.sqrt(2) * l2 if moves else l2)
+        return Layout((*names, "count"), l1, l2, grid=step, count_grid=1 / units)
+
+    def _check_squares(self, step: float, half: int) -> None:
+        """Refuse an interval whose squares doubles count beyond the grid's end."""
+        middle, reach = (self.low + self.high) / 2, (self.high - self.low) / 2
+        if max(math.floor(x * x / (reach * step) + 0.5) for x in (self.low - middle, self.high - middle)) > half:
+            raise too_narrow(self.low, self.high)
+
+    # The posterior of what was released
+
+    def noise_aware(self, prior: MeanVariance, statistics: NoisyStatistics) -> MeanVarianceMixture:
+        """Sum over both sums, and over the count where it is private."""
+        first, second, count = self._numbers(statistics)
+        reach, middle, unit = self._scales(statistics)
+        units = None if statistics.count is not None else round(1 / statistics.count_grid)
+        if units is None and count < 2:
+            raise InvalidParameter("the number of records", int(count), "at least 2", "a table with more records")
+        noise, scales = noise_law(statistics.noise, statistics.scale), {"unit": unit, "middle": middle, "reach": reach}
+        return noise_aware_posterior.posterior(
+            (first, second), count=count, count_units=units, prior=_prior(prior), noise=noise, **scales
+        )
+
+    def plug_in(self, prior: MeanVariance, statistics: NoisyStatistics) -> MeanVarianceMixture:
+        """Take the projected sums and count as exact."""
+        first, second, count = self._numbers(statistics)
+        n = max(2.0, count if statistics.count is not None else count * statistics.count_grid)
+        reach, middle, unit = self._scales(statistics)
+        s = float(np.clip(first * unit, -n, n)) * reach + n * middle
+        y = float(np.clip(second * unit, (first * unit) ** 2 / n if abs(first * unit) <= n else 0.0, n))
+        t = y * reach**2 + 2 * middle * (s - n * middle) + n * middle**2
+        member = _prior(prior).updated(np.array([s]), np.array([max(t, s * s / n)]), np.array([n]))
+        return MeanVarianceMixture(np.ones(1), *(np.broadcast_to(x, (1,)) for x in member))
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the mean of the new records, and their variance around it."""
+        means = rng.normal(theta[:, 0], np.sqrt(theta[:, 1] / size))
+        spread = theta[:, 1] * rng.chisquare(max(size - 1, 1), len(theta)) / max(size - 1, 1)
+        return np.stack([means, spread], axis=1)
+
+    def _numbers(self, statistics: NoisyStatistics) -> tuple[float, float, float]:
+        check_size(statistics, {2 if statistics.count is not None else 3})
+        values = floats(statistics)
+        count = float(values[2]) if statistics.count is None else float(statistics.count)
+        return float(values[0]), float(values[1]), count
+
+    def _scales(self, statistics: NoisyStatistics) -> tuple[float, float, float]:
+        """Return the half-width and the middle of the interval, and the unit of both sums of (x - middle)/reach."""
+        reach = (self.high - self.low) / 2
+        return reach, (self.low + self.high) / 2, statistics.grid / reach
+
+    # Plans and audits
+
+    def simulate(self, theta: Array, n: int, rng: np.random.Generator) -> list[float]:
+        """Draw the sum of n values and the sum of their squares."""
+        total = rng.normal(n * theta[0], math.sqrt(n * theta[1]))
+        squares = theta[1] * rng.chisquare(max(n - 1, 1)) + total * total / n
+        return [float(total), float(squares)]
+
+    def to_units(self, layout: Layout, sums: Sequence[float], n: int) -> list[int]:
+        """Return both sums in steps of the grid, and the count where it is private."""
+        middle, reach = (self.low + self.high) / 2, (self.high - self.low) / 2
+        around = sums[1] - 2 * middle * sums[0] + n * middle * middle
+        first = math.floor((sums[0] - n * middle) / layout.grid + 0.5)
+        return layout.with_count([first, math.floor(around / (reach * layout.grid) + 0.5)], n)
+
+    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
+        """Return the pair at the diameter: 1 against -1/2 in l1, 1 against -1 in l2, for y in [-1, 1]."""
+        k, half = adjacency.rows, half_width(self.low, self.high, layout.grid)
+        upper = tuple(layout.with_count([k * half, k * half], k))
+        if not adjacency.replaces:
+            return Pair(f"{count_records(k)} added at the upper end", (0,) * len(layout.names), upper)
+        if noise == LAPLACE:
+            lower = layout.with_count([-k * half // 2, k * half // 4], k)
+            return Pair(f"{say_records(k, 'go')} from 1/4 to the upper end", tuple(lower), upper)
+        lower = layout.with_count([-k * half, k * half], k)
+        return Pair(f"{say_records(k, 'go')} from end to end", tuple(lower), upper)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the name and the ends."""
         return {"name": self.name, "low": self.low, "high": self.high}
+
+
+# Units from the middle to an end of an interval whose squares are summed too.
+_HALF = 2**19
+
+
+def _prior(member: MeanVariance) -> Prior:
+    return Prior(member.location, member.weight, member.shape, member.scale)
+
+
+@dataclass(frozen=True)
+class NormalInverseGamma(ConjugateModel):
+    """A normal likelihood, mean and variance unknown; values are clipped to their interval.
+
+    Attributes
+    ----------
+    column
+        A column with an interval.
+    prior
+        The mean, its weight in records, and the shape and scale of the variance's inverse gamma law.
+    by
+        A column of levels: one mean and one variance for each.
+    """
+
+    column: str
+    prior: tuple[float, float, float, float]
+    by: str | None = None
+
+    name: ClassVar[str] = "normal-inverse-gamma"
+    family_type: ClassVar[type[ConjugateFamily]] = NormalInverseGammaFamily
+
+    def family(self, domains: Mapping[str, Domain]) -> NormalInverseGammaFamily:
+        """Return the family with the column's interval."""
+        groups_of(domains, self.by)
+        interval = interval_of(domains, self.column)
+        return NormalInverseGammaFamily(interval.low, interval.high)
+
+    def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Term, ...]:
+        """Add the value and its square, from the middle of the interval."""
+        interval = interval_of(domains, self.column)
+        middle, reach = (interval.low + interval.high) / 2, (interval.high - interval.low) / 2
+        pair = (self.column, self.column), (middle, middle)
+        return Sum(self.column, middle, layout.grid), Product(*pair, reach * layout.grid)
+
+    def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
+        """Return mean and variance."""
+        return ("mean", "variance")
+
+    def question(self) -> str:
+        """Say what is asked."""
+        return f"The mean and the variance of {self.column}{self.by_words()}"

@@ -8,20 +8,45 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from vestry.conjugate.family import Array, check_number, check_order, check_positive, check_scales, check_sums, points
+from vestry.conjugate.conjugate_model import ConjugateModel
+from vestry.conjugate.family import (
+    Array,
+    ConjugateFamily,
+    check_number,
+    check_order,
+    check_positive,
+    check_scales,
+    check_sums,
+    points,
+)
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.mechanisms.layout import Layout
+from vestry.model.columns import groups_of, interval_of, listing
+from vestry.model.worst_pair import Pair, say_records
 from vestry.numerics import outward
+from vestry.posterior.discrete_noise import noise_law
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
 from vestry.privacy.pricing import event
+from vestry.releases import Draws, NoisyStatistics
+from vestry.schema.domain import Domain
+from vestry.schema.statistics import Sum
+
+if TYPE_CHECKING:
+    from vestry.noise.bits import BitSource
+import vestry.conjugate.normal_posterior as normal_posterior
+from vestry.conjugate.interval_sums import end_to_end, half_width, sum_layout, sums_from_units, units_of_sums
+from vestry.conjugate.noisy_sums import check_size, floats
+from vestry.conjugate.normal_posterior import NormalModel, NormalPosterior
 
 
 @dataclass(frozen=True)
@@ -71,6 +96,13 @@ class Normal:
         """Return draws of shape (size, d)."""
         return self.mean() + rng.standard_normal((size, self.dimension)) / math.sqrt(self.precision)
 
+    def marginal_log_density(self, index: int, points: Array) -> Array:
+        """Return the log density of one coordinate."""
+        variance = 1 / self.precision
+        return -((points[:, index] - self.location[index]) ** 2) / (2 * variance) - 0.5 * math.log(
+            2 * math.pi * variance
+        )
+
     def renyi(self, other: Normal, order: float) -> float:
         """Return a |m_P - m_Q|^2 L_P L_Q/(2 L) + d/(2 (a-1)) log(L_P^a L_Q^(1-a)/L), L = a L_P + (1-a) L_Q.
 
@@ -97,7 +129,7 @@ class Normal:
 
 
 @dataclass(frozen=True)
-class NormalMeanFamily:
+class NormalMeanFamily(ConjugateFamily):
     """Records of `dimension` coordinates, each clipped to [low, high], with a known variance around the mean."""
 
     variance: float
@@ -106,6 +138,7 @@ class NormalMeanFamily:
     dimension: int = 1
 
     name: ClassVar[str] = "normal-mean"
+    parameter: ClassVar[str] = "mean"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variance", check_positive("variance", self.variance))
@@ -218,6 +251,111 @@ class NormalMeanFamily:
         r, m = check_scales(likelihood_power, prior_scale)
         return prior.precision / m, r / self.variance
 
+    # What is released, and draws
+
+    def layout(self, adjacency: Adjacency, *, grid: float | None = None) -> Layout:
+        """Lay out the sums of clipped values; see `sum_layout`."""
+        return sum_layout(self.low, self.high, self.dimension, adjacency, grid)
+
+    def from_units(self, adjacency: Adjacency, units: Sequence[int], count: int) -> list[Fraction]:
+        """Turn integer sums back into sums of values, exactly."""
+        return sums_from_units(self.low, self.high, self.layout(adjacency).grid, units, count)
+
+    def exact_parameters(
+        self,
+        prior: Normal,
+        sums: Sequence[Fraction],
+        count: int,
+        *,
+        likelihood_power: float = 1.0,
+        prior_scale: float = 1.0,
+    ) -> tuple[Fraction, ...]:
+        """Return the means and the precision, not rounded."""
+        start, weight = (Fraction(x) for x in self.weights(prior, likelihood_power, prior_scale))
+        precision = start + weight * count
+        at = (Fraction(mean) for mean in prior.location)
+        return *((start * m + weight * each) / precision for m, each in zip(at, sums, strict=True)), precision
+
+    def exact_draws(
+        self, bits: BitSource, parameters: Sequence[Fraction], size: int, *, truncation: float | None = None
+    ) -> Draws:
+        """Draw exactly, on a grid of 2^-40 of the interval's width, or of doubles at its ends where that is coarser."""
+        from vestry.noise.exact_sampling import normal
+        from vestry.noise.grid import declared_grid
+
+        *means, precision = parameters
+        grid = declared_grid(self.high - self.low, reach=max(abs(self.low), abs(self.high)))
+        columns = [normal(bits, mean, precision, grid=grid, size=size) for mean in means]
+        return Draws(tuple(zip(*columns, strict=True)), grid)
+
+    # The posterior of what was released
+
+    def noise_aware(self, prior: Normal, statistics: NoisyStatistics) -> NormalPosterior:
+        """Integrate over the sums, and the count where it is private."""
+        sums, count = self._sums(statistics)
+        noise, grid, model = noise_law(statistics.noise, statistics.scale), statistics.grid, self._centred(prior)
+        if statistics.count is None:
+            posterior = normal_posterior.private_count(
+                sums, count, model=model, noise=noise, grid=grid, count_grid=statistics.count_grid
+            )
+        else:
+            posterior = normal_posterior.public_count(sums, count=statistics.count, model=model, noise=noise, grid=grid)
+        return posterior.shifted((self.low + self.high) / 2)
+
+    def plug_in(self, prior: Normal, statistics: NoisyStatistics) -> NormalPosterior:
+        """Return the conjugate normal, each sum clipped to what n values of the interval can have."""
+        sums, noisy = self._sums(statistics)
+        n = max(noisy * statistics.count_grid if statistics.count is None else float(statistics.count), 0.0)
+        reach, model = (self.high - self.low) / 2, self._centred(prior)
+        clipped = np.clip(sums * statistics.grid, -n * reach, n * reach)
+        if n > 0:
+            means, variances = model.member(clipped, np.array(n), np.zeros(1))
+        else:
+            means, variances = np.full(clipped.shape, model.prior_mean), np.full(1, model.prior_variance)
+        shape = (1, clipped.size, 1)
+        spread = np.broadcast_to(variances, clipped.shape).reshape(shape)
+        exact = NormalPosterior(np.ones(1), np.ones(shape), means.reshape(shape), spread)
+        return exact.shifted((self.low + self.high) / 2)
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw the mean of the new records."""
+        return rng.normal(theta, math.sqrt(self.variance / size))
+
+    def _centred(self, prior: Normal) -> NormalModel:
+        """Return the model of values counted from the middle of the interval."""
+        if len(set(prior.location)) > 1:
+            allowed = "one mean for every coordinate"
+            raise InvalidParameter("a normal prior", prior.location, allowed, "for example prior=(0, 100)")
+        return NormalModel(self.variance, prior.location[0] - (self.low + self.high) / 2, 1 / prior.precision)
+
+    def _sums(self, statistics: NoisyStatistics) -> tuple[Array, float]:
+        """Return the noisy sums, and the noisy count where it is private."""
+        check_size(statistics, {self.dimension + (statistics.count is None)})
+        values = floats(statistics)
+        return values[: self.dimension], float(values[-1])
+
+    # Plans and audits
+
+    def simulate(self, theta: Array, n: int, rng: np.random.Generator) -> list[float]:
+        """Draw the sums of n records. They are not clipped: a declared interval is taken to be wide enough."""
+        totals = rng.normal(n * theta, math.sqrt(n * self.variance))
+        return [float(x) for x in np.clip(totals, n * self.low, n * self.high)]
+
+    def to_units(self, layout: Layout, sums: Sequence[float], n: int) -> list[int]:
+        """Return the sums in steps of the grid, and the count where it is private."""
+        return units_of_sums(self.low, self.high, layout, sums, n)
+
+    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
+        """Return records that go from end to end, or are added at the upper one."""
+        return end_to_end(self.low, self.high, layout, adjacency)
+
+    def draw_pair(self, prior: Normal, adjacency: Adjacency) -> Pair:
+        """Return records that go from low to high; only the distance of the means matters."""
+        self.worst_draw(prior, adjacency)
+        k, n, d = adjacency.rows, adjacency.count or 0, self.dimension
+        half = half_width(self.low, self.high, self.layout(adjacency).grid)
+        return Pair(f"{say_records(k, 'go')} from low to high", (*(-k * half,) * d, n), (*(k * half,) * d, n))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the name and the declared numbers."""
         return {
@@ -231,3 +369,61 @@ class NormalMeanFamily:
 
 # Coordinates of one mean: each has a name and a number of its own.
 _MOST_COORDINATES = 10_000
+
+
+@dataclass(frozen=True)
+class NormalMean(ConjugateModel):
+    """A normal likelihood of known variance with a normal prior of its mean; values are clipped to their interval.
+
+    Attributes
+    ----------
+    column
+        A column with an interval, or several with the same one: then a mean for each.
+    variance
+        The variance of one record, as declared.
+    prior
+        The mean and the variance of the prior.
+    by
+        A column of levels: one mean for each.
+    """
+
+    column: str | tuple[str, ...]
+    variance: float
+    prior: tuple[float, ...]
+    by: str | None = None
+
+    name: ClassVar[str] = "normal-mean"
+    family_type: ClassVar[type[ConjugateFamily]] = NormalMeanFamily
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The column, or the columns."""
+        return (self.column,) if isinstance(self.column, str) else tuple(self.column)
+
+    def family(self, domains: Mapping[str, Domain]) -> NormalMeanFamily:
+        """Return the normal family with the columns' interval."""
+        interval = interval_of(domains, self.own[0])
+        groups_of(domains, self.by)
+        for column in self.own[1:]:
+            other = interval_of(domains, column)
+            if (other.low, other.high) != (interval.low, interval.high):
+                raise InvalidParameter(
+                    "the intervals of several columns",
+                    f"{[other.low, other.high]} of {column}",
+                    f"the same, {[interval.low, interval.high]}",
+                    "one interval, or a release for each column",
+                )
+        return NormalMeanFamily(self.variance, interval.low, interval.high, len(self.own))
+
+    def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
+        """Return the columns, if there are several."""
+        return self.own if len(self.own) > 1 else ()
+
+    def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Sum, ...]:
+        """Add each column's value, from the middle of the interval."""
+        interval = interval_of(domains, self.own[0])
+        return tuple(Sum(column, (interval.low + interval.high) / 2, layout.grid) for column in self.own)
+
+    def question(self) -> str:
+        """Say what is asked."""
+        return f"The mean of {listing(self.own, ' and ')}{self.by_words()}"

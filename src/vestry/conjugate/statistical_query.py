@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
-from vestry.conjugate.conjugate_model import Conjugate
+from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.additive_noise import Layout
+from vestry.mechanisms.layout import Layout
 from vestry.model.columns import groups_of, interval_of
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Sum
 
 
 @dataclass(frozen=True)
-class StatisticalQuery(Conjugate):
+class StatisticalQuery(ConjugateModel):
     """The mean of a column in [0, 1].
 
     Attributes
@@ -38,6 +38,7 @@ class StatisticalQuery(Conjugate):
     prior: tuple[float, float] = (1.0, 1.0)
 
     name: ClassVar[str] = "statistical-query"
+    family_type: ClassVar[type[BetaBernoulliFamily]] = BetaBernoulliFamily
     # What one unit of the sum stands for; one record spans exactly [0, 1].
     unit: ClassVar[float] = 2.0**-20
 

@@ -20,6 +20,7 @@ import numpy as np
 from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior.discrete_noise import Array
 from vestry.posterior.mixture import Marginal, checked_level
+from vestry.posterior.reader import PLUG_IN, Reader, Result
 from vestry.posterior.variable_name import Names
 from vestry.releases import NoisyStatistics, Release
 
@@ -119,7 +120,7 @@ class States:
 
 
 @dataclass(frozen=True, eq=False)
-class HiddenStates:
+class HiddenStates(Reader):
     """A hidden Markov model with naive Bayes emissions, and how its release lays out the counts.
 
     Attributes
@@ -145,6 +146,8 @@ class HiddenStates:
     totals: bool
 
     parameter = "probability"
+    display = "states"
+    sampled = True
 
     @property
     def dimension(self) -> int:
@@ -186,6 +189,19 @@ class HiddenStates:
             found.append(np.maximum(part, 0.0))
             start += size
         return found
+
+    def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> Result:
+        """Return the states, which are sampled when they are first looked at, from the noisy counts as they are."""
+        laws: Any = self.laws(release, Options.of(options))
+        return Result(self, laws, PLUG_IN, "state")
+
+    def state_map(self, laws: Any) -> States:
+        """Return the map of hidden states with their tables."""
+        return laws.states()  # type: ignore[no-any-return]
+
+    def variables(self, posterior: Any, rng: np.random.Generator | None, chains: int, draws: int) -> Any:
+        """Return what was sampled."""
+        return posterior.laws.variables()
 
     def laws(self, release: Release, options: Options) -> StateLaws:
         """Return the states, which are sampled when they are first looked at."""

@@ -16,8 +16,7 @@ import numpy as np
 
 import vestry.model.histograms as counts
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.additive_noise import Additive
-from vestry.mechanisms.release import Mechanism
+from vestry.hmm.hidden_states import hidden_states_reader
 from vestry.model.columns import WIDE, declaration, listing
 from vestry.model.histograms import concentration, feature_levels, key_levels
 from vestry.model.prepared_release import PreparedSums
@@ -67,6 +66,7 @@ class HiddenMarkovModel:
     prior: tuple[float, float] = (1.0, 1.0)
 
     name: ClassVar[str] = "hmm"
+    reader: ClassVar[Any] = staticmethod(hidden_states_reader)
     column_keys: ClassVar[tuple[str, ...]] = ("sequence", "features")
     mechanisms: ClassVar[tuple[str, ...]] = counts.NOISES
 
@@ -141,20 +141,19 @@ class HiddenMarkovModel:
         numbers, labels = tuple(map(concentration, self.prior)), counts.level_labels(self.features, levels)
         return PreparedSums(self, described, numbers, mechanism, tally, regions, labels)
 
-    def expected(
-        self, frame: TableSchema, mechanism: Mechanism, n: int, rng: np.random.Generator
-    ) -> tuple[float, float]:
+    def forecast(
+        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+    ) -> tuple[float, float, None]:
         """Return the width of a 90 % interval of one level's count in one cell, and the same without noise, in entries.
 
         With n entries in a region, spread evenly over its times and each feature's levels. Where the noise makes it
         much wider than chance does, single cells say little, and states can be told apart only by many of them.
         """
-        assert isinstance(mechanism, Additive)  # noqa: S101 - what `prepared` makes
         each = n / len(key_levels(frame.domains, self.sequence["time"], "sequence").names)
         sizes = [len(names) for names in feature_levels(frame.domains, self.features)]
         spreads = [math.sqrt(each * (1 - 1 / size) / size) for size in sizes]
-        private = [WIDE * math.hypot(spread, mechanism.deviation) for spread in spreads]
-        return sum(private) / len(private), WIDE * sum(spreads) / len(spreads)
+        private = [WIDE * math.hypot(spread, prepared.mechanism.deviation) for spread in spreads]
+        return sum(private) / len(private), WIDE * sum(spreads) / len(spreads), None
 
     def question(self) -> str:
         """Say in words what is asked."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from vestry.conjugate.family import ConjugateFamily
 from vestry.errors import InvalidParameter
 from vestry.mechanisms import posterior_sample, truncated_posterior
-from vestry.mechanisms.additive_noise import Additive, additive, event_of, layout
+from vestry.mechanisms.additive_noise import Additive, additive, event_of
 from vestry.mechanisms.posterior_sample import Meets, PosteriorSample, exactly
+from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
@@ -35,7 +35,7 @@ def parameter_of(name: str) -> str:
 
 def calibrated(
     name: str,
-    family: ConjugateFamily,
+    family: StatisticFamily,
     prior: Any,
     population: Adjacency,
     guarantee: Guarantee,
@@ -48,7 +48,7 @@ def calibrated(
     """Return the mechanism that meets the guarantee at least cost, or refuse with the nearest it could meet."""
     parameter_of(name)
     if name in ADDITIVE:
-        return additive(_noise(name, draws), layout(family, population, grid=grid), population, guarantee)
+        return additive(_noise(name, draws), family.layout(population, grid=grid), population, guarantee)
     if name == "ops":
         return truncated_posterior.ops(
             family, prior, population, guarantee, truncation=_needed(truncation), draws=draws
@@ -60,7 +60,7 @@ def calibrated(
 
 def event_at(
     name: str,
-    family: ConjugateFamily,
+    family: StatisticFamily,
     prior: Any,
     population: Adjacency,
     value: float,
@@ -72,7 +72,7 @@ def event_at(
     """Return what runs at a value of the mechanism's parameter."""
     parameter = parameter_of(name)
     if name in ADDITIVE:
-        return event_of(_noise(name, draws), layout(family, population, grid=grid), value)
+        return event_of(_noise(name, draws), family.layout(population, grid=grid), value)
     if name == "ops":
         return truncated_posterior.event_of(family, population, _needed(truncation), value, draws)
     if name == "direct" and value != 1:

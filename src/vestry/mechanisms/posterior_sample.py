@@ -14,16 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
-from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
-from vestry.conjugate.exact_posterior import exact_posterior
-from vestry.conjugate.family import ConjugateFamily
-from vestry.conjugate.gamma_exponential import GammaExponentialFamily
-from vestry.conjugate.gamma_poisson import GammaPoissonFamily
-from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import DeclarationMismatch, GuaranteeUnreachable, InvalidParameter
 from vestry.ledger import OpenCharge
-from vestry.mechanisms.additive_noise import layout, real_sums
+from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
@@ -55,11 +48,12 @@ class PosteriorSample:
     Privacy
     -------
     The event `conjugate-draw` (or Gaussian privacy, for the normal mean), once for each draw: finite Renyi divergence
-    below lambda* only, and no pure epsilon. Draws are exact and rounded to a declared grid: see `exact_draws`.
+    below lambda* only, and no pure epsilon. Draws are exact and rounded to a declared grid: see `exact_draws` of the
+    family.
     """
 
     name: str
-    family: ConjugateFamily
+    family: StatisticFamily
     prior: Any
     population: Adjacency
     likelihood_power: float
@@ -107,46 +101,10 @@ class PosteriorSample:
 
     def _drawn(self, statistics: Sequence[int], bits: BitSource) -> Draws:
         *units, count = statistics
-        sums = [Fraction(self.unit) * each for each in real_sums(self.family, self.population, units, count)]
-        parameters = exact_posterior(
-            self.family,
-            self.prior,
-            sums,
-            count,
-            likelihood_power=self.likelihood_power,
-            prior_scale=self.prior_scale,
-        )
-        return exact_draws(bits, self.family, parameters, self.draws)
-
-
-def exact_draws(bits: BitSource, family: ConjugateFamily, parameters: Sequence[Fraction], size: int) -> Draws:
-    """Draw from a posterior exactly, and round to a grid that declared numbers fix (see `vestry.noise.exact_sampling`).
-
-    The parameters are those of `exact_posterior`. The grid is 2^-40 for probabilities; for a mean, 2^-40 of the
-    declared interval's width, or the spacing of doubles at its ends where that is more; for the rate of counts, 2^-40;
-    for the rate of times, 2^-40 of the least rate, 1/high. Widths and rates are first rounded down to a power of two. A
-    posterior without an exact sampler is refused: no draw in doubles is ever released.
-    """
-    from vestry.noise import exact_sampling
-    from vestry.noise.grid import PROBABILITY_GRID, declared_grid
-
-    if isinstance(family, BetaBernoulliFamily):
-        shares = exact_sampling.beta(bits, *parameters, grid=PROBABILITY_GRID, size=size)
-        return Draws(tuple((x,) for x in shares), PROBABILITY_GRID)
-    if isinstance(family, DirichletCategoricalFamily):
-        return Draws(
-            tuple(exact_sampling.dirichlet(bits, parameters, grid=PROBABILITY_GRID, size=size)), PROBABILITY_GRID
-        )
-    if isinstance(family, (GammaPoissonFamily, GammaExponentialFamily)):
-        grid = declared_grid(1.0 if isinstance(family, GammaPoissonFamily) else 1 / family.high)
-        rates = exact_sampling.gamma(bits, *parameters, grid=grid, size=size)
-        return Draws(tuple((x,) for x in rates), grid)
-    if isinstance(family, NormalMeanFamily):
-        *means, precision = parameters
-        grid = declared_grid(family.high - family.low, reach=max(abs(family.low), abs(family.high)))
-        drawn = [exact_sampling.normal(bits, mean, precision, grid=grid, size=size) for mean in means]
-        return Draws(tuple(zip(*drawn, strict=True)), grid)
-    raise GuaranteeUnreachable(f"an exact draw of {family.name}", "release noisy statistics instead")
+        sums = [Fraction(self.unit) * each for each in self.family.from_units(self.population, units, count)]
+        scales = {"likelihood_power": self.likelihood_power, "prior_scale": self.prior_scale}
+        parameters = self.family.exact_parameters(self.prior, sums, count, **scales)
+        return self.family.exact_draws(bits, parameters, self.draws)
 
 
 def grouped(values: Sequence[int], population: Adjacency) -> list[Sequence[int]]:
@@ -180,7 +138,7 @@ def through_renyi(event: Event, guarantee: Guarantee) -> bool:
 
 
 def direct(
-    family: ConjugateFamily,
+    family: StatisticFamily,
     prior: Any,
     population: Adjacency,
     guarantee: Guarantee,
@@ -197,7 +155,7 @@ def direct(
 
 
 def diffused(
-    family: ConjugateFamily,
+    family: StatisticFamily,
     prior: Any,
     population: Adjacency,
     guarantee: Guarantee,
@@ -212,7 +170,7 @@ def diffused(
 
 
 def concentrated(
-    family: ConjugateFamily,
+    family: StatisticFamily,
     prior: Any,
     population: Adjacency,
     guarantee: Guarantee,
@@ -241,12 +199,12 @@ class PublicData:
     sums: tuple[float, ...]
     count: int
 
-    def joined(self, family: ConjugateFamily, prior: Any, scale: float) -> Any:
+    def joined(self, family: StatisticFamily, prior: Any, scale: float) -> Any:
         """Return the prior that, divided by `scale`, is eta0/scale plus the public records as they are."""
         return family.update(prior, [scale * each for each in self.sums], scale * self.count)
 
 
-def public_data(family: ConjugateFamily, records: Sequence[Any]) -> PublicData:
+def public_data(family: StatisticFamily, records: Sequence[Any]) -> PublicData:
     """Sum the statistics of public records."""
     statistics = [family.statistic(record) for record in records]
     if not statistics:
@@ -256,7 +214,7 @@ def public_data(family: ConjugateFamily, records: Sequence[Any]) -> PublicData:
 
 def _made(
     name: str,
-    family: ConjugateFamily,
+    family: StatisticFamily,
     prior: Any,
     population: Adjacency,
     guarantee: Guarantee,
@@ -264,8 +222,7 @@ def _made(
     public: PublicData | None,
 ) -> Callable[[float, float], PosteriorSample]:
     check_draws(draws)
-    if isinstance(family, (NormalMeanFamily, GammaExponentialFamily)):
-        layout(family, population)  # refuses an interval that doubles cannot count
+    family.layout(population)  # refuses an interval that doubles cannot count
     bound = guarantee.under(population.neighbours)
 
     def make(power: float, scale: float) -> PosteriorSample:

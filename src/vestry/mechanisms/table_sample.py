@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
-from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
-from vestry.conjugate.exact_posterior import exact_posterior
 from vestry.ledger import OpenCharge
 from vestry.mechanisms.posterior_sample import check_draws, grouped
-from vestry.mechanisms.truncated_posterior import THEOREM, check_prior, coolest, span, truncated_draws
+from vestry.mechanisms.statistic_family import StatisticFamily
+from vestry.mechanisms.truncated_posterior import THEOREM, check_prior, coolest, span
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
 from vestry.privacy.adjacency import Adjacency
@@ -33,6 +32,8 @@ class DrawnTables:
 
     Attributes
     ----------
+    categorical
+        Makes the family of so many levels.
     sizes
         How many levels each feature has.
     concentration
@@ -48,6 +49,7 @@ class DrawnTables:
     A record that changes its class costs D/T where it was and D/T where it comes to be, as one that changes inside.
     """
 
+    categorical: Callable[[int], StatisticFamily]
     sizes: tuple[int, ...]
     concentration: float
     population: Adjacency
@@ -68,7 +70,7 @@ class DrawnTables:
     @property
     def event(self) -> Event:
         """What runs."""
-        spans = _spans(self.sizes, self.population, self.truncation)
+        spans = _spans(self.categorical, self.sizes, self.population, self.truncation)
         single = event("exponential", epsilon=outward(spans / self.temperature), count=self.draws)
         return single.under(self.population.neighbours)
 
@@ -97,14 +99,14 @@ class DrawnTables:
 
     def _table(self, counts: Sequence[int], bits: BitSource) -> Sequence[tuple[float, ...]]:
         """Draw the probabilities of some levels, from their counts."""
-        family = DirichletCategoricalFamily(len(counts))
-        prior = family.prior((self.concentration,) * len(counts))
-        sums = [Fraction(each) for each in counts]
-        parameters = exact_posterior(family, prior, sums, sum(counts), likelihood_power=1 / self.temperature)
-        return truncated_draws(bits, family, parameters, self.truncation, self.draws).values
+        family = self.categorical(len(counts))
+        prior, sums = family.prior((self.concentration,) * len(counts)), [Fraction(each) for each in counts]
+        parameters = family.exact_parameters(prior, sums, sum(counts), likelihood_power=1 / self.temperature)
+        return family.exact_draws(bits, parameters, self.draws, truncation=self.truncation).values
 
 
 def drawn_tables(
+    categorical: Callable[[int], StatisticFamily],
     sizes: Sequence[int],
     concentration: float,
     population: Adjacency,
@@ -117,12 +119,14 @@ def drawn_tables(
     check_draws(draws)
     check_prior((concentration,))
     bound = guarantee.under(population.neighbours)
-    temperature = coolest(_spans(sizes, population, truncation), bound, draws)
-    return DrawnTables(tuple(sizes), concentration, population, truncation, temperature, draws, bound)
+    temperature = coolest(_spans(categorical, sizes, population, truncation), bound, draws)
+    return DrawnTables(categorical, tuple(sizes), concentration, population, truncation, temperature, draws, bound)
 
 
-def _spans(sizes: Sequence[int], population: Adjacency, truncation: float) -> float:
+def _spans(
+    categorical: Callable[[int], StatisticFamily], sizes: Sequence[int], population: Adjacency, truncation: float
+) -> float:
     """Return how much one unit can move the log-likelihood of all tables together, at temperature 1."""
     every = [*sizes, population.groups] if population.groups > 1 else sizes
-    singles = [outward(span(DirichletCategoricalFamily(size), population, truncation)) for size in every]
+    singles = [outward(span(categorical(size), population, truncation)) for size in every]
     return outward(math.fsum(singles))

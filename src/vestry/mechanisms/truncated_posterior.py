@@ -18,13 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import betaincc, betainccinv
 
-from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
-from vestry.conjugate.dirichlet_categorical import Dirichlet, DirichletCategoricalFamily
-from vestry.conjugate.exact_posterior import exact_posterior
-from vestry.conjugate.family import ConjugateFamily
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.ledger import OpenCharge
 from vestry.mechanisms.posterior_sample import check_draws, grouped
+from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
 from vestry.privacy.adjacency import Adjacency
@@ -56,7 +53,7 @@ class TruncatedSample:
     where it comes to be.
     """
 
-    family: ConjugateFamily
+    family: StatisticFamily
     prior: Any
     population: Adjacency
     truncation: float
@@ -93,26 +90,12 @@ class TruncatedSample:
     def _drawn(self, statistics: Sequence[int], bits: BitSource) -> Draws:
         *units, count = statistics
         sums = [Fraction(self.unit) * each for each in units]
-        parameters = exact_posterior(self.family, self.prior, sums, count, likelihood_power=1 / self.temperature)
-        return truncated_draws(bits, self.family, parameters, self.truncation, self.draws)
-
-
-def truncated_draws(
-    bits: BitSource, family: ConjugateFamily, parameters: Sequence[Fraction], low: float, size: int
-) -> Draws:
-    """Draw exactly, and round to multiples of 2^-40 inside the truncation (see `vestry.noise.exact_sampling`)."""
-    from vestry.noise import exact_sampling
-    from vestry.noise.grid import PROBABILITY_GRID
-
-    grid = PROBABILITY_GRID
-    if isinstance(family, BetaBernoulliFamily):
-        shares = exact_sampling.beta(bits, *parameters, grid=grid, size=size, low=low, high=1 - low)
-        return Draws(tuple((x,) for x in shares), grid)
-    return Draws(tuple(exact_sampling.dirichlet(bits, parameters, grid=grid, size=size, low=low)), grid)
+        parameters = self.family.exact_parameters(self.prior, sums, count, likelihood_power=1 / self.temperature)
+        return self.family.exact_draws(bits, parameters, self.draws, truncation=self.truncation)
 
 
 def ops(
-    family: ConjugateFamily,
+    family: StatisticFamily,
     prior: Any,
     population: Adjacency,
     guarantee: Guarantee,
@@ -123,7 +106,7 @@ def ops(
     """Find the lowest temperature, at least 1, that meets the guarantee."""
     spans = outward(span(family, population, truncation))
     check_draws(draws)
-    check_prior(prior.alphas if isinstance(prior, Dirichlet) else (prior.alpha, prior.beta))
+    check_prior(prior.concentrations)
     bound = guarantee.under(population.neighbours)
     temperature = coolest(spans, bound, draws)
     return TruncatedSample(family, prior, population, truncation, temperature, draws, bound)
@@ -145,7 +128,7 @@ def coolest(spans: float, guarantee: Guarantee, draws: int) -> float:
 
 
 def event_of(
-    family: ConjugateFamily, population: Adjacency, truncation: float, temperature: float, draws: int
+    family: StatisticFamily, population: Adjacency, truncation: float, temperature: float, draws: int
 ) -> Event:
     """Record draws at this temperature, checking truncation and temperature."""
     spans = span(family, population, truncation)
@@ -154,24 +137,17 @@ def event_of(
     return event("exponential", epsilon=outward(spans / temperature), count=draws)
 
 
-def span(family: ConjugateFamily, population: Adjacency, truncation: float) -> float:
+def span(family: StatisticFamily, population: Adjacency, truncation: float) -> float:
     """Return how much one unit can move the log-likelihood over the truncated parameters, at temperature 1."""
-    categories = _categories(family)
+    categories = family.probabilities()
+    if categories is None:
+        instead = "its log-likelihood has no bound; use laplace, gaussian or diffused"
+        raise GuaranteeUnreachable(f"ops for {family.name}", instead)
     if isinstance(truncation, bool) or not isinstance(truncation, float) or not 0 < truncation < 1 / categories:
         allowed = f"above 0 and below 1/{categories}"
         raise InvalidParameter("truncation", truncation, allowed, f"for example {0.2 / categories:g}")
     single = math.log((1 - (categories - 1) * truncation) / truncation)
     return population.changes * single
-
-
-def _categories(family: ConjugateFamily) -> int:
-    if isinstance(family, BetaBernoulliFamily):
-        return 2
-    if isinstance(family, DirichletCategoricalFamily):
-        return family.categories
-    raise GuaranteeUnreachable(
-        f"ops for {family.name}", "its log-likelihood has no bound; use laplace, gaussian or diffused"
-    )
 
 
 def truncated_beta(

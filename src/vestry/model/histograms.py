@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.additive_noise import Additive, Layout, additive
+from vestry.mechanisms.additive_noise import Additive, additive
+from vestry.mechanisms.layout import Layout
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
 from vestry.schema.domain import Domain, Levels

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vestry.conjugate.families import family_from
-from vestry.conjugate.family import ConjugateFamily
 from vestry.data import Table
 from vestry.data.overflow import check_bound
 from vestry.mechanisms.release import Mechanism
@@ -34,11 +32,6 @@ class PreparedSums:
     tally: SumQuery
     groups: tuple[str, ...]
     labels: tuple[str, ...]
-
-    @property
-    def family(self) -> ConjugateFamily:
-        """The conjugate family that is described; refused where there is none."""
-        return family_from(self.described)
 
     def check(self, table: Table) -> None:
         """Try all that can fail without touching values."""

@@ -47,12 +47,13 @@ class Model(Protocol):
     def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedRelease:
         """Calibrate from declarations and, where it is public, the number of records; refuse what does not fit."""
 
-    def expected(
-        self, frame: TableSchema, mechanism: Mechanism, n: int, rng: np.random.Generator
-    ) -> tuple[float, float] | None:
+    def forecast(
+        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+    ) -> tuple[float, float, float | None]:
         """Return the 90 % width that a plan shows, at n records a group, and the same without privacy.
 
-        None where the plan simulates records and their posterior.
+        The third is the expected divergence from the posterior without privacy to the released one; None where it is
+        infinite or not computed.
         """
 
     def question(self) -> str:

@@ -15,14 +15,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 import vestry.model.histograms as counts
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
-from vestry.mechanisms.release import Mechanism
 from vestry.mechanisms.table_sample import DrawnTables, drawn_tables
 from vestry.model.columns import WIDE, declaration, groups_of, listing
 from vestry.model.histograms import NOISES, concentration, feature_levels
 from vestry.model.prepared_release import PreparedSums
 from vestry.model.request import Request, TableSchema
+from vestry.naive_bayes.naive_bayes_posterior import naive_bayes_reader
 from vestry.privacy.adjacency import Adjacency
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import SumQuery
@@ -49,6 +50,7 @@ class NaiveBayes:
     prior: float = 1.0
 
     name: ClassVar[str] = "naive-bayes"
+    reader: ClassVar[Any] = staticmethod(naive_bayes_reader)
     column_keys: ClassVar[tuple[str, ...]] = ("features", "target")
     mechanisms: ClassVar[None] = None
 
@@ -112,16 +114,18 @@ class NaiveBayes:
             allowed = f"above 0 and below 1/{most}, one over the most levels"
             raise InvalidParameter("truncation", low, allowed, f"truncation = {0.1 / most:.2g}")
         alpha = concentration(self.prior)
-        return drawn_tables(sizes, alpha, population, request.guarantee, truncation=low, draws=draws)
+        return drawn_tables(
+            DirichletCategoricalFamily, sizes, alpha, population, request.guarantee, truncation=low, draws=draws
+        )
 
-    def expected(
-        self, frame: TableSchema, mechanism: Mechanism, n: int, rng: np.random.Generator
-    ) -> tuple[float, float]:
+    def forecast(
+        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+    ) -> tuple[float, float, None]:
         """Return the expected width of a level's 90 % interval, and the same without privacy, at n records a class.
 
         Levels are taken to be equally probable, and laws to be normal; the widths are averaged over the features.
         """
-        private, exact = [], []
+        mechanism, private, exact = prepared.mechanism, [], []
         for size in (len(names) for names in feature_levels(frame.domains, self.features)):
             p = 1 / size
             sampling = math.sqrt(p * (1 - p) / (n + size))
@@ -133,7 +137,7 @@ class NaiveBayes:
                 spread = math.sqrt(p * (1 - p) / (n / mechanism.value + size))
             private.append(WIDE * spread)
             exact.append(WIDE * sampling)
-        return sum(private) / len(private), sum(exact) / len(exact)
+        return sum(private) / len(private), sum(exact) / len(exact), None
 
     def question(self) -> str:
         """Say in words what is asked."""

@@ -22,10 +22,12 @@ from scipy.special import gammaln
 
 import vestry.conjugate.beta_posterior as beta
 import vestry.conjugate.dirichlet_posterior as dirichlet
-import vestry.conjugate.plug_in as plug_in
+from vestry.conjugate.beta_bernoulli import plug_in_beta
+from vestry.conjugate.dirichlet_categorical import plug_in_dirichlet
 from vestry.errors import InvalidParameter
 from vestry.posterior.discrete_noise import Array, NoiseLaw, noise_law
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution, two_sided
+from vestry.posterior.reader import DRAWS, NOISE_AWARE, Reader, Result
 from vestry.posterior.variable_name import Names
 from vestry.releases import NoisyStatistics, Release
 
@@ -59,7 +61,7 @@ class Product:
 
 
 @dataclass(frozen=True, eq=False)
-class NaiveBayes:
+class NaiveBayesReader(Reader):
     """The tables of all features by class.
 
     Attributes
@@ -91,8 +93,14 @@ class NaiveBayes:
         """Every level of every feature; and before them the class's own probability."""
         return sum(map(len, self.levels)) + (self.target is not None)
 
-    def laws(self, release: Release, *, noise_aware: bool) -> tuple[NaiveBayes, dict[str, PosteriorDistribution]]:
-        """Return the reading with its class probabilities, and the law of each class's tables."""
+    def read_statistics(self, release: Release, method: str) -> Result:
+        """Return the reading with its class probabilities, and the distribution of each class's tables."""
+        reader, laws = self._laws(release, noise_aware=method == NOISE_AWARE)
+        return Result(reader, laws, method, release.by)
+
+    def _laws(
+        self, release: Release, *, noise_aware: bool
+    ) -> tuple[NaiveBayesReader, dict[str, PosteriorDistribution]]:
         contents = {group: each for group, each in release.contents.items() if isinstance(each, NoisyStatistics)}
         if self.target is None:
             method = self.noise_aware if noise_aware else self.plug_in
@@ -122,9 +130,9 @@ class NaiveBayes:
         count, tables = statistics.count, []
         for values, names in zip(self._values(statistics), self.levels, strict=True):
             if len(values) < len(names):
-                tables.append(two_sided(plug_in.beta(values, count=count, alpha=self.alpha, beta=self.alpha)))
+                tables.append(two_sided(plug_in_beta(values, count=count, alpha=self.alpha, beta=self.alpha)))
             else:
-                tables.append(plug_in.dirichlet(values, count=count, alphas=np.full(len(names), self.alpha)))
+                tables.append(plug_in_dirichlet(values, count=count, alphas=np.full(len(names), self.alpha)))
         own: tuple[PosteriorDistribution, ...] = ()
         if self.target is not None:
             size = self._size(statistics)
@@ -153,16 +161,18 @@ class NaiveBayes:
             for place, (group, table) in enumerate(tables.items())
         }
 
-    def classify(self, levels: Mapping[str, str | int | bool], tables: dict[str, Array]) -> dict[str, float]:
+    def classify(
+        self,
+        levels: Mapping[str, str | int | bool],
+        posterior: Any,
+        rng: np.random.Generator | None,
+        draws: int | None,
+    ) -> dict[str, float]:
         """Return the predictive probability of each class for a record with these levels; others are not looked at.
 
-        Parameters
-        ----------
-        levels
-            The level of each known feature, as it was declared or as text.
-        tables
-            Joint draws of each class's law, one a row.
+        A level is written as it was declared, or as text. The probabilities are averaged over joint draws.
         """
+        tables = self.joint(posterior.draw(rng, draws), rng)
         if self.target is None:
             raise InvalidParameter("target", None, "given to classify by", "a release with a target")
         places = [self._place(feature, level) for feature, level in levels.items()]
@@ -176,7 +186,16 @@ class NaiveBayes:
         chance /= chance.sum(axis=1, keepdims=True)
         return {group: float(share) for group, share in zip(self.classes, chance.mean(axis=0), strict=True)}
 
-    def variables(self, tables: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def variables(
+        self, posterior: Any, rng: np.random.Generator | None, chains: int, draws: int
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return each variable as (joint draws by chain, dimensions), and the coordinates of the dimensions."""
+        size = None if posterior.label == DRAWS else chains * draws
+        found, coords = self.tables(self.joint(posterior.draw(rng, size), rng))
+        chained = {name: (each.reshape(chains, -1, *each.shape[1:]), dims) for name, (each, dims) in found.items()}
+        return chained, coords
+
+    def tables(self, tables: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return each variable as (joint draws, dimensions), and the coordinates of the dimensions."""
         found: dict[str, Any] = {}
         coords: dict[str, Any] = {}
@@ -312,11 +331,11 @@ def _transformed(a: Array, b: Array) -> Array:
     return np.maximum(found, 1e-300)
 
 
-def naive_bayes_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> NaiveBayes:
+def naive_bayes_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> NaiveBayesReader:
     """Read what a release says of its naive Bayes model."""
     if len(prior) != 1 or not 0 < prior[0] < math.inf:
         raise InvalidParameter("a naive Bayes prior", prior, "one finite number above 0", "for example prior=(1,)")
-    return NaiveBayes(
+    return NaiveBayesReader(
         features=tuple(family["features"]),
         levels=tuple(tuple(names) for names in family["levels"]),
         target=family["target"],

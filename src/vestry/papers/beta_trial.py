@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import betainc, betaln, expit, log_ndtr, logsumexp, xlog1py, xlogy
 
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
-from vestry.mechanisms.additive_noise import GAUSSIAN, additive, layout
+from vestry.mechanisms.additive_noise import GAUSSIAN, additive
 from vestry.mechanisms.posterior_sample import concentrated, diffused, direct
 from vestry.papers.experiment import Numbers
 from vestry.papers.noisy_count import aware_draws, count_posteriors, discrete_noise, noise_table
@@ -131,7 +131,7 @@ def calibrate(order: float, epsilon: float) -> Calibration:
     return Calibration(
         power=diffused(FAMILY, PRIOR, POPULATION, promise).value,
         scale=concentrated(FAMILY, PRIOR, POPULATION, promise).value,
-        sigma=additive(GAUSSIAN, layout(FAMILY, POPULATION), POPULATION, promise).scale,
+        sigma=additive(GAUSSIAN, FAMILY.layout(POPULATION), POPULATION, promise).scale,
         exact_power=diffused(FAMILY, PRIOR, POPULATION, implied).value,
         implied_epsilon=float(implied.value),
         direct=accountant.meets(single.event, promise),

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from vestry.hmm.hidden_states import StateLaws
-from vestry.posterior.posterior import DRAWS, Posterior
+from vestry.posterior.posterior import Posterior
+from vestry.posterior.reader import DRAWS
 
 # So many numbers of draws a release's own file holds.
 MOST_NUMBERS = 10_000
@@ -28,7 +28,7 @@ def draw_file(posterior: Posterior, seed: str, *, most: int | None = MOST_NUMBER
         all.
     """
     rng = np.random.default_rng(list(bytes.fromhex(seed)))
-    if posterior.label == DRAWS or isinstance(posterior.laws, StateLaws):
+    if posterior.label == DRAWS or posterior.reading.sampled:
         tree = _thinned(posterior.to_arviz(rng), most)
     else:
         numbers = len(posterior.laws) * posterior.reading.dimension

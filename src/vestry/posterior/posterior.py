@@ -8,84 +8,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any
 
 import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
-from vestry.hmm.hidden_states import HiddenStates, Options, StateLaws, States
-from vestry.naive_bayes.naive_bayes_posterior import NaiveBayes
 from vestry.posterior.discrete_noise import Array
 from vestry.posterior.mixture import PosteriorDistribution, checked_level
-from vestry.posterior.reading import Reading, UnknownVariance, reading
-from vestry.regression.coefficients import Coefficients
-from vestry.releases import Certificate, Draws, NoisyStatistics, Release
-
-NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
+from vestry.posterior.reader import DRAWS, EXTREME, NOISE_AWARE, PLUG_IN, Reader, ReleasedDraws, computed, reader_of
+from vestry.releases import Certificate, Release
 
 Rows = list[dict[str, Any]]
-
-
-class Holder(Protocol):
-    """What `vestry.open_release` returns: it holds a release."""
-
-    @property
-    def release(self) -> Release:
-        """What was published."""
-
-
-@dataclass(frozen=True, eq=False)
-class ReleasedDraws:
-    """The k draws that a mechanism released. They are all there is: no law, and no interval.
-
-    Attributes
-    ----------
-    values
-        The draws, one a row.
-    regression
-        How a regression's coefficients were released (see `Coefficients`); None for other models.
-    """
-
-    values: Array
-    regression: str | None = None
-
-    @property
-    def dimension(self) -> int:
-        """How many numbers a draw has."""
-        return int(self.values.shape[1])
-
-    def marginal(self, index: int) -> NoReturn:
-        """Refuse: draws are no law."""
-        instead = (
-            "release noisy statistics (laplace or gaussian) for a posterior that has intervals"
-            if self.regression is None
-            else "read the coefficients themselves, by draw()"
-        )
-        raise VestryError(
-            f"there is no interval from {self._told}, which {self._all} that was released, and more would cost more;"
-            f" {instead}."
-        )
-
-    def draw(self, rng: np.random.Generator | None, size: int) -> Array:
-        """Return the first released draws; the generator is not used."""
-        if size > len(self.values):
-            instead = ", or release noisy statistics (laplace or gaussian)" if self.regression is None else ""
-            raise VestryError(
-                f"{size} draws cannot be had: {self._told} {self._all} there is; ask for no more{instead}."
-            )
-        return self.values[:size]
-
-    @property
-    def _told(self) -> str:
-        thing = "released draw" if self.regression in (None, "posterior") else "noisy estimate"
-        return f"one {thing}" if len(self.values) == 1 else f"{len(self.values)} {thing}s"
-
-    @property
-    def _all(self) -> str:
-        return "is all" if len(self.values) == 1 else "are all"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,7 +46,7 @@ class Posterior:
 
     laws: Mapping[str, PosteriorDistribution]
     label: str
-    reading: Reading
+    reading: Reader
     certificate: Certificate
     by: str | None = None
     labels: tuple[str, ...] = ()
@@ -125,43 +60,26 @@ class Posterior:
     @classmethod
     def from_release(
         cls,
-        release: Release | Holder,
+        release: Any,
         *,
         prior: tuple[float, ...] | None = None,
-        posterior: str = NOISE_AWARE,
+        method: str = NOISE_AWARE,
         **options: Any,
     ) -> Posterior:
-        """Compute the posterior from a release, or what `vestry.open_release` returns, by any prior.
+        """Compute the posterior from a release, by any prior.
 
         From noisy statistics, p(theta | z) = sum over s of p(theta | s) p(s | z), with p(s) the prior predictive and
         the law of the noise as released; or the plug-in posterior. From draws, the draws. Hidden states are sampled, by
         `options` (see `vestry.hmm.hidden_states.Options`), from the noisy counts as they are.
         """
-        if posterior not in (NOISE_AWARE, PLUG_IN):
-            raise InvalidParameter("posterior", posterior, f"{NOISE_AWARE} or {PLUG_IN}", f'posterior="{NOISE_AWARE}"')
-        release = _held(release)
-        read = reading(release.family, release.prior if prior is None else prior)
-        if isinstance(read, HiddenStates):
-            sampled: Any = read.laws(release, Options.of(options))
-            return cls(sampled, PLUG_IN, read, release.certificate, "state", release.labels)
-        if options:
-            raise InvalidParameter("options", sorted(options), "left out but for hidden states", "no such option")
-        drawn = any(isinstance(content, Draws) for content in release.contents.values())
-        if drawn and (prior is not None or posterior == PLUG_IN):
-            instead = "" if isinstance(read, Coefficients) else ", or release noisy statistics"
-            raise InvalidParameter(
-                "a posterior of released draws",
-                "another one",
-                "the one that was drawn from",
-                f"no prior and no plug-in{instead}",
-            )
-        if isinstance(read, NaiveBayes) and not drawn:
-            with _computed():
-                bound, tables = read.laws(release, noise_aware=posterior == NOISE_AWARE)
-            return cls(tables, posterior, bound, release.certificate, release.by, release.labels)
-        with _computed():
-            laws = {group: _law(read, content, posterior) for group, content in release.contents.items()}
-        return cls(laws, DRAWS if drawn else posterior, read, release.certificate, release.by, release.labels)
+        if method not in (NOISE_AWARE, PLUG_IN):
+            raise InvalidParameter("method", method, f"{NOISE_AWARE} or {PLUG_IN}", f'method="{NOISE_AWARE}"')
+        if not isinstance(release, Release):
+            instead = 'for example vestry.open_release("release.json")'
+            raise InvalidParameter("release", type(release).__name__, "a release", instead)
+        reader = reader_of(release.family, release.prior if prior is None else prior)
+        result = reader.read(release, method, options, other_prior=prior is not None)
+        return cls(result.laws, result.label, result.reader, release.certificate, result.by, release.labels)
 
     def __repr__(self) -> str:
         groups = f" in {len(self.laws)} groups by {self.by}" if self.by is not None else ""
@@ -171,8 +89,8 @@ class Posterior:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of a group's parameters."""
-        if isinstance(self.reading, UnknownVariance):
-            return ("mean", "variance")
+        if self.reading.parameters:
+            return tuple(self.reading.parameters)
         name, dimension = self.reading.parameter, self.reading.dimension
         labels = self.labels or range(dimension)
         return (name,) if dimension == 1 else tuple(f"{name}[{label}]" for label in labels)
@@ -183,7 +101,7 @@ class Posterior:
         for group, law in self.laws.items():
             for index, parameter in enumerate(self.parameters):
                 marginal = law.marginal(index)
-                with _computed():
+                with computed():
                     low, high = _ordered(marginal.interval(level))
                     mean, sd = _finite(marginal.mean()), _finite(np.sqrt(marginal.variance()))
                 found = {"mean": mean, "sd": sd, "low": low, "high": high}
@@ -195,7 +113,7 @@ class Posterior:
 
         Refused for released draws: k draws are no interval.
         """
-        with _computed():
+        with computed():
             return {
                 group: np.array([_ordered(law.marginal(index).interval(level)) for index in range(law.dimension)])
                 for group, law in self.laws.items()
@@ -225,15 +143,11 @@ class Posterior:
         draws: int | None = None,
     ) -> dict[str, float]:
         """Return the predictive probability of each class for a record with these levels, for naive Bayes."""
-        if not isinstance(self.reading, NaiveBayes):
-            raise InvalidParameter("classify", self.reading.parameter, "asked of naive Bayes", "a model of classes")
-        return self.reading.classify(levels, self.reading.joint(self.draw(rng, draws), rng))
+        return self.reading.classify(levels, self, rng, draws)
 
-    def states(self) -> States:
+    def states(self) -> Any:
         """Return the map of hidden states with their tables; sampled when first asked for."""
-        if not isinstance(self.laws, StateLaws):
-            raise InvalidParameter("states", self.reading.parameter, "asked of a model of hidden states", "model hmm")
-        return self.laws.states()
+        return self.reading.state_map(self.laws)
 
     def contrast(
         self, a: str, b: str, *, rng: np.random.Generator | None = None, level: float = 0.9, draws: int = 20_000
@@ -272,14 +186,9 @@ class Posterior:
         """
         import arviz_base as arviz
 
-        if isinstance(self.laws, StateLaws):
-            return self._tree(arviz, *self.laws.variables())
-        if isinstance(self.reading, NaiveBayes):
-            size = None if self.label == DRAWS else chains * draws
-            found, places = self.reading.variables(self.reading.joint(self.draw(rng, size), rng))
-            rows = 1 if self.label == DRAWS else chains
-            turned = {key: (each.reshape(rows, -1, *each.shape[1:]), dims) for key, (each, dims) in found.items()}
-            return self._tree(arviz, turned, places)
+        own = self.reading.variables(self, rng, 1 if self.label == DRAWS else chains, draws)
+        if own is not None:
+            return self._tree(arviz, *own)
         if self.label == DRAWS:
             drawn = [each[None] for each in self.draw().values()]
         else:
@@ -310,68 +219,23 @@ class Posterior:
 _DRAWS = 1000
 
 
-def _held(release: Release | Holder) -> Release:
-    found = getattr(release, "release", release)
-    if not isinstance(found, Release):
-        raise InvalidParameter(
-            "release", type(release).__name__, "a release", 'for example vestry.open_release("release.json")'
-        )
-    return found
-
-
-def _law(read: Reading, content: NoisyStatistics | Draws, posterior: str) -> PosteriorDistribution:
-    if not isinstance(content, Draws):
-        return read.noise_aware(content) if posterior == NOISE_AWARE else read.plug_in(content)
-    values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
-    if values.shape[1] != read.dimension:
-        raise VestryError(_EXTREME)
-    if not isinstance(read, Coefficients):
-        return ReleasedDraws(values)
-    unscaled = read.unscaled(values)
-    if not np.isfinite(unscaled).all():
-        raise VestryError(_EXTREME)
-    return ReleasedDraws(unscaled, read.method)
-
-
-@contextmanager
-def _computed() -> Iterator[None]:
-    """Turn what arithmetic refuses into a sentence: a release or a prior may hold numbers of any size.
-
-    What comes out infinite or undefined is refused where it is told, by `_finite`.
-    """
-    failed = False
-    try:
-        with np.errstate(all="ignore"):
-            yield
-    except VestryError:
-        raise
-    except (ArithmeticError, ValueError, IndexError):
-        failed = True
-    if failed:
-        raise VestryError(_EXTREME)
-
-
 def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
     """Return an interval whose low end is not above its high end; each end is exact to 1e-12 of its size or of 1."""
     low, high = (_finite(end) for end in ends)
     if low > high and low - high <= _TOLERANCE * (1 + abs(low)):
         low = high = (low + high) / 2
     if low > high:
-        raise VestryError(_EXTREME)
+        raise VestryError(EXTREME)
     return low, high
 
 
 def _finite(number: float) -> float:
     if not math.isfinite(number):
-        raise VestryError(_EXTREME)
+        raise VestryError(EXTREME)
     return float(number)
 
 
 _TOLERANCE = 1e-9
-_EXTREME = (
-    "no posterior can be computed from these numbers: they are too large or too small, or do not go together; use a"
-    " more moderate prior, or the release as it was written."
-)
 
 
 def _checked(rng: np.random.Generator | None) -> np.random.Generator:

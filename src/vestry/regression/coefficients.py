@@ -10,11 +10,12 @@ import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior.discrete_noise import Array
+from vestry.posterior.reader import EXTREME, Reader, ReleasedDraws
 from vestry.releases import NoisyStatistics
 
 
 @dataclass(frozen=True)
-class Coefficients:
+class Coefficients(Reader):
     """A regression: the names of its coefficients, and how its columns were scaled.
 
     Attributes
@@ -41,6 +42,8 @@ class Coefficients:
     intercept: bool
 
     parameter = "coefficient"
+    display = "coefficients"
+    has_statistics = False
 
     @property
     def dimension(self) -> int:
@@ -58,6 +61,13 @@ class Coefficients:
         raise VestryError(
             "a regression predicts for given predictors only; use the coefficients, or an estimator's predict."
         )
+
+    def released(self, values: Array) -> ReleasedDraws:
+        """Return the coefficients for the columns as they are."""
+        unscaled = self.unscaled(values)
+        if not np.isfinite(unscaled).all():
+            raise VestryError(EXTREME)
+        return ReleasedDraws(unscaled, self.method)
 
     def unscaled(self, values: Array) -> Array:
         """Return coefficients for the columns as they are: each interval was scaled to [-1, 1]."""

@@ -13,10 +13,10 @@ import numpy as np
 from vestry.data import Table
 from vestry.data.overflow import LARGEST, check_bound
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.release import Mechanism
 from vestry.model.columns import WIDE, declaration, declared, listing
 from vestry.model.request import Request, TableSchema
 from vestry.regression import numpy_math
+from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.langevin import LangevinSample
 from vestry.regression.losses import Logistic, Loss
 from vestry.regression.method import METHODS, POSTERIOR, Regression, penalty, regression, try_out
@@ -97,6 +97,7 @@ class RowModel(ABC):
     radius: float | None = None
 
     name: ClassVar[str]
+    reader: ClassVar[Any] = staticmethod(coefficients_reader)
     by: ClassVar[None] = None
     column_keys = ("outcome", "predictors")
 
@@ -158,14 +159,13 @@ class RowModel(ABC):
         numbers = (float(penalty(mechanism)),)
         return PreparedRows(self, mechanism, design, self._described(design, loss), numbers, _labels(design, loss))
 
-    def expected(
-        self, frame: TableSchema, mechanism: Mechanism, n: int, rng: np.random.Generator
-    ) -> tuple[float, float]:
+    def forecast(
+        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+    ) -> tuple[float, float, None]:
         """Return the expected width of a coefficient's 90 % interval, and the same without privacy."""
-        assert isinstance(mechanism, Regression)  # noqa: S101 - what `prepared` makes
         design = self.design(frame.domains)
-        several = [expected_widths(mechanism, design, n, rng) for _ in range(_REPEATS)]
-        return float(np.mean([each[0] for each in several])), float(np.mean([each[1] for each in several]))
+        several = [expected_widths(prepared.mechanism, design, n, rng) for _ in range(_REPEATS)]
+        return float(np.mean([each[0] for each in several])), float(np.mean([each[1] for each in several])), None
 
     def _described(self, design: Design, loss: Loss) -> dict[str, Any]:
         """Say what a coefficient is of: names, scales, classes."""

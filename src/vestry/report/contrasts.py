@@ -6,7 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from vestry.posterior.posterior import DRAWS, Rows
+from vestry.posterior.posterior import Rows
+from vestry.posterior.reader import DRAWS
 from vestry.report.content import Result
 from vestry.report.estimates import labels
 

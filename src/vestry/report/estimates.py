@@ -7,9 +7,9 @@ from itertools import islice
 
 import numpy as np
 
-from vestry.hmm.hidden_states import HiddenStates
 from vestry.posterior.mixture import Marginal, PosteriorDistribution
-from vestry.posterior.posterior import DRAWS, Posterior
+from vestry.posterior.posterior import Posterior
+from vestry.posterior.reader import DRAWS
 from vestry.releases import NoisyStatistics
 from vestry.report.content import Result
 from vestry.report.formatting import whole
@@ -65,7 +65,7 @@ def labels(result: Result) -> tuple[str, ...]:
 
 def estimates(result: Result) -> tuple[Estimate, ...]:
     """Return every parameter of every group, or the first of many; nothing for released draws and hidden states."""
-    if result.posterior.label == DRAWS or isinstance(result.posterior.reading, HiddenStates):
+    if result.posterior.label == DRAWS or result.posterior.reading.sampled:
         return ()
     names = labels(result)
     rows = (

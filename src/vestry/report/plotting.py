@@ -10,7 +10,7 @@ import numpy as np
 
 from vestry.posterior import Posterior, ReleasedDraws
 from vestry.posterior.mixture import PosteriorDistribution
-from vestry.posterior.posterior import DRAWS
+from vestry.posterior.reader import DRAWS
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
 from vestry.report.estimates import name_of

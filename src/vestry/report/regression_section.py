@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vestry.regression.coefficients import Coefficients
+from typing import Any
+
 from vestry.report import figures
 from vestry.report.content import Result
 from vestry.report.formatting import number
@@ -21,7 +22,7 @@ _WORDS = {
 
 def has_coefficients(result: Result) -> bool:
     """Tell whether a release is a regression."""
-    return isinstance(result.posterior.reading, Coefficients)
+    return result.posterior.reading.display == "coefficients"
 
 
 def coefficients_headline(result: Result) -> str:
@@ -35,8 +36,7 @@ def coefficients_headline(result: Result) -> str:
 
 def coefficients_parts(result: Result, album: Album) -> list[Content]:
     """Write the coefficients, one row each."""
-    reading = result.posterior.reading
-    assert isinstance(reading, Coefficients)  # noqa: S101 - the caller has looked
+    reading: Any = result.posterior.reading
     values = result.posterior.draw()["all"]
     drawn = reading.method == "posterior"
     heads = [f"draw {place}" for place in range(1, min(len(values), _MOST_DRAWS) + 1)] if drawn else ["estimate"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-from vestry.posterior.posterior import DRAWS, PLUG_IN
+from vestry.posterior.reader import DRAWS, PLUG_IN
 from vestry.releases import NoisyStatistics
 from vestry.report import figures
 from vestry.report.content import Result

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from vestry.conjugate.normal_mean_model import NormalMean
+from vestry.conjugate.normal_mean import NormalMean
 from vestry.errors import InvalidParameter
 from vestry.model.columns import levels_of, purpose_of
-from vestry.model.registry import MODELS
 from vestry.model.request import AUTO, Request, TableSchema
 from vestry.model.size_limit import check_size
+from vestry.registry import MODELS
 from vestry.schema.domain import Levels
 from vestry.study.toml_table import EXAMPLES, Section, finite
 

@@ -19,7 +19,8 @@ from vestry.ledger.privacy_filter import PrivacyFilter, Spent
 from vestry.model.request import PreparedRelease
 from vestry.noise import NoiseSource
 from vestry.pipeline import charge_for, ready_for, run
-from vestry.posterior.posterior import DRAWS, Posterior, Rows
+from vestry.posterior.posterior import Posterior, Rows
+from vestry.posterior.reader import DRAWS
 from vestry.releases import Release
 from vestry.study.cache import Cache
 from vestry.study.charges import CHARGED, KEPT, NEW, OPENED, Charges

@@ -10,13 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from vestry.conjugate.conjugate_model import Conjugate
+from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.data import Table
 from vestry.data.connect import is_missing
 from vestry.errors import IN_LEDGER, DeclarationMismatch, LedgerMissing, VestryError
 from vestry.ledger import Ledger
 from vestry.ledger.privacy_filter import PrivacyFilter
-from vestry.mechanisms.additive_noise import layout
 from vestry.noise import NoiseSource
 from vestry.planning import ASSUMED, Forecast, budget_for_width, choose_mechanism, forecasts
 from vestry.posterior import Posterior
@@ -173,8 +172,8 @@ class Study:
     def calibrated(self, name: str, parameter: str, value: float) -> str:
         """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
         frame, model = self.declaration.frame, self.declaration.release(name).request.model
-        if parameter == "scale" and isinstance(model, Conjugate):
-            grid = layout(model.family(frame.domains), frame.population(model, None)).grid
+        if parameter == "scale" and isinstance(model, ConjugateModel):
+            grid = model.family(frame.domains).layout(frame.population(model, None)).grid
             if grid != 1:
                 return f"scale {value * grid:.6g} in units of {', '.join(model.own)}"
         return f"{parameter} {value:.6g}"

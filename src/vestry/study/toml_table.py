@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from vestry.errors import InvalidParameter
-from vestry.model.registry import MODELS
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.neighbours import Neighbours
+from vestry.registry import MODELS
 from vestry.study.toml_lines import LineIndex
 
 # What a ledger can write.

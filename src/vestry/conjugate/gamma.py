@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,11 @@ from scipy.special import digamma, gammainc, gammaincinv, gammaln, xlogy
 
 from vestry.conjugate.family import Array, check_positive, kl_between, points, renyi_between
 from vestry.errors import InvalidParameter
+from vestry.posterior.mixture import GammaMixture
+from vestry.releases import Draws
+
+if TYPE_CHECKING:
+    from vestry.noise.bits import BitSource
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,10 @@ class Gamma:
         """Return draws of shape (size, 1)."""
         return rng.standard_gamma(self.shape, size=(size, 1)) / self.rate
 
+    def marginal_log_density(self, index: int, points: Array) -> Array:
+        """Return the log density of the one coordinate."""
+        return self.log_density(points)
+
     def renyi(self, other: Gamma, order: float) -> float:
         """Return the Renyi divergence; infinite where order eta + (1 - order) eta' is not above 0."""
         return renyi_between(self.natural(), other.natural(), order, partition=log_partition, gradient=gradient)
@@ -95,3 +105,17 @@ def read_prior(family: str, numbers: Sequence[float]) -> Gamma:
     if len(numbers) != 2:
         raise InvalidParameter(f"the prior of {family}", tuple(numbers), "a shape and a rate", "for example 2,1")
     return Gamma(*numbers)
+
+
+def exact_rates(bits: BitSource, parameters: Sequence[Fraction], size: int, *, scale: float) -> Draws:
+    """Draw rates exactly, on a grid of 2^-40 of `scale`, first rounded down to a power of two."""
+    from vestry.noise.exact_sampling import gamma
+    from vestry.noise.grid import declared_grid
+
+    grid = declared_grid(scale)
+    return Draws(tuple((x,) for x in gamma(bits, *parameters, grid=grid, size=size)), grid)
+
+
+def one_gamma(shape: float, rate: float) -> GammaMixture:
+    """Return Gamma(shape, rate), of a sum and a count that were projected and are taken as exact."""
+    return GammaMixture(np.ones(1), np.array([shape]), np.array([rate]))

@@ -1,4 +1,7 @@
-"""Models by name: a table of strings, each loaded when it is used. A new model is one line here."""
+"""Models by name: a table of strings, each loaded when it is used. A new model, or conjugate family, is one line here.
+
+A model's class knows how its releases are read (`reader`), and a conjugate one which family it is (`family_type`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 
 class LazyTable(Mapping[str, Any]):
-    """Names, each with the module and attribute where it is found."""
+    """Names, each with the module and the attribute where it is found, written module:attribute."""
 
     def __init__(self, homes: Mapping[str, str]) -> None:
         self._homes = dict(homes)
@@ -24,18 +27,18 @@ class LazyTable(Mapping[str, Any]):
         return len(self._homes)
 
     def register(self, name: str, home: str) -> None:
-        """Add a name; `home` is written module:attribute."""
+        """Add a name."""
         self._homes[name] = home
 
 
 MODELS = LazyTable(
     {
-        "beta-bernoulli": "vestry.conjugate.beta_bernoulli_model:BetaBernoulli",
-        "dirichlet-categorical": "vestry.conjugate.dirichlet_categorical_model:DirichletCategorical",
-        "normal-mean": "vestry.conjugate.normal_mean_model:NormalMean",
-        "gamma-poisson": "vestry.conjugate.gamma_poisson_model:GammaPoisson",
-        "gamma-exponential": "vestry.conjugate.gamma_exponential_model:GammaExponential",
-        "normal-inverse-gamma": "vestry.conjugate.normal_inverse_gamma_model:NormalInverseGamma",
+        "beta-bernoulli": "vestry.conjugate.beta_bernoulli:BetaBernoulli",
+        "dirichlet-categorical": "vestry.conjugate.dirichlet_categorical:DirichletCategorical",
+        "normal-mean": "vestry.conjugate.normal_mean:NormalMean",
+        "gamma-poisson": "vestry.conjugate.gamma_poisson:GammaPoisson",
+        "gamma-exponential": "vestry.conjugate.gamma_exponential:GammaExponential",
+        "normal-inverse-gamma": "vestry.conjugate.normal_inverse_gamma:NormalInverseGamma",
         "statistical-query": "vestry.conjugate.statistical_query:StatisticalQuery",
         "logistic": "vestry.regression.logistic_model:LogisticRegression",
         "linear": "vestry.regression.linear_model:LinearRegression",
@@ -43,3 +46,6 @@ MODELS = LazyTable(
         "hmm": "vestry.hmm.hmm_model:HiddenMarkovModel",
     }
 )
+
+# What a release becomes, without importing upward.
+FACADE = LazyTable({"posterior": "vestry.posterior.posterior:Posterior"})

@@ -1,0 +1,204 @@
+"""How a release is read: what a model hands the posterior's facade, found by the name that the release bears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from vestry.errors import InvalidParameter, VestryError
+from vestry.posterior.discrete_noise import Array
+from vestry.posterior.mixture import PosteriorDistribution
+from vestry.registry import MODELS
+from vestry.releases import Draws, NoisyStatistics, Release
+
+NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedDraws:
+    """The k draws that a mechanism released. They are all there is: no law, and no interval.
+
+    Attributes
+    ----------
+    values
+        The draws, one a row.
+    regression
+        How a regression's coefficients were released (see `Coefficients`); None for other models.
+    """
+
+    values: Array
+    regression: str | None = None
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a draw has."""
+        return int(self.values.shape[1])
+
+    def marginal(self, index: int) -> NoReturn:
+        """Refuse: draws are no law."""
+        instead = (
+            "release noisy statistics (laplace or gaussian) for a posterior that has intervals"
+            if self.regression is None
+            else "read the coefficients themselves, by draw()"
+        )
+        raise VestryError(
+            f"there is no interval from {self._told}, which {self._all} that was released, and more would cost more;"
+            f" {instead}."
+        )
+
+    def draw(self, rng: np.random.Generator | None, size: int) -> Array:
+        """Return the first released draws; the generator is not used."""
+        if size > len(self.values):
+            instead = ", or release noisy statistics (laplace or gaussian)" if self.regression is None else ""
+            raise VestryError(
+                f"{size} draws cannot be had: {self._told} {self._all} there is; ask for no more{instead}."
+            )
+        return self.values[:size]
+
+    @property
+    def _told(self) -> str:
+        thing = "released draw" if self.regression in (None, "posterior") else "noisy estimate"
+        return f"one {thing}" if len(self.values) == 1 else f"{len(self.values)} {thing}s"
+
+    @property
+    def _all(self) -> str:
+        return "is all" if len(self.values) == 1 else "are all"
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a reader makes of a release: distributions by group, what they are called, and by what they are grouped."""
+
+    reader: Reader
+    laws: Mapping[str, PosteriorDistribution]
+    label: str
+    by: str | None
+
+
+class Reader:
+    """A model's release with a prior. What a model does not have is refused here.
+
+    Attributes
+    ----------
+    parameter
+        What the parameter is called.
+    parameters
+        The names of its numbers, where they are of different kinds.
+    display
+        Which part of a report shows it: `parameters`, `coefficients` or `states`.
+    has_statistics
+        Whether the model may release noisy statistics.
+    sampled
+        Whether draws are computed once, and asked for as they are.
+    """
+
+    parameter: Any
+    parameters: Any = ()
+    display: ClassVar[str] = "parameters"
+    has_statistics: ClassVar[bool] = True
+    sampled: ClassVar[bool] = False
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a parameter has."""
+        raise NotImplementedError
+
+    def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> Result:
+        """Compute the posterior of each group; `other_prior` tells that the prior is not the release's own."""
+        if options:
+            raise InvalidParameter("options", sorted(options), "left out but for hidden states", "no such option")
+        if not any(isinstance(content, Draws) for content in release.contents.values()):
+            with computed():
+                return self.read_statistics(release, method)
+        if other_prior or method == PLUG_IN:
+            instead = ", or release noisy statistics" if self.has_statistics else ""
+            raise InvalidParameter(
+                "a posterior of released draws",
+                "another one",
+                "the one that was drawn from",
+                f"no prior and no plug-in{instead}",
+            )
+        with computed():
+            laws = {group: self._released(content) for group, content in release.contents.items()}
+        return Result(self, laws, DRAWS, release.by)
+
+    def read_statistics(self, release: Release, method: str) -> Result:
+        """Compute the posterior of each group from its noisy statistics."""
+        make: Any = self.noise_aware if method == NOISE_AWARE else self.plug_in
+        return Result(self, {group: make(each) for group, each in release.contents.items()}, method, release.by)
+
+    def _released(self, content: Any) -> ReleasedDraws:
+        values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
+        if values.shape[1] != self.dimension:
+            raise VestryError(EXTREME)
+        return self.released(values)
+
+    def released(self, values: Array) -> ReleasedDraws:
+        """Return the draws that were released."""
+        return ReleasedDraws(values)
+
+    def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
+        """Return the posterior, the noise summed out."""
+        raise NotImplementedError
+
+    def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
+        """Return the posterior that takes the statistics as exact."""
+        raise NotImplementedError
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Draw what `size` new records would give, once for each row of parameters."""
+        raise NotImplementedError
+
+    def classify(
+        self, levels: Mapping[str, Any], posterior: Any, rng: np.random.Generator | None, draws: int | None
+    ) -> dict[str, float]:
+        """Return the predictive probability of each class; refused but for naive Bayes."""
+        raise InvalidParameter("classify", self.parameter, "asked of naive Bayes", "a model of classes")
+
+    def state_map(self, laws: Any) -> Any:
+        """Return the map of hidden states; refused but for them."""
+        raise InvalidParameter("states", self.parameter, "asked of a model of hidden states", "model hmm")
+
+    def variables(self, posterior: Any, rng: np.random.Generator | None, chains: int, draws: int) -> Any:
+        """Return the variables of a tree of draws, as (values with chain and draw, dimensions), and coordinates.
+
+        None for the one variable that every other model has.
+        """
+        return None
+
+
+def reader_of(family: Mapping[str, Any], prior: tuple[float, ...]) -> Reader:
+    """Find the model that a release names, and read its release with a prior."""
+    name = family.get("name")
+    if not isinstance(name, str) or name not in MODELS:
+        raise InvalidParameter("the release's family", name, "one of " + ", ".join(MODELS), "one of these")
+    reader: Reader = MODELS[name].reader(family, tuple(float(each) for each in prior))
+    return reader
+
+
+@contextmanager
+def computed() -> Iterator[None]:
+    """Turn what arithmetic refuses into a sentence: a release or a prior may hold numbers of any size.
+
+    What comes out infinite or undefined is refused where it is told, by `finite`.
+    """
+    failed = False
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except VestryError:
+        raise
+    except (ArithmeticError, ValueError, IndexError):
+        failed = True
+    if failed:
+        raise VestryError(EXTREME)
+
+
+EXTREME = (
+    "no posterior can be computed from these numbers: they are too large or too small, or do not go together; use a"
+    " more moderate prior, or the release as it was written."
+)
