@@ -21,6 +21,7 @@ from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.factory import calibrated
+from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.noise import SystemNoise
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
@@ -240,8 +241,7 @@ def test_bad_input_is_refused(change, message):
 def test_unknown_families_are_refused():
     subject, _ = made("laplace", "beta", "public")
 
-    class Strange:
-        name = "strange"
-
-    with pytest.raises(GuaranteeUnreachable, match="worst-case neighbours of laplace for strange cannot be reached"):
-        worst_pairs(subject, Strange())
+    family = NormalInverseGammaFamily(0.0, 1.0)
+    draw = PosteriorSample("diffused", family, None, subject.population, 0.5, 1.0, 1, subject.guarantee)
+    with pytest.raises(GuaranteeUnreachable, match="neighbours of a draw for normal-inverse-gamma cannot be reached"):
+        worst_pairs(draw, family)

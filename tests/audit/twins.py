@@ -20,7 +20,7 @@ from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.draw_cost import draw
 from vestry.conjugate.normal_mean import NormalMeanFamily
-from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive, layout
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive
 from vestry.mechanisms.posterior_sample import PosteriorSample, diffused
 from vestry.mechanisms.truncated_posterior import ops
 from vestry.privacy.adjacency import Adjacency
@@ -45,7 +45,7 @@ class Twin:
 
 
 def noisy(noise: str, family, population: Adjacency, guarantee: str):
-    return additive(noise, layout(family, population), population, Guarantee.parse(guarantee))
+    return additive(noise, family.layout(population), population, Guarantee.parse(guarantee))
 
 
 def quieter(noise: str, guarantee: str, factor: float) -> Callable[[int, int], Verdict]:

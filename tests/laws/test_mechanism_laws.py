@@ -88,7 +88,7 @@ def calibrated(mechanism: str, name: str, population: Adjacency, guarantee: str 
 
 def layout(name: str, population: Adjacency) -> additive_noise.Layout:
     family, _ = FAMILIES[name]
-    return additive_noise.layout(family, population, grid=2 / half(name) if normal(name) else None)
+    return family.layout(population, grid=2 / half(name) if normal(name) else None)
 
 
 CASES = [

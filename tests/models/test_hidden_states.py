@@ -20,9 +20,9 @@ from vestry.hmm.hidden_states import named
 from vestry.hmm.hmm_model import HiddenMarkovModel
 from vestry.model.request import Request
 from vestry.pipeline import charge_for, frame_of, run
-from vestry.posterior import Posterior, open_release
+from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
-from vestry.releases import Release
+from vestry.releases import Release, open_release
 from vestry.report.content import ReportContent, Result
 from vestry.report.page import page
 from vestry.schema.domain import Interval, Levels

@@ -12,6 +12,7 @@ import pytest
 from scipy.special import gammaln
 
 import vestry
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.errors import InvalidParameter, LedgerStateError
 from vestry.mechanisms.table_sample import DrawnTables, drawn_tables
 from vestry.model.request import Request
@@ -117,7 +118,7 @@ def test_next_to_no_noise_gives_the_conjugate_posterior():
 
 def test_the_plug_in_is_the_papers():
     contents = {"no": (500, 300, 200, 800, 200), "yes": (40, 120, -7, 160, 240)}
-    post = Posterior.from_release(release_of(contents, scale=9.0), posterior="plug-in")
+    post = Posterior.from_release(release_of(contents, scale=9.0), method="plug-in")
     assert post.laws["yes"].marginal(3).mean() == pytest.approx(1 / 163)
     assert post.label == "plug-in"
 
@@ -221,7 +222,9 @@ SPAN = sum(math.log((1 - (size - 1) * LOW) / LOW) for size in SIZES)
 
 def drawn(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> DrawnTables:
     population = Adjacency(relation, rows, groups=2 if classes else 1)
-    return drawn_tables(SIZES, 1.0, population, Guarantee.parse(spend), truncation=LOW, draws=draws)
+    return drawn_tables(
+        DirichletCategoricalFamily, SIZES, 1.0, population, Guarantee.parse(spend), truncation=LOW, draws=draws
+    )
 
 
 def test_the_ranges_of_all_tables_add_up():
@@ -249,7 +252,9 @@ def worst_loss(temperature: float, counts=(3, 1, 2)) -> float:
 
 def test_a_forgotten_temperature_is_caught():
     """One table of three levels, calibrated to epsilon = 1: the twin draws from the posterior as it is."""
-    single = drawn_tables([3], 1.0, Adjacency("replace", 1), Guarantee.parse("epsilon=1"), truncation=LOW)
+    single = drawn_tables(
+        DirichletCategoricalFamily, [3], 1.0, Adjacency("replace", 1), Guarantee.parse("epsilon=1"), truncation=LOW
+    )
     assert worst_loss(single.temperature) <= 1
     assert worst_loss(1.0) > 1
     claim = dict(single.event.parameters)["epsilon"]

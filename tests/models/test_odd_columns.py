@@ -33,7 +33,7 @@ def classes(features, target="class", levels=("4", "5")):
 @pytest.mark.parametrize("target", ["class", "a/b", "a_level", "chain", "draw"])
 def test_a_posterior_file_holds_columns_of_any_name(target, tmp_path):
     features = [name for name in ["a", *NAMES] if name != target]
-    posterior = Posterior.from_release(classes(features, target), posterior="plug-in")
+    posterior = Posterior.from_release(classes(features, target), method="plug-in")
     tree = posterior.to_arviz(np.random.default_rng(1), draws=5)
     tree.to_netcdf(tmp_path / "posterior.nc", engine="h5netcdf")
     assert len(tree["posterior"].data_vars) == len(features) + 1
@@ -46,14 +46,14 @@ def test_names_are_given_once():
 
 @pytest.mark.parametrize("level", [4, "4", 4.0, np.int64(4), np.float64(4)])
 def test_a_level_is_found_as_it_was_declared(level):
-    posterior = Posterior.from_release(classes(["bbin"]), posterior="plug-in")
+    posterior = Posterior.from_release(classes(["bbin"]), method="plug-in")
     found = posterior.classify({"bbin": level}, np.random.default_rng(1))
     assert found == posterior.classify({"bbin": "4"}, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("level", [True, np.True_])
 def test_a_truth_value_is_a_level(level):
-    posterior = Posterior.from_release(classes(["bbin"], levels=("false", "true")), posterior="plug-in")
+    posterior = Posterior.from_release(classes(["bbin"], levels=("false", "true")), method="plug-in")
     assert set(posterior.classify({"bbin": level}, np.random.default_rng(1))) == {"x", "y"}
     with pytest.raises(InvalidParameter, match="a level of bbin must be one of false, true, not 1"):
         posterior.classify({"bbin": 1}, np.random.default_rng(1))

@@ -277,7 +277,7 @@ AWKWARD = {
     "no noise to speak of": result("faint", "Large", release(counts(200_000, 300_000), laplace(2.0))),
 }
 AWKWARD["plug-in"] = result(
-    "plug", "As in the papers", readmitted, posterior=Posterior.from_release(readmitted, posterior="plug-in")
+    "plug", "As in the papers", readmitted, posterior=Posterior.from_release(readmitted, method="plug-in")
 )
 
 

@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import binom
 
 from vestry.conjugate import gamma_posterior, mean_variance
-from vestry.conjugate.plug_in import gamma as plugged_in
+from vestry.conjugate.gamma import one_gamma as plugged_in
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 LEVELS = (0.5, 0.9, 0.99)

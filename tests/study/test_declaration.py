@@ -21,8 +21,8 @@ from vestry.cli import main
 from vestry.cli.init_command import STUDY
 from vestry.errors import InvalidParameter, StudyFileError, VestryError
 from vestry.mechanisms.factory import PARAMETERS
-from vestry.registry import MODELS
 from vestry.model.request import AUTO
+from vestry.registry import MODELS
 from vestry.study import Study, config
 from vestry.study.release_spec import KEYS
 from vestry.study.toml_lines import LineIndex

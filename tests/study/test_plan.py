@@ -25,8 +25,9 @@ from seeded_noise import SeededNoise
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.dirichlet_posterior import Categories
+from vestry.conjugate.family import family_from
 from vestry.conjugate.normal_mean import NormalMean
-from vestry.conjugate.simulation import integers, noise_aware
+from vestry.conjugate.simulation import noise_aware
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.model.prepared_release import PreparedSums
@@ -64,14 +65,14 @@ class Leave:
 def predicted(made: Request, relation: str, datasets: int) -> Forecast:
     """Return what the plan says, from this many simulated datasets."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vestry.planning._DATASETS", datasets)
+        patch.setattr("vestry.conjugate.simulation._DATASETS", datasets)
         (found,) = forecasts(made, frame(relation), n=N)
     return found
 
 
 def truths(prepared, n: int, rng):
     """Draw parameters and records apart from the package's simulator."""
-    family, numbers = prepared.family, prepared.numbers
+    family, numbers = family_from(prepared.described), prepared.numbers
     if family.name == "beta-bernoulli":
         theta = np.array([rng.beta(*numbers)])
         return theta, [float(rng.binomial(n, theta[0]))]
@@ -97,9 +98,9 @@ class Oracle:
     @classmethod
     def of(cls, prepared: PreparedSums, sums: np.ndarray, n: int, *, power: float = 1.0, prior_scale: float = 1.0):
         prior = np.array(prepared.numbers)
-        if prepared.family.name == "normal-mean":
-            precision = 1 / prior[1] / prior_scale + power * n / prepared.family.variance
-            total = prior[0] / prior[1] / prior_scale + power * sums[:, 0] / prepared.family.variance
+        if family_from(prepared.described).name == "normal-mean":
+            precision = 1 / prior[1] / prior_scale + power * n / family_from(prepared.described).variance
+            total = prior[0] / prior[1] / prior_scale + power * sums[:, 0] / family_from(prepared.described).variance
             return cls(True, np.column_stack([total / precision, np.full(len(sums), precision**-0.5)]))
         counts = np.column_stack([sums, n - sums]) if sums.shape[1] == 1 else sums
         return cls(False, prior / prior_scale + power * counts)
@@ -187,7 +188,7 @@ def achieved(made: Request, relation: str, studies: int, seed: int, *, wrong: fl
     points = own.marginal(0).rvs((24, studies), random_state=rng)
     exactly, found = own.marginal(0).logpdf(points), []
     for place, (theta, sums) in enumerate(made_up):
-        values = integers(prepared, mechanism, sums, n) * len(prepared.groups)
+        values = family_from(prepared.described).to_units(mechanism.layout, sums, n) * len(prepared.groups)
         content = replace(mechanism, scale=wrong * mechanism.scale).release(Private(values), Leave(), noise)[0]
         law = noise_aware(prepared, replace(content, scale=mechanism.scale)).laws["all"]
         low, high = np.quantile(law.draw(rng, 4000), [0.05, 0.95], axis=0)
@@ -321,8 +322,8 @@ def drawn(prepared: PreparedSums, studies: int, seed: int, *, wrong: float):
     for _ in range(studies):
         _, sums = truths(prepared, N, rng)
         units = sums
-        if prepared.family.name == "normal-mean":
-            width = prepared.family.high - prepared.family.low
+        if family_from(prepared.described).name == "normal-mean":
+            width = family_from(prepared.described).high - family_from(prepared.described).low
             units = [math.floor(sums[0] / (width / 2**20) + 0.5)]  # from the middle, which is 0
         (content,) = twin.release(Private([*(int(unit) for unit in units), N]), Leave(), noise)
         all_sums.append(sums)

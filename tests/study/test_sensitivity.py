@@ -17,7 +17,6 @@ from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.normal_mean import NormalMean
 from vestry.data import Table
-from vestry.mechanisms.additive_noise import layout
 from vestry.model.request import Request, TableSchema
 from vestry.pipeline import frame_of
 from vestry.privacy.adjacency import Adjacency
@@ -75,7 +74,7 @@ def collected(model, made: Table, *, like: Table | None = None) -> tuple[int, ..
 
 def bounds(model, made: Table) -> tuple[float, float]:
     frame = frame_of(made)
-    found = layout(model.family(frame.domains), frame.population(model, 5))
+    found = model.family(frame.domains).layout(frame.population(model, 5))
     return found.l1, found.l2
 
 

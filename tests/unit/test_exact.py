@@ -16,7 +16,7 @@ from vestry.conjugate.gamma_poisson import GammaPoissonFamily
 from vestry.conjugate.normal_inverse_gamma import NormalInverseGammaFamily
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
-from vestry.mechanisms.posterior_sample import PosteriorSample, exact_draws
+from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.noise import SystemNoise, exact_sampling
 from vestry.noise.bits import BLOCK_BYTES, Bits, Uniform
@@ -366,7 +366,7 @@ EXACT = {
 @pytest.mark.parametrize("name", EXACT)
 def test_a_released_draw_states_its_grid(name):
     family, parameters, grid, dimension = EXACT[name]
-    draws = exact_draws(Bits(SeededNoise(1)), family, [Fraction(x) for x in parameters], 5)
+    draws = family.exact_draws(Bits(SeededNoise(1)), [Fraction(x) for x in parameters], 5)
     assert draws.grid == grid
     assert [len(row) for row in draws.values] == [dimension] * 5
     assert all((Fraction(x) / Fraction(grid)).denominator == 1 for row in draws.values for x in row)
@@ -374,7 +374,7 @@ def test_a_released_draw_states_its_grid(name):
 
 def test_a_posterior_without_an_exact_sampler_is_refused():
     with pytest.raises(GuaranteeUnreachable, match="an exact draw of normal-inverse-gamma cannot be reached"):
-        exact_draws(Bits(SeededNoise(1)), NormalInverseGammaFamily(0.0, 1.0), [Fraction(1)] * 4, 1)
+        NormalInverseGammaFamily(0.0, 1.0).exact_draws(Bits(SeededNoise(1)), [Fraction(1)] * 4, 1)
 
 
 class Leave:

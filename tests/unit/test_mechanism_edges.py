@@ -12,7 +12,7 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import DeclarationMismatch, GuaranteeUnreachable, InvalidParameter
 from vestry.ledger import Ledger
-from vestry.mechanisms import additive_noise, posterior_sample, truncated_posterior
+from vestry.mechanisms import posterior_sample, truncated_posterior
 from vestry.mechanisms.factory import calibrated
 from vestry.mechanisms.release import publish
 from vestry.mechanisms.table_sample import drawn_tables
@@ -40,11 +40,6 @@ def test_a_mechanism_is_found_by_its_name_and_makes_one_draw_unless_told():
         calibrated("laplace", BETA, PRIOR, PUBLIC, ASKED, draws=2)
     with pytest.raises(InvalidParameter, match="truncation must be given for ops"):
         calibrated("ops", BETA, PRIOR, PUBLIC, ASKED)
-
-
-def test_a_family_without_minimal_statistics_has_no_layout():
-    with pytest.raises(InvalidParameter, match="one with minimal statistics"):
-        additive_noise.layout(object(), PUBLIC)
 
 
 def test_statistics_come_in_equal_parts_for_each_group():
@@ -137,6 +132,8 @@ def test_a_prior_that_would_take_for_ever_is_refused():
     with pytest.raises(InvalidParameter, match=r"a prior must be at most 1e\+20 for ops, not 1e\+25"):
         ops(family, family.prior((1e25, 1, 1)), Adjacency("replace", count=9), PureDP(1), truncation=0.1)
     with pytest.raises(InvalidParameter, match=r"a prior must be at most 1e\+20 for ops"):
-        drawn_tables((2, 3), 1e25, Adjacency("replace", count=9), PureDP(1), truncation=0.1)
+        drawn_tables(DirichletCategoricalFamily, (2, 3), 1e25, Adjacency("replace", count=9), PureDP(1), truncation=0.1)
     with pytest.raises(InvalidParameter, match="draws must be a whole number"):
-        drawn_tables((2, 3), 1.0, Adjacency("replace", count=9), PureDP(1), truncation=0.1, draws=0)
+        drawn_tables(
+            DirichletCategoricalFamily, (2, 3), 1.0, Adjacency("replace", count=9), PureDP(1), truncation=0.1, draws=0
+        )

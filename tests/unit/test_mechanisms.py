@@ -32,7 +32,7 @@ THREE = DirichletCategoricalFamily(3)
 
 
 def noisy(noise: str, guarantee: str):
-    return additive_noise.additive(noise, additive_noise.layout(BETA, PUBLIC), PUBLIC, Guarantee.parse(guarantee))
+    return additive_noise.additive(noise, BETA.layout(PUBLIC), PUBLIC, Guarantee.parse(guarantee))
 
 
 def drawn(name: str, guarantee: str, draws: int = 1):
@@ -120,7 +120,7 @@ def test_the_certificate_computes_its_claim_again(name, ledger):
 def test_the_certificate_states_a_private_count():
     population = Adjacency("add-remove", 3)
     made = additive_noise.additive(
-        additive_noise.LAPLACE, additive_noise.layout(BETA, population), population, Guarantee.parse("rho=1")
+        additive_noise.LAPLACE, BETA.layout(population), population, Guarantee.parse("rho=1")
     )
     found = certificate(made, unit="person=id,rows=3")
     assert found.population == {"neighbours": "add-remove", "rows": 3, "count": "private", "groups": 1}
@@ -239,7 +239,7 @@ def test_a_temperature_below_one_is_refused(temperature):
 def test_a_guarantee_for_another_relation_is_refused():
     asked = Guarantee.parse("epsilon=1", neighbours="add-remove")
     with pytest.raises(DeclarationMismatch, match="neighbours relation asked for is add-remove, but it is replace"):
-        additive_noise.additive(additive_noise.LAPLACE, additive_noise.layout(BETA, PUBLIC), PUBLIC, asked)
+        additive_noise.additive(additive_noise.LAPLACE, BETA.layout(PUBLIC), PUBLIC, asked)
     with pytest.raises(DeclarationMismatch, match="neighbours relation asked for is add-remove, but it is replace"):
         truncated_posterior.ops(BETA, BETA.prior(NUMBERS), PUBLIC, asked, truncation=0.1)
     with pytest.raises(DeclarationMismatch, match="neighbours relation asked for is add-remove, but it is replace"):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from vestry.conjugate import beta_posterior, dirichlet_posterior, normal_posterior
 from vestry.errors import InvalidParameter, VestryError
-from vestry.posterior import Posterior, open_release
+from vestry.posterior import Posterior
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, NormalMixture
-from vestry.releases import Certificate, Draws, NoisyStatistics, Release
+from vestry.releases import Certificate, Draws, NoisyStatistics, Release, open_release
 
 CERTIFICATE = Certificate(
     guarantee={"kind": "pure", "epsilon": 0.5, "neighbours": "replace"},
@@ -42,6 +42,8 @@ def released(contents, *, family="beta-bernoulli", prior=(1, 1), by=None):
     if not isinstance(contents, dict):
         contents = {"all": contents}
     family = family if isinstance(family, dict) else {"name": family}
+    if family["name"] == "dirichlet-categorical":
+        family = {**family, "categories": len(prior)}
     return Release(family, prior, contents, CERTIFICATE, by)
 
 
@@ -73,7 +75,7 @@ each_way = pytest.mark.parametrize("way", ["noise-aware", "plug-in"])
 @each_way
 def test_every_answer_agrees_with_the_draws(release, way):
     """Summary, interval and draws describe one law. Six standard errors of 20,000 draws."""
-    posterior = Posterior.from_release(release, posterior=way)
+    posterior = Posterior.from_release(release, method=way)
     assert posterior.label == way
     assert posterior.certificate is release.certificate
     rows = posterior.summary(level=0.8)
@@ -118,7 +120,7 @@ def test_another_prior_is_free():
 
 def test_repr_is_short():
     assert repr(Posterior.from_release(CASES["beta"])) == "<noise-aware posterior: probability>"
-    assert repr(Posterior.from_release(CASES["beta, grouped"], posterior="plug-in")) == (
+    assert repr(Posterior.from_release(CASES["beta, grouped"], method="plug-in")) == (
         "<plug-in posterior: probability in 2 groups by ward>"
     )
     assert repr(Posterior.from_release(CASES["dirichlet"])) == "<noise-aware posterior: probability (3)>"
@@ -135,20 +137,20 @@ def test_repr_is_short():
             {},
             "family must be one of beta-bernoulli, .*not 'gamma-",
         ),
-        (CASES["beta"], {"posterior": "exact"}, "posterior must be noise-aware or plug-in, not 'exact'"),
-        (CASES["beta"], {"prior": (1,)}, "a Beta prior must be two finite numbers above 0"),
-        (CASES["beta"], {"prior": (0, 1)}, "a Beta prior must be two finite numbers above 0"),
+        (CASES["beta"], {"method": "exact"}, "method must be noise-aware or plug-in, not 'exact'"),
+        (CASES["beta"], {"prior": (1,)}, "the prior of beta-bernoulli must be alpha and beta"),
+        (CASES["beta"], {"prior": (0, 1)}, "alpha must be above 0 and finite"),
         (
             CASES["dirichlet"],
             {"prior": (1, 1, -1)},
-            "a Dirichlet prior must be a finite number above 0 for each category",
+            "alpha must be above 0 and finite",
         ),
-        (CASES["dirichlet"], {"prior": (1, 1, 1, 1)}, "the number of noisy statistics must be 4, not 3"),
-        (CASES["normal"], {"prior": (0, 0)}, "a normal prior must be a finite mean and a finite variance above 0"),
-        (CASES["normal"], {"prior": (0, float("inf"))}, "a normal prior must be a finite mean"),
+        (CASES["dirichlet"], {"prior": (1, 1, 1, 1)}, "the prior of dirichlet-categorical must be 3"),
+        (CASES["normal"], {"prior": (0, 0)}, "the prior's variance must be above 0 and finite"),
+        (CASES["normal"], {"prior": (0, float("inf"))}, "the prior's variance must be a finite number"),
         (released(counts(1, 2, 3)), {}, "the number of noisy statistics must be 2, not 3"),
         (released(counts(1, 2, count=5)), {}, "the number of noisy statistics must be 1, not 2"),
-        (released(counts(1, 2, count=5)), {"posterior": "plug-in"}, "the number of noisy statistics must be 1, not 2"),
+        (released(counts(1, 2, count=5)), {"method": "plug-in"}, "the number of noisy statistics must be 1, not 2"),
         (released(sums(1, count=None), family=NORMAL), {}, "the number of noisy statistics must be 2, not 1"),
         (released(counts(2**60, 3)), {}, "a noisy count must be from"),
         (
@@ -267,7 +269,7 @@ def test_without_noise_it_is_the_conjugate_posterior(release):
     }
     exact = Release(release.family, release.prior, contents, CERTIFICATE, release.by)
     aware = Posterior.from_release(exact).summary()
-    plain = Posterior.from_release(exact, posterior="plug-in").summary()
+    plain = Posterior.from_release(exact, method="plug-in").summary()
     for a, b in zip(aware, plain, strict=True):
         assert [a[key] for key in ("mean", "sd", "low", "high")] == pytest.approx(
             [b[key] for key in ("mean", "sd", "low", "high")], rel=1e-7
@@ -291,7 +293,7 @@ def test_with_noise_without_end_it_is_the_prior(case):
 def test_intervals_are_wider_than_the_plug_in_ones():
     for release in CASES.values():
         aware = Posterior.from_release(release).summary()
-        plain = Posterior.from_release(release, posterior="plug-in").summary()
+        plain = Posterior.from_release(release, method="plug-in").summary()
         assert all(a["sd"] > b["sd"] for a, b in zip(aware, plain, strict=True) if a["group"] != "B")
 
 
@@ -404,7 +406,7 @@ def test_a_private_count_needs_bounded_memory():
     ],
 )
 def test_plug_in_takes_the_nearest_valid_counts(release, alphas, betas):
-    law = Posterior.from_release(release, posterior="plug-in").laws["all"]
+    law = Posterior.from_release(release, method="plug-in").laws["all"]
     assert np.ravel(law.alphas) == pytest.approx(alphas)
     if betas is not None:
         assert law.betas == pytest.approx(betas)
@@ -422,7 +424,7 @@ def test_plug_in_takes_the_nearest_valid_counts(release, alphas, betas):
 )
 def test_plug_in_normal(statistics, mean, variance):
     release = released(statistics, family=NORMAL, prior=(5, 9))
-    law = Posterior.from_release(release, posterior="plug-in").laws["all"].marginal(0)
+    law = Posterior.from_release(release, method="plug-in").laws["all"].marginal(0)
     assert law.mean() == pytest.approx(mean)
     assert law.variance() == pytest.approx(variance)
 
@@ -525,7 +527,7 @@ def test_what_is_no_release_is_refused(given):
         Posterior.from_release(given)
 
 
-@pytest.mark.parametrize("options", [{"prior": (2, 2)}, {"posterior": "plug-in"}], ids=str)
+@pytest.mark.parametrize("options", [{"prior": (2, 2)}, {"method": "plug-in"}], ids=str)
 def test_released_draws_have_no_other_posterior(options):
     with pytest.raises(InvalidParameter, match="a posterior of released draws must be the one that was drawn from"):
         Posterior.from_release(DRAWN, **options)
