@@ -17,7 +17,10 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom, chi2
 
-from vestry.conjugate import beta_posterior, dirichlet_posterior, normal_posterior, plug_in
+from vestry.conjugate import beta_posterior, dirichlet_posterior, normal_posterior
+from vestry.conjugate.beta_bernoulli import plug_in_beta
+from vestry.conjugate.dirichlet_categorical import plug_in_dirichlet
+from vestry.conjugate.normal_mean import plug_in_normal
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 LEVELS = (0.5, 0.9, 0.99)
@@ -52,7 +55,7 @@ def beta_public(n, law, size, rng, *, prior=(1.0, 1.0), factor=1.0, plugged=Fals
     for value in np.unique(z):
         same = z == value
         if plugged:
-            posterior = plug_in.beta(np.array([value]), count=n, alpha=prior[0], beta=prior[1])
+            posterior = plug_in_beta(np.array([value]), count=n, alpha=prior[0], beta=prior[1])
         else:
             posterior = beta_posterior.public_count(
                 int(value), count=n, alpha=prior[0], beta=prior[1], noise=misjudged(law, factor)
@@ -98,7 +101,7 @@ def dirichlet_public(n, law, size, rng, *, factor=1.0, plugged=False):
     found = np.empty((size, 3))
     for row, (theta, z) in enumerate(zip(*dirichlet_data(n, law, size, rng), strict=True)):
         if plugged:
-            posterior = plug_in.dirichlet(z, count=n, alphas=PRIOR)
+            posterior = plug_in_dirichlet(z, count=n, alphas=PRIOR)
         else:
             posterior = dirichlet_posterior.public_count(z, count=n, alphas=PRIOR, noise=misjudged(law, factor))
         found[row] = [float(posterior.marginal(i).cdf(each)) for i, each in enumerate(theta)]
@@ -131,7 +134,7 @@ def normal_public(n, law, size, rng, *, factor=1.0, plugged=False):
     """All datasets at once, as the coordinates of one release."""
     theta, z = normal_data(n, law, size, rng)
     if plugged:
-        posterior = plug_in.normal(z * GRID, count=n, model=MODEL, reach=WIDTH / 2)
+        posterior = plug_in_normal(z * GRID, count=n, model=MODEL, reach=WIDTH / 2)
     else:
         posterior = normal_posterior.public_count(z, count=n, model=MODEL, noise=misjudged(law, factor), grid=GRID)
     inside = ndtr((theta[:, None] - posterior.means[0]) / np.sqrt(posterior.variances[0]))

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from vestry.conjugate import gamma_posterior, mean_variance
+from vestry.conjugate import gamma_posterior
+from vestry.conjugate import normal_inverse_gamma_posterior as mean_variance
 from vestry.conjugate.gamma import one_gamma as plugged_in
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 

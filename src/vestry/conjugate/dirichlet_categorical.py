@@ -19,6 +19,7 @@ from scipy.special import betainc, betaincinv, digamma, gammaln, xlogy
 
 from vestry.conjugate.beta_bernoulli import worst_beta
 from vestry.conjugate.conjugate_model import ConjugateModel
+from vestry.conjugate.conjugate_reader import ConjugateReader, conjugate_reader
 from vestry.conjugate.draw_cost import draw, moved
 from vestry.conjugate.family import (
     Array,
@@ -360,6 +361,11 @@ _HALF, _FEW = 0.5, 2.0
 _PARTS = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 3 / 4, 7 / 8, 15 / 16, 63 / 64)
 
 
+def dirichlet_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> ConjugateReader:
+    """Read the family that a release describes; its prior says how many categories there are, if nothing else does."""
+    return conjugate_reader({"categories": len(prior), **described}, prior)
+
+
 def plug_in_dirichlet(noisy: Array, *, count: int | None, alphas: Array) -> DirichletMixture:
     """Return Dirichlet(a + s) of projected counts; see `DirichletCategoricalFamily.plug_in`."""
     counts = np.maximum(noisy, 0.0) if count is None else _onto_simplex(noisy, float(count))
@@ -393,6 +399,7 @@ class DirichletCategorical(ConjugateModel):
 
     name: ClassVar[str] = "dirichlet-categorical"
     family_type: ClassVar[type[ConjugateFamily]] = DirichletCategoricalFamily
+    reader: ClassVar[Any] = staticmethod(dirichlet_reader)
 
     def family(self, domains: Mapping[str, Domain]) -> DirichletCategoricalFamily:
         """Return the categorical family with the column's levels."""

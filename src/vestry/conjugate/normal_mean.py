@@ -305,16 +305,9 @@ class NormalMeanFamily(ConjugateFamily):
     def plug_in(self, prior: Normal, statistics: NoisyStatistics) -> NormalPosterior:
         """Return the conjugate normal, each sum clipped to what n values of the interval can have."""
         sums, noisy = self._sums(statistics)
-        n = max(noisy * statistics.count_grid if statistics.count is None else float(statistics.count), 0.0)
+        n = noisy * statistics.count_grid if statistics.count is None else float(statistics.count)
         reach, model = (self.high - self.low) / 2, self._centred(prior)
-        clipped = np.clip(sums * statistics.grid, -n * reach, n * reach)
-        if n > 0:
-            means, variances = model.member(clipped, np.array(n), np.zeros(1))
-        else:
-            means, variances = np.full(clipped.shape, model.prior_mean), np.full(1, model.prior_variance)
-        shape = (1, clipped.size, 1)
-        spread = np.broadcast_to(variances, clipped.shape).reshape(shape)
-        exact = NormalPosterior(np.ones(1), np.ones(shape), means.reshape(shape), spread)
+        exact = plug_in_normal(sums * statistics.grid, count=n, model=model, reach=reach)
         return exact.shifted((self.low + self.high) / 2)
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
@@ -365,6 +358,19 @@ class NormalMeanFamily(ConjugateFamily):
             "high": self.high,
             "dimension": self.dimension,
         }
+
+
+def plug_in_normal(sums: Array, *, count: float, model: NormalModel, reach: float) -> NormalPosterior:
+    """Return the conjugate normal, each sum clipped to what n values between -reach and reach can have."""
+    n = max(float(count), 0.0)
+    clipped = np.clip(sums, -n * reach, n * reach)
+    if n > 0:
+        means, variances = model.member(clipped, np.array(n), np.zeros(1))
+    else:
+        means, variances = np.full(clipped.shape, model.prior_mean), np.full(1, model.prior_variance)
+    shape = (1, clipped.size, 1)
+    spread = np.broadcast_to(variances, clipped.shape).reshape(shape)
+    return NormalPosterior(np.ones(1), np.ones(shape), means.reshape(shape), spread)
 
 
 # Coordinates of one mean: each has a name and a number of its own.
