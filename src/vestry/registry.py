@@ -14,10 +14,13 @@ class LazyTable(Mapping[str, Any]):
     """Names, each with the module and the attribute where it is found, written module:attribute."""
 
     def __init__(self, homes: Mapping[str, str]) -> None:
-        self._homes = dict(homes)
+        self._homes: dict[str, Any] = dict(homes)
 
     def __getitem__(self, name: str) -> Any:
-        module, _, attribute = self._homes[name].partition(":")
+        home = self._homes[name]
+        if not isinstance(home, str):
+            return home
+        module, _, attribute = home.partition(":")
         return getattr(importlib.import_module(module), attribute)
 
     def __iter__(self) -> Iterator[str]:
@@ -26,8 +29,8 @@ class LazyTable(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._homes)
 
-    def register(self, name: str, home: str) -> None:
-        """Add a name."""
+    def register(self, name: str, home: Any) -> None:
+        """Add a name: with where it is found, or with the thing itself."""
         self._homes[name] = home
 
 

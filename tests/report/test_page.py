@@ -14,13 +14,14 @@ from report.reader import faults, read
 
 from vestry.errors import InvalidParameter
 from vestry.posterior import Posterior
+from vestry.posterior.discrete_noise import deviation
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.pricing import event
 from vestry.releases import NoisyStatistics, Release
 from vestry.report.appendix import left_in
 from vestry.report.estimates import estimates, prior
 from vestry.report.figures import points
-from vestry.report.noise_cost import deviation, shares
+from vestry.report.noise_cost import shares
 from vestry.report.page import page
 from vestry.report.plotting import privacy_curve
 from vestry.report.tempering import weight

@@ -35,8 +35,9 @@ from vestry.conjugate.family import (
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.layout import Layout
 from vestry.model.columns import groups_of, levels_of
+from vestry.model.size_limit import Size
 from vestry.model.worst_pair import Pair
-from vestry.posterior.discrete_noise import noise_law
+from vestry.posterior.discrete_noise import deviation, noise_law
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
 from vestry.releases import Draws, NoisyStatistics
@@ -271,6 +272,10 @@ class BetaBernoulliFamily(ConjugateFamily):
         """Draw the number of successes."""
         return rng.binomial(size, np.clip(theta, 0.0, 1.0)).astype(float)
 
+    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
+        """Return the noise on a proportion; see `noise_on_share`."""
+        return noise_on_share(content, index)
+
     # Plans and audits
 
     def simulate(self, theta: Array, n: int, rng: np.random.Generator) -> list[float]:
@@ -297,6 +302,17 @@ class BetaBernoulliFamily(ConjugateFamily):
     def to_dict(self) -> dict[str, Any]:
         """Return the name."""
         return {"name": self.name}
+
+
+def noise_on_share(content: NoisyStatistics, index: int) -> float | None:
+    """Return sd/n for s/n with n public; with every count noisy sd/n sqrt((1-p)^2 + (d-1) p^2), d counts."""
+    public, sd = content.count is not None, deviation(content.noise, content.scale)
+    n = float(content.count) if content.count is not None else float(sum(content.values))
+    if n <= 0:
+        return None
+    others = 0 if public else len(content.values) - 1
+    p = min(max(content.values[index] / n, 0.0), 1.0) if others else 0.0
+    return sd / n * math.sqrt((1 - p) ** 2 + others * p**2)
 
 
 def plug_in_beta(noisy: Array, *, count: int | None, alpha: float, beta: float) -> BetaMixture:
@@ -373,6 +389,10 @@ class BetaBernoulli(ConjugateModel):
     def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Indicator, ...]:
         """Add 1 for a success."""
         return self._indicators(domains)[:1]
+
+    def size(self, domains: Mapping[str, Domain]) -> Size:
+        """Return one probability per group."""
+        return super().size(domains)._replace(number=len(groups_of(domains, self.by)))
 
     def question(self) -> str:
         """Say what is asked."""

@@ -17,6 +17,7 @@ from vestry.mechanisms.layout import Layout
 from vestry.model.columns import declaration, groups_of
 from vestry.model.prepared_release import PreparedSums
 from vestry.model.request import Request, TableSchema
+from vestry.model.size_limit import Size, size_by_group
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Count, SumQuery, Term
 
@@ -115,6 +116,10 @@ class ConjugateModel(ABC):
         from vestry.conjugate.simulation import forecast
 
         return forecast(prepared, n, rng)
+
+    def size(self, domains: Mapping[str, Domain]) -> Size:
+        """Return how many numbers a release has."""
+        return size_by_group(self, domains)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""

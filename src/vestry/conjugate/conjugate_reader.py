@@ -36,6 +36,15 @@ class ConjugateReader(Reader):
         """How many numbers it has."""
         return int(self.prior.dimension)
 
+    @property
+    def note(self) -> str:
+        """What a report says of how records were read."""
+        return self.family.note
+
+    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
+        """Return the noise's standard deviation on one parameter, to first order."""
+        return self.family.noise_on_estimate(content, mean, index)
+
     def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior, the noise summed out."""
         return self.family.noise_aware(self.prior, statistics)

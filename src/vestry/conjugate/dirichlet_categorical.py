@@ -47,7 +47,7 @@ from vestry.schema.statistics import Count, Indicator, SumQuery
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
 import vestry.conjugate.dirichlet_posterior as dirichlet_posterior
-from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily, success_layout
+from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily, noise_on_share, success_layout
 from vestry.conjugate.noisy_sums import check_range, check_size, floats
 from vestry.conjugate.worst_categories import category_change, split_categories, worst_categories
 from vestry.posterior.mixture import DirichletMixture, PosteriorDistribution, two_sided
@@ -318,6 +318,10 @@ class DirichletCategoricalFamily(ConjugateFamily):
         public = statistics.count is not None
         check_size(statistics, {1, 2} if public and self.categories == 2 else {self.categories})
         return len(statistics.values) == 1 or (self.categories == 2 and not public)
+
+    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
+        """Return the noise on a proportion; see `noise_on_share`."""
+        return noise_on_share(content, index)
 
     # Plans and audits
 

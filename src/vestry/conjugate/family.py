@@ -84,11 +84,14 @@ class ConjugateFamily(ABC):
         What its parameter is called.
     parameters
         The names of its numbers, where they are of different kinds.
+    note
+        What a report says of how records were read.
     """
 
     name: ClassVar[str]
     parameter: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]] = ()
+    note: ClassVar[str] = ""
 
     # The exponential family
 
@@ -210,6 +213,10 @@ class ConjugateFamily(ABC):
     @abstractmethod
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw what `size` new records would give, once for each row of parameters."""
+
+    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
+        """Return the noise's standard deviation on one parameter, to first order; None where there is no formula."""
+        return None
 
     # Plans and audits
 

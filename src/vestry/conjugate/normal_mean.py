@@ -33,7 +33,7 @@ from vestry.mechanisms.layout import Layout
 from vestry.model.columns import groups_of, interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
 from vestry.numerics import outward
-from vestry.posterior.discrete_noise import noise_law
+from vestry.posterior.discrete_noise import deviation, noise_law
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
 from vestry.privacy.pricing import event
@@ -139,6 +139,7 @@ class NormalMeanFamily(ConjugateFamily):
 
     name: ClassVar[str] = "normal-mean"
     parameter: ClassVar[str] = "mean"
+    note: ClassVar[str] = "Values outside the declared interval were clipped to its ends before they were summed."
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variance", check_positive("variance", self.variance))
@@ -313,6 +314,13 @@ class NormalMeanFamily(ConjugateFamily):
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the mean of the new records."""
         return rng.normal(theta, math.sqrt(self.variance / size))
+
+    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
+        """Return grid sd/n for a mean middle + y/n; with n noisy also (mean - middle) count_grid sd/n."""
+        public, sd = content.count is not None, deviation(content.noise, content.scale)
+        n = float(content.count) if content.count is not None else content.values[-1] * content.count_grid
+        away = 0.0 if public else (mean - (self.low + self.high) / 2) * content.count_grid
+        return math.hypot(content.grid, away) * sd / n if n > 0 else None
 
     def _centred(self, prior: Normal) -> NormalModel:
         """Return the model of values counted from the middle of the interval."""

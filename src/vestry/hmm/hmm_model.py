@@ -17,10 +17,11 @@ import numpy as np
 import vestry.model.histograms as counts
 from vestry.errors import InvalidParameter
 from vestry.hmm.hidden_states import hidden_states_reader
-from vestry.model.columns import WIDE, declaration, listing
+from vestry.model.columns import WIDE, declaration, groups_of, listing
 from vestry.model.histograms import concentration, feature_levels, key_levels
 from vestry.model.prepared_release import PreparedSums
 from vestry.model.request import Request, TableSchema
+from vestry.model.size_limit import MOST_COUNTS, Size, parameters_of
 from vestry.privacy.neighbours import Neighbours
 from vestry.schema.domain import LEVEL, Domain, drops
 from vestry.schema.statistics import SumQuery
@@ -154,6 +155,12 @@ class HiddenMarkovModel:
         spreads = [math.sqrt(each * (1 - 1 / size) / size) for size in sizes]
         private = [WIDE * math.hypot(spread, prepared.mechanism.deviation) for spread in spreads]
         return sum(private) / len(private), WIDE * sum(spreads) / len(spreads), None
+
+    def size(self, domains: Mapping[str, Domain]) -> Size:
+        """Return how many counts there are: regions x times x levels."""
+        times, *levels = (parameters_of(domains[column]) for column in self.columns[1:])
+        number = len(groups_of(domains, self.by)) * times * sum(levels)
+        return Size(number, MOST_COUNTS, "regions x times x levels")
 
     def question(self) -> str:
         """Say in words what is asked."""

@@ -16,6 +16,7 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.factory import ADDITIVE, PARAMETERS
 from vestry.mechanisms.release import Mechanism
 from vestry.model.columns import check_names, groups_of
+from vestry.model.size_limit import Size
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Neighbours, Unit
@@ -55,6 +56,9 @@ class Model(Protocol):
         The third is the expected divergence from the posterior without privacy to the released one; None where it is
         infinite or not computed.
         """
+
+    def size(self, domains: Mapping[str, Domain]) -> Size:
+        """Return how many numbers a release has, and how many it may have."""
 
     def question(self) -> str:
         """Say in words what is asked."""

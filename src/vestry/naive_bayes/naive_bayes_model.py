@@ -23,6 +23,7 @@ from vestry.model.columns import WIDE, declaration, groups_of, listing
 from vestry.model.histograms import NOISES, concentration, feature_levels
 from vestry.model.prepared_release import PreparedSums
 from vestry.model.request import Request, TableSchema
+from vestry.model.size_limit import Size, size_by_group
 from vestry.naive_bayes.naive_bayes_posterior import naive_bayes_reader
 from vestry.privacy.adjacency import Adjacency
 from vestry.schema.domain import Domain
@@ -138,6 +139,10 @@ class NaiveBayes:
             private.append(WIDE * spread)
             exact.append(WIDE * sampling)
         return sum(private) / len(private), sum(exact) / len(exact), None
+
+    def size(self, domains: Mapping[str, Domain]) -> Size:
+        """Return how many numbers a release has."""
+        return size_by_group(self, domains)
 
     def question(self) -> str:
         """Say in words what is asked."""

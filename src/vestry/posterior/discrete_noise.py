@@ -70,3 +70,15 @@ def noise_law(name: str, scale: float) -> Laplace | Gaussian:
     if not 0 < scale < math.inf:
         raise InvalidParameter("scale", scale, "a finite number above 0", "the scale of the release")
     return LAWS[name](float(scale))
+
+
+def deviation(noise: str, scale: float) -> float:
+    """Return the standard deviation of integer noise."""
+    if noise == "discrete-laplace":
+        # With q = e^(-1/scale) the variance is 2q/(1 - q)^2 = 1/(2 sinh^2(1/(2 scale))).
+        return 1 / (math.sqrt(2) * math.sinh(1 / (2 * scale))) if scale > 1e-3 else 0.0
+    if scale > 5:
+        return scale
+    k = np.arange(-60, 61)
+    weights = np.exp(-(k**2) / (2 * scale**2))
+    return float(np.sqrt(weights @ k**2 / weights.sum()))

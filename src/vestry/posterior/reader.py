@@ -90,6 +90,8 @@ class Reader:
         The names of its numbers, where they are of different kinds.
     display
         Which part of a report shows it: `parameters`, `coefficients` or `states`.
+    note
+        What a report says of how records were read.
     has_statistics
         Whether the model may release noisy statistics.
     sampled
@@ -100,6 +102,7 @@ class Reader:
     parameters: Any = ()
     display: ClassVar[str] = "parameters"
     has_statistics: ClassVar[bool] = True
+    note: Any = ""
     sampled: ClassVar[bool] = False
 
     @property
@@ -152,6 +155,10 @@ class Reader:
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw what `size` new records would give, once for each row of parameters."""
         raise NotImplementedError
+
+    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
+        """Return the noise's standard deviation on one parameter, to first order; None where there is no formula."""
+        return None
 
     def classify(
         self, levels: Mapping[str, Any], posterior: Any, rng: np.random.Generator | None, draws: int | None

@@ -15,6 +15,7 @@ from vestry.data.overflow import LARGEST, check_bound
 from vestry.errors import InvalidParameter
 from vestry.model.columns import WIDE, declaration, declared, listing
 from vestry.model.request import Request, TableSchema
+from vestry.model.size_limit import MOST_PARAMETERS, Size, parameters_of
 from vestry.regression import numpy_math
 from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.langevin import LangevinSample
@@ -158,6 +159,11 @@ class RowModel(ABC):
         )
         numbers = (float(penalty(mechanism)),)
         return PreparedRows(self, mechanism, design, self._described(design, loss), numbers, _labels(design, loss))
+
+    def size(self, domains: Mapping[str, Domain]) -> Size:
+        """Return how many coefficients there are; of several classes, each has all."""
+        *predictors, outcome = (parameters_of(domains[column]) for column in self.columns)
+        return Size(sum(predictors) * (outcome if outcome > 2 else 1), MOST_PARAMETERS, "parameters")
 
     def forecast(
         self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator

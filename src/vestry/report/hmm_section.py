@@ -10,11 +10,11 @@ import numpy as np
 
 from vestry.errors import MissingExtra
 from vestry.hmm.hidden_states import HiddenStates, States
+from vestry.posterior.discrete_noise import deviation
 from vestry.releases import NoisyStatistics
 from vestry.report.content import Result
 from vestry.report.figures import WIDTH
 from vestry.report.formatting import Digits, number, whole
-from vestry.report.noise_cost import deviation
 from vestry.report.plot_style import COLOURS, INK, PAPER, figure
 from vestry.report.svg import Album
 from vestry.report.templates import Content, beside, paragraph, register, table, tag

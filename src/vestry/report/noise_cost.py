@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.posterior import Posterior
@@ -48,41 +44,6 @@ def shares(release: Release, posterior: Posterior, found: tuple[Estimate, ...]) 
         if each.group not in plain:
             plain[each.group] = posterior.reading.plug_in(content)
         exact = plain[each.group].marginal(each.index)
-        on_estimate = _on_estimate(release.family, content, posterior.reading.dimension, exact.mean(), each.index)
+        on_estimate = posterior.reading.noise_on_estimate(content, exact.mean(), each.index)
         rows.append(Share(on_estimate, math.sqrt(exact.variance()), each.sd))
     return tuple(rows)
-
-
-def deviation(noise: str, scale: float) -> float:
-    """Return the standard deviation of integer noise."""
-    if noise == "discrete-laplace":
-        # With q = e^(-1/scale) the variance is 2q/(1 - q)^2 = 1/(2 sinh^2(1/(2 scale))).
-        return 1 / (math.sqrt(2) * math.sinh(1 / (2 * scale))) if scale > 1e-3 else 0.0
-    if scale > 5:
-        return scale
-    k = np.arange(-60, 61)
-    weights = np.exp(-(k**2) / (2 * scale**2))
-    return float(np.sqrt(weights @ k**2 / weights.sum()))
-
-
-def _on_estimate(
-    family: Mapping[str, Any], content: NoisyStatistics, dimension: int, mean: float, index: int
-) -> float | None:
-    """Return the noise's standard deviation on a proportion or mean, to first order.
-
-    A proportion s/n with n public: sd/n. With every count noisy: sd/n sqrt((1-p)^2 + (d-1) p^2), d counts. A mean
-    middle + y/n: grid sd/n, and with n noisy also (mean - middle) count_grid sd/n.
-    """
-    sd, public = deviation(content.noise, content.scale), content.count is not None
-    if family["name"] == "normal-mean":
-        n = float(content.count) if content.count is not None else content.values[-1] * content.count_grid
-        away = 0.0 if public else (mean - (float(family["low"]) + float(family["high"])) / 2) * content.count_grid
-        return math.hypot(content.grid, away) * sd / n if n > 0 else None
-    if family["name"] not in ("beta-bernoulli", "dirichlet-categorical"):
-        return None
-    n = float(content.count) if content.count is not None else float(sum(content.values))
-    if n <= 0:
-        return None
-    others = 0 if public else len(content.values) - 1
-    p = min(max(content.values[index] / n, 0.0), 1.0) if others else 0.0
-    return sd / n * math.sqrt((1 - p) ** 2 + others * p**2)

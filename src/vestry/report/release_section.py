@@ -91,10 +91,8 @@ def _estimated(result: Result, found: tuple[Estimate, ...], album: Album) -> lis
                 "This posterior takes the noisy statistics as exact. Its intervals are too short: for comparison only."
             )
         )
-    if result.release.family["name"] == "normal-mean":
-        parts.append(
-            paragraph("Values outside the declared interval were clipped to its ends before they were summed.")
-        )
+    if posterior.reading.note:
+        parts.append(paragraph(posterior.reading.note))
     parts += [
         beside(album.figure(drawn, alternative=_alternative(result, found), caption=caption), _table(result, found)),
         *_grouped(result, found, album),
