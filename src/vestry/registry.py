@@ -6,14 +6,14 @@ A model's class knows how its releases are read (`reader`), and a conjugate one 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 
-class LazyTable(Mapping[str, Any]):
-    """Names, each with the module and the attribute where it is found, written module:attribute."""
+class LazyTable(MutableMapping[str, Any]):
+    """Names, each with the thing itself or where it is found, written module:attribute."""
 
-    def __init__(self, homes: Mapping[str, str]) -> None:
+    def __init__(self, homes: Mapping[str, Any]) -> None:
         self._homes: dict[str, Any] = dict(homes)
 
     def __getitem__(self, name: str) -> Any:
@@ -29,9 +29,11 @@ class LazyTable(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._homes)
 
-    def register(self, name: str, home: Any) -> None:
-        """Add a name: with where it is found, or with the thing itself."""
+    def __setitem__(self, name: str, home: Any) -> None:
         self._homes[name] = home
+
+    def __delitem__(self, name: str) -> None:
+        del self._homes[name]
 
 
 MODELS = LazyTable(

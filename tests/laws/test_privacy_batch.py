@@ -19,7 +19,7 @@ from vestry.errors import InvalidParameter
 from vestry.privacy import accountant, pld
 from vestry.privacy.event import compose
 from vestry.privacy.pld import PLDAccountant
-from vestry.privacy.pricing import LAWS, event
+from vestry.privacy.pricing import PRICINGS, event
 
 
 @pytest.fixture(autouse=True)
@@ -251,7 +251,7 @@ WITHOUT = {
 
 @pytest.mark.parametrize("kind", WITHOUT)
 def test_part_without_profile_falls_back_to_the_accountant(kind):
-    assert {k for k, law in LAWS.items() if law.profile is None} == set(WITHOUT)
+    assert {k for k, law in PRICINGS.items() if law.profile is None} == set(WITHOUT)
     parts = compose(event("pure", epsilon=0.3), WITHOUT[kind])
     priced = PLDAccountant(parts)
     assert priced.delta(0.5) == accountant.delta(parts, 0.5)

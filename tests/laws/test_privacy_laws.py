@@ -21,7 +21,7 @@ from vestry.privacy import profile as profiles
 from vestry.privacy.calibration import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event, compose
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
-from vestry.privacy.pricing import LAWS, event
+from vestry.privacy.pricing import PRICINGS, event
 
 ROUNDING = 1e-11  # what outward rounding may add to either side of a comparison, relative
 SEARCH = 1e-7  # and what two searches over orders may differ by
@@ -153,7 +153,7 @@ def law(*strategies: st.SearchStrategy, examples: int = 15) -> Callable:
 
 
 def test_every_law_has_a_strategy():
-    assert STRATEGIES.keys() == LAWS.keys()
+    assert STRATEGIES.keys() == PRICINGS.keys()
 
 
 def prices(mechanism: Event) -> dict[str, float | Fraction]:
@@ -262,7 +262,7 @@ def _float_renyi(mechanism: Event, order: float) -> float:
 
 @law(st.floats(0, 1.2), epsilons)
 def test_no_conversion_promises_less_than_the_exact_profile(mechanism, share, epsilon):
-    exactly = LAWS[mechanism.kind].profile
+    exactly = PRICINGS[mechanism.kind].profile
     if exactly is None:
         # Then delta is the least of the ways there are.
         assert accountant.delta(mechanism, epsilon) <= min(routes(mechanism, epsilon).values()) * (1 + ROUNDING)
@@ -440,7 +440,7 @@ CURRENCIES = [PureDP(1), ApproxDP(1, 1e-6), ApproxDP(1, 1e-3), RenyiDP(1.5, 1), 
 
 
 def test_every_law_is_calibrated():
-    assert FALLING.keys() | GROWING.keys() == LAWS.keys()
+    assert FALLING.keys() | GROWING.keys() == PRICINGS.keys()
 
 
 @pytest.mark.parametrize("like", CURRENCIES, ids=lambda like: f"{like.amount}-{like}")

@@ -330,11 +330,11 @@ def test_a_ledger_is_read_without_the_law_of_its_events(make, monkeypatch):
         renyi=lambda order, epsilon: epsilon,
     )
     with monkeypatch.context() as here:
-        here.setattr(pricing, "LAWS", dict(pricing.LAWS))
-        here.setattr("vestry.privacy.accountant.LAWS", pricing.LAWS)
+        here.setattr(pricing, "PRICINGS", dict(pricing.PRICINGS))
+        here.setattr("vestry.privacy.accountant.PRICINGS", pricing.PRICINGS)
         pricing.register("of-tomorrow", own)
         charge = ledger.charge(event("of-tomorrow", epsilon=0.2), purpose="new kind")
-    assert "of-tomorrow" not in pricing.LAWS
+    assert "of-tomorrow" not in pricing.PRICINGS
     with pytest.raises(InvalidParameter, match=r"^kind must be one of"):
         event("of-tomorrow", epsilon=0.2)
     found = Ledger.open(ledger.address)

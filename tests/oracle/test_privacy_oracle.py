@@ -25,7 +25,7 @@ from vestry.privacy import accountant, calibration, group
 from vestry.privacy import profile as profiles
 from vestry.privacy import renyi as renyis
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
-from vestry.privacy.pricing import LAWS, event
+from vestry.privacy.pricing import PRICINGS, event
 
 ORDERS = [1.0001, 1.5, 2.0, 10.0, 1000.0]
 LOST = mpf(10) ** -20  # what the truths themselves may lose, relative
@@ -339,7 +339,7 @@ ELSEWHERE = {
 
 
 def test_every_law_has_a_truth():
-    assert LAWS.keys() - ELSEWHERE.keys() == TRUTHS.keys()
+    assert PRICINGS.keys() - ELSEWHERE.keys() == TRUTHS.keys()
     assert all(Path(__file__).with_name(name).exists() for name in ELSEWHERE.values())
 
 
@@ -356,7 +356,7 @@ def test_renyi_is_the_divergence_rounded_up(kind, case):
 @pytest.mark.parametrize("order", [1e5, 1e8])
 def test_renyi_at_the_highest_orders_that_are_searched(kind, order):
     for size in (0.1 / order, 2.3 / order, 100 / order, 0.3):
-        noisy = "scale" in LAWS[kind].parameters
+        noisy = "scale" in PRICINGS[kind].parameters
         case = {"sensitivity": 2, "scale": 2 / size} if noisy else {"epsilon": size}
         covers(accountant.renyi(event(kind, **case), order), TRUTHS[kind].renyi(order, **case), within=1e-6)
 
@@ -410,7 +410,7 @@ def test_delta_at_the_last_float_below_the_largest_loss(kind, sensitivity, scale
 def test_delta_just_below_the_largest_loss(kind):
     """There it is the difference of two numbers that nearly agree, each read as a decimal."""
     for size in (0.1, 0.7, 2.3, 49.7):
-        noisy = "scale" in LAWS[kind].parameters
+        noisy = "scale" in PRICINGS[kind].parameters
         case = {"sensitivity": 2, "scale": 2 / size} if noisy else {"epsilon": size}
         for share in (1e-6, 1e-9, 1e-12, 3e-14):
             epsilon = size * (1 - share)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import vestry.conjugate  # noqa: F401  (registers the laws of draws)
 from vestry.posterior import Posterior
 from vestry.privacy.pricing import event
 from vestry.releases import Certificate, Draws, NoisyStatistics, Release

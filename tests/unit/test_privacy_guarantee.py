@@ -19,7 +19,7 @@ from vestry.privacy.event import Event, compose
 from vestry.privacy.group import group, replaced
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, decimal
 from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.privacy.pricing import LAWS, Pricing, event, event_of_guarantee, register
+from vestry.privacy.pricing import PRICINGS, Pricing, event, event_of_guarantee, register
 
 WRITTEN = {
     "epsilon=1": PureDP(1),
@@ -474,10 +474,10 @@ def test_promise_of_nothing_known_is_refused():
 
 
 def test_kind_is_registered_once(monkeypatch):
-    monkeypatch.setitem(LAWS, "passing", LAWS["pure"])
+    monkeypatch.setitem(PRICINGS, "passing", PRICINGS["pure"])
     with pytest.raises(InvalidParameter, match="kind must be new, not 'passing'"):
-        register("passing", LAWS["gdp"])
-    monkeypatch.delitem(LAWS, "passing")
+        register("passing", PRICINGS["gdp"])
+    monkeypatch.delitem(PRICINGS, "passing")
     register("passing", Pricing({}, renyi=lambda order: 0.0))
     assert accountant.renyi(event("passing"), 2) == 0
     assert accountant.pure(event("passing")) == math.inf

@@ -27,7 +27,7 @@ from vestry.errors import GuaranteeUnreachable
 from vestry.numerics import outward
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
-from vestry.privacy.pricing import Pricing, Rule, event, register
+from vestry.privacy.pricing import Pricing, Rule, event
 
 # Relative error that scipy's incomplete functions and lgamma are trusted to keep.
 _TRUST = 1e-13
@@ -321,12 +321,9 @@ def _listed(size: int) -> Rule:
     return Rule(f"groups of {size} numbers above 0 that describe neighbouring posteriors", holds)
 
 
-register(
-    "conjugate-draw",
-    Pricing(
-        {"betas": _listed(3), "gammas": _listed(2)},
-        renyi=_renyi,
-        profile=_profile,
-        fit=lambda betas, gammas: bool(betas or gammas),
-    ),
+PRICING = Pricing(
+    {"betas": _listed(3), "gammas": _listed(2)},
+    renyi=_renyi,
+    profile=_profile,
+    fit=lambda betas, gammas: bool(betas or gammas),
 )

@@ -21,7 +21,7 @@ from scipy.special import gammainc, gammaincc
 from vestry.conjugate.arb_divergence import gamma_integral
 from vestry.conjugate.draw_cost import Estimate, greatest
 from vestry.privacy.event import Event
-from vestry.privacy.pricing import Pricing, Rule, event, register
+from vestry.privacy.pricing import Pricing, Rule, event
 
 _TRUST = 1e-12
 
@@ -102,14 +102,11 @@ def _arb_back(arb: Any, epsilon: float, shape: float, ratio: float) -> Any:
     )
 
 
-register(
-    "rate-draw",
-    Pricing(
-        {
-            "shape": Rule("above 0", lambda x: math.isfinite(x) and x > 0),
-            "ratio": Rule("above 1", lambda x: math.isfinite(x) and x > 1),
-        },
-        renyi=_renyi,
-        profile=_profile,
-    ),
+PRICING = Pricing(
+    {
+        "shape": Rule("above 0", lambda x: math.isfinite(x) and x > 0),
+        "ratio": Rule("above 1", lambda x: math.isfinite(x) and x > 1),
+    },
+    renyi=_renyi,
+    profile=_profile,
 )

@@ -15,12 +15,12 @@ from vestry.numerics import Number, format_up, outward, root, total, up
 from vestry.privacy import profile as profiles
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP, decimal
-from vestry.privacy.pricing import LAWS, Pricing, event_of_guarantee
+from vestry.privacy.pricing import PRICINGS, Pricing, event_of_guarantee
 
 
 def _sum(event: Event, price: Callable[..., Number]) -> Number:
     """Add a price over what ran: the one place where counts enter."""
-    return total((price(LAWS[leaf.kind], **dict(leaf.parameters)), count) for leaf, count in event.leaves())
+    return total((price(PRICINGS[leaf.kind], **dict(leaf.parameters)), count) for leaf, count in event.leaves())
 
 
 def pure(event: Event) -> Number:
@@ -139,11 +139,11 @@ def _price(event: Event, like: Guarantee, named: str) -> Guarantee:
 
 def _exact_profile(event: Event) -> Callable[[float], float] | None:
     leaves = list(event.leaves())
-    if all(LAWS[leaf.kind].gaussian for leaf, _ in leaves):
+    if all(PRICINGS[leaf.kind].gaussian for leaf, _ in leaves):
         mu = _mu(event)
         return lambda x: profiles.gaussian(x, mu=mu)
     leaf, count = leaves[0]
-    exactly = LAWS[leaf.kind].profile
+    exactly = PRICINGS[leaf.kind].profile
     if len(leaves) > 1 or count > 1 or exactly is None:
         return None
     return lambda x: exactly(x, **dict(leaf.parameters))
@@ -154,7 +154,7 @@ def _mu(event: Event) -> float:
 
 
 def _orders(event: Event) -> tuple[float, ...]:
-    return tuple(order for leaf, _ in event.leaves() for order in LAWS[leaf.kind].orders(**dict(leaf.parameters)))
+    return tuple(order for leaf, _ in event.leaves() for order in PRICINGS[leaf.kind].orders(**dict(leaf.parameters)))
 
 
 def _wanted(like: Guarantee) -> str:

@@ -18,7 +18,7 @@ from vestry.numerics import outward
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee
-from vestry.privacy.pricing import LAWS
+from vestry.privacy.pricing import PRICINGS
 
 
 class PLDAccountant:
@@ -69,7 +69,7 @@ def price(event: Event, guarantee: Guarantee, *, interval: float = 2e-3) -> Guar
 
 def _distribution(event: Event, interval: float) -> Any:
     leaves = list(event.leaves())
-    if any(LAWS[leaf.kind].profile is None for leaf, _ in leaves):
+    if any(PRICINGS[leaf.kind].profile is None for leaf, _ in leaves):
         return None
     composed = None
     for leaf, count in leaves:
@@ -81,7 +81,7 @@ def _distribution(event: Event, interval: float) -> Any:
 def _single(leaf: Event, interval: float) -> Any:
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-    exactly = LAWS[leaf.kind].profile
+    exactly = PRICINGS[leaf.kind].profile
     assert exactly is not None  # noqa: S101 - the caller has looked
     profile = partial(exactly, **dict(leaf.parameters))
     steps = _steps(profile, interval)

@@ -22,6 +22,7 @@ from vestry.privacy import gibbs_cost, objective_cost, profile, renyi
 from vestry.privacy.event import Event, Value
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.neighbours import Neighbours
+from vestry.registry import LazyTable
 
 Price = Callable[..., Number]
 
@@ -204,7 +205,7 @@ _EPSILONS = _numbers("a tuple of as many epsilons of at least 0", lambda x: x >=
 _SLACKS = _numbers("a tuple of as many numbers of at least 0", lambda x: x >= 0)
 _FUNCTION = Rule("a function that returns delta", callable)
 
-LAWS: dict[str, Pricing] = {
+_OWN: dict[str, Pricing] = {
     # Real noise of density e^(-|x|/scale) on a statistic of this l1 sensitivity.
     "laplace": Pricing(
         {"sensitivity": _POSITIVE, "scale": _POSITIVE},
@@ -308,20 +309,28 @@ LAWS: dict[str, Pricing] = {
         profile=lambda epsilon, profile: profile(epsilon),
     ),
 }
+# By kind; those of models are loaded when they are used.
+PRICINGS = LazyTable(
+    {
+        **_OWN,
+        "conjugate-draw": "vestry.conjugate.draw_cost:PRICING",
+        "rate-draw": "vestry.conjugate.gamma_draw_cost:PRICING",
+    }
+)
 
 
 def register(kind: str, law: Pricing) -> None:
     """Add the law of a new kind; a kind never changes its meaning, so it is registered once."""
-    if kind in LAWS:
+    if kind in PRICINGS:
         raise InvalidParameter("kind", kind, "new", "another name")
-    LAWS[kind] = law
+    PRICINGS[kind] = law
 
 
 def event(kind: str, *, count: int = 1, neighbours: Neighbours | str | None = None, **parameters: Value) -> Event:
     """Record that a mechanism of a known kind ran, its parameters checked against the kind's rules."""
-    if kind not in LAWS:
-        raise InvalidParameter("kind", kind, "one of " + ", ".join(LAWS), "for example gaussian")
-    rules = LAWS[kind].parameters
+    if kind not in PRICINGS:
+        raise InvalidParameter("kind", kind, "one of " + ", ".join(PRICINGS), "for example gaussian")
+    rules = PRICINGS[kind].parameters
     if set(parameters) != set(rules):
         raise InvalidParameter(
             f"the parameters of {kind}", sorted(parameters), " and ".join(rules), "each of them once"
@@ -329,7 +338,7 @@ def event(kind: str, *, count: int = 1, neighbours: Neighbours | str | None = No
     for name, rule in rules.items():
         if not rule.holds(parameters[name]):
             raise InvalidParameter(name, parameters[name], rule.allowed, "a number that is")
-    if not LAWS[kind].fit(**parameters):
+    if not PRICINGS[kind].fit(**parameters):
         raise InvalidParameter(
             f"the parameters of {kind}", parameters, "numbers that fit together", "parameters of one mechanism"
         )

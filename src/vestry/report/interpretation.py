@@ -9,13 +9,12 @@ import math
 import re
 from dataclasses import dataclass
 
-import vestry.conjugate  # noqa: F401  (families register the laws of their draws)
 from vestry.errors import VestryError
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, decimal
 from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.privacy.pricing import LAWS, event_of_guarantee
+from vestry.privacy.pricing import PRICINGS, event_of_guarantee
 from vestry.releases import Certificate
 from vestry.report.formatting import percent_up, upward
 
@@ -88,7 +87,7 @@ def known(record: object) -> Event | None:
     """Read an event whose law this version knows; None otherwise."""
     try:
         event = Event.from_dict(record)  # type: ignore[arg-type]
-        if any(leaf.kind not in LAWS for leaf, _ in event.leaves()):
+        if any(leaf.kind not in PRICINGS for leaf, _ in event.leaves()):
             return None
         accountant.delta(event, 0.0)
     except (VestryError, KeyError, TypeError, ValueError, AttributeError):
