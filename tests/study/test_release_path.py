@@ -60,6 +60,13 @@ def test_a_release_opens_the_ledger_calibrates_and_computes_once(tmp_path, count
     assert counts == {"open": 1, "read": 6, "entries": 2, "prepared": 1, "from_release": 1}
 
 
+def test_a_check_opens_the_ledger_once(tmp_path, counts):
+    study = study_in(tmp_path, "readmission", "wards")
+    counts.clear()
+    assert vestry("check", study).code == 0
+    assert (counts["open"], counts["entries"], counts["prepared"]) == (1, 1, 2)
+
+
 def test_several_releases_are_calibrated_once_each(tmp_path, counts):
     study = study_in(tmp_path, "readmission", "wards", "stay")
     counts.clear()
