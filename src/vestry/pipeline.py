@@ -76,7 +76,7 @@ def release(
     prepared = prepare(request, table, ledger)
     definition = request.definition(schema_of(table))
     past = ChargeIndex.of(ledger).find_charge(definition)
-    if not again and past.state in (OPENED, RELEASED):
+    if past.was_opened and not again:
         raise _asked_before(past)
     with _new_file(path) as save:
         try:
@@ -93,6 +93,11 @@ class PastCharge:
     state: str = NEW
     entry: Entry | None = None
     release_sha256: str | None = None
+
+    @property
+    def was_opened(self) -> bool:
+        """Whether noise was, or may have been, drawn for it."""
+        return self.state in (OPENED, RELEASED)
 
 
 @dataclass(frozen=True)
@@ -252,14 +257,11 @@ def run(
 
 def _asked_before(past: PastCharge) -> DeclarationMismatch:
     """Return the refusal of what was asked before: a release is free to use, and noise is never drawn twice."""
-    number = None if past.entry is None else past.entry.sequence
-    owned = {
-        RELEASED: f"released before, by entry {number}",
-        OPENED: f"opened, and its release lost, before, by entry {number}",
-    }.get(past.state, f"charged before, by entry {number}, by another process or for another number of records")
-    known = past.state in (OPENED, RELEASED)
-    instead = "use that release, which is free, or say" if known else "try again, or say"
-    return DeclarationMismatch("release", "new", owned, f"{instead} again=True to pay again", where=IN_LEDGER)
+    states = {RELEASED: "released", OPENED: "opened, and its release lost,"}
+    owned = f"{states.get(past.state, 'charged')} before, by entry {past.entry.sequence if past.entry else None}"
+    owned += "" if past.was_opened else ", by another process or for another number of records"
+    instead = "use that release, which is free," if past.was_opened else "try again,"
+    return DeclarationMismatch("release", "new", owned, f"{instead} or say again=True to pay again", where=IN_LEDGER)
 
 
 def _open_ledger(ledger: object) -> Ledger:

@@ -142,10 +142,28 @@ def test_python_resumes_the_newest_charge_and_refuses_what_it_cannot(tmp_path, t
     assert actions(tmp_path) == [*CYCLE, *CYCLE, "charge", "open"]
 
 
-def test_a_question_twice_in_one_study_is_paid_once(tmp_path):
-    study = study_in(tmp_path)
+def study_of_twins(folder):
+    """Two releases that ask the same."""
+    study = study_in(folder)
     text = study.read_text()
     study.write_text(text + text[text.index("[release.readmission]") :].replace("readmission]", "twin]"))
+    return study
+
+
+def test_a_charge_that_was_not_opened_pays_for_one_of_two_twins(tmp_path, monkeypatch):
+    study = study_of_twins(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("vestry.study.runner.run", lambda *given, **named: (_ for _ in ()).throw(OSError(28, "no room")))
+        assert vestry("release", study, "--yes").code == 2
+    assert actions(tmp_path) == ["charge"]
+    done = vestry("release", study, "readmission", "twin", "--again", "--yes", "--json")
+    assert done.code == 0, done.err
+    assert [each["done"] for each in json.loads(done.out)["releases"]] == ["resumed, at no new cost", "released"]
+    assert actions(tmp_path) == [*CYCLE, *CYCLE]
+
+
+def test_a_question_twice_in_one_study_is_paid_once(tmp_path):
+    study = study_of_twins(tmp_path)
     done = vestry("release", study, "--yes", "--json")
     assert done.code == 0, done.err
     assert [each["done"] for each in json.loads(done.out)["releases"]] == ["released", "released before, free"]

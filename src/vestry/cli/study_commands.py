@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from vestry.study.outcome import ReleaseOutcome
     from vestry.study.release_costs import Cost
     from vestry.study.release_spec import ReleaseSpec
-    from vestry.study.runner import Preview
 
 File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Releases; all if left out.")]
@@ -149,12 +148,13 @@ def release(
         return
     with working("calibrating"):
         runner, state = opened.runner(again=again, output=output)
-        preview = runner.preview(specs, state)
+        costs, notes = runner.preview(specs, state)
     budget = f"left of {opened.config.budget}"
     if not json:
-        lines = [*_cost_lines(opened, preview.costs), f"{budget}: {room(state.filter, state.spent)}"]
-        say("\n".join([*lines, *_remarks(study, preview, again=again)]), err=True)
-    due = [cost.name for cost in preview.costs if again or cost.state == "new"]
+        notes += [] if again else _of_their_day(study, costs)
+        lines = [*_cost_lines(opened, costs), f"{budget}: {room(state.filter, state.spent)}"]
+        say("\n".join([*lines, *(f"note: {note}" for note in notes)]), err=True)
+    due = [cost.name for cost in costs if again or cost.state == "new"]
     if due and not yes:
         _confirm(due)
     outcomes: list[ReleaseOutcome] = []
@@ -175,16 +175,14 @@ def release(
     emit(record, f"{budget}: {room(remaining.filter, remaining.spent)}\nreport: {page}", as_json=json)
 
 
-def _remarks(study: Path, preview: Preview, *, again: bool) -> list[str]:
-    """Say what is easily overlooked: a release is of its day, and a clock may be wrong."""
-    before = [cost.name for cost in preview.costs if cost.state == "released before"]
-    notes = [f"note: {note}" for note in preview.notes]
-    if before and not again:
-        notes.append(
-            f"note: {', '.join(before)} {'is' if len(before) == 1 else 'are'} of the records as they were then; to pay"
-            f" for the records as they are now write: vestry release {study.name} {' '.join(before)} --again."
-        )
-    return notes
+def _of_their_day(study: Path, costs: list[Cost]) -> list[str]:
+    """Say what is easily overlooked: a release is of its day."""
+    before = [cost.name for cost in costs if cost.state == "released before"]
+    note = (
+        f"{', '.join(before)} {'is' if len(before) == 1 else 'are'} of the records as they were then; to pay"
+        f" for the records as they are now write: vestry release {study.name} {' '.join(before)} --again."
+    )
+    return [note] if before else []
 
 
 def report(

@@ -15,19 +15,15 @@ from vestry.report.page import Part, ReportContent, Result, page, part
 from vestry.study.config import StudyConfig
 from vestry.study.storage import REPORT, Cache, ReleaseStore
 
+Known = Mapping[str, Posterior]
 
-def write_report(
-    config: StudyConfig,
-    ledger: Ledger,
-    summary: Summary,
-    store: ReleaseStore,
-    known: Mapping[str, Posterior] | None = None,
-) -> Path:
+
+def write_report(config: StudyConfig, ledger: Ledger, summary: Summary, store: ReleaseStore, known: Known) -> Path:
     """Write the page, from what changed since it was written; nothing, if nothing did.
 
     `summary` is the ledger's, and `known` are posteriors that were computed already, by the name of their release.
     """
-    content, cache = report_content(config, ledger, summary, store, known or {}), Cache(store.path)
+    content, cache = report_content(config, ledger, summary, store, known), Cache(store.path)
     facts = {**vars(replace(content, results=())), "results": [_facts(result) for result in content.results]}
     cached = cache.read("page", facts)
     if cached is not None and cached["page"] == store.report_hash():
@@ -56,11 +52,10 @@ def _facts(result: Result) -> dict[str, Any]:
 
 
 def report_content(
-    config: StudyConfig, ledger: Ledger, summary: Summary, store: ReleaseStore, known: Mapping[str, Posterior]
+    config: StudyConfig, ledger: Ledger, summary: Summary, store: ReleaseStore, known: Known
 ) -> ReportContent:
     """Return what the page tells."""
-    state = summary.state
-    results = []
+    state, results = summary.state, []
     for spec in config.releases:
         release = store.release(spec.name)
         if release is None:

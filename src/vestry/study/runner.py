@@ -20,19 +20,7 @@ from vestry.ledger.state import State
 from vestry.mechanisms.release import Mechanism
 from vestry.model.request import PreparedRelease
 from vestry.noise import NoiseSource
-from vestry.pipeline import (
-    CHARGED,
-    NEW,
-    OPENED,
-    RELEASED,
-    ChargeIndex,
-    PastCharge,
-    claim,
-    pays_for,
-    prepare,
-    public_count,
-    run,
-)
+from vestry.pipeline import CHARGED, NEW, OPENED, ChargeIndex, PastCharge, claim, pays_for, prepare, public_count, run
 from vestry.releases import Certificate, Release
 from vestry.study.config import StudyConfig
 from vestry.study.folder_lock import locked
@@ -43,15 +31,6 @@ from vestry.study.storage import ReleaseStore
 
 ANEW, RESUMED, FREE = "released", "resumed, at no new cost", "released before, free"
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Preview:
-    """What a run would cost, release by release; the state of the ledger; and what is odd and harms nothing."""
-
-    costs: list[Cost]
-    state: State
-    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -78,10 +57,10 @@ class ReleaseRunner:
     noise: NoiseSource | None = None
     calibrations: dict[tuple[str, int | None], PreparedRelease] = field(default_factory=dict, repr=False)
 
-    def preview(self, specs: Sequence[ReleaseSpec], state: State) -> Preview:
-        """Say what a run would charge. Of the records at most their number is read, where it is public."""
+    def preview(self, specs: Sequence[ReleaseSpec], state: State) -> tuple[list[Cost], list[str]]:
+        """Return what a run would charge, and notes. Of the records at most their number is read, if it is public."""
         index = ChargeIndex.of(self.ledger)
-        return Preview(costs(self.config, specs, state, index, self._mechanism), state, _clock_notes(index))
+        return costs(self.config, specs, state, index, self._mechanism), _clock_notes(index)
 
     def release(
         self,
@@ -102,6 +81,8 @@ class ReleaseRunner:
                     progress(spec.name)
                     outcomes.append(self.run(spec, index))
                     on_outcome(outcomes[-1])
+                    if outcomes[-1].done == RESUMED:  # what the index has as not opened is resumed once
+                        index = ChargeIndex.of(self.ledger)
             except VestryError:
                 with suppress(VestryError):  # what went wrong first is told
                     self._report((), progress)
@@ -125,14 +106,12 @@ class ReleaseRunner:
     def _run(self, spec: ReleaseSpec, index: ChargeIndex) -> ReleaseOutcome:
         definition = self._definition(spec)
         past = index.find_charge(definition)
-        if past.entry is not None and past.state in (OPENED, RELEASED) and not self.again:
+        if past.entry is not None and past.was_opened and not self.again:
             return self._write(spec, past.entry, self._stored(spec, past), FREE, index)
         if past.state == OPENED:
             with suppress(VestryError):  # a saved file that was changed is as good as lost
                 self._recover(spec, past)
         prepared = self._prepare(spec)
-        if past.state == CHARGED and not self.again:
-            self._require_paid(spec, past, prepared.mechanism)
         charge, resumed = self._claim(spec, prepared, definition, past)
         release = self._draw(spec, prepared, charge)
         return self._write(spec, charge.entry, release.text().encode(), RESUMED if resumed else ANEW, index)
@@ -140,7 +119,12 @@ class ReleaseRunner:
     def _claim(
         self, spec: ReleaseSpec, prepared: PreparedRelease, definition: str, past: PastCharge
     ) -> tuple[Charge, bool]:
-        """Charge, unless the same question was charged since it was looked up."""
+        """Resume what pays for what would run, or charge, unless the question was charged since it was looked up."""
+        if past.entry is not None and not self.again and not pays_for(past.entry, prepared.mechanism):
+            raise LedgerStateError(
+                f"{spec.name} was charged by entry {past.entry.sequence} for another number of records or another"
+                f" calibration than would run now; {self._pay_again(spec)}"
+            )
         purpose = f"{spec.name}: {spec.purpose}"
         try:
             return claim(prepared, self.ledger, definition, past, purpose=purpose, again=self.again)
@@ -228,7 +212,7 @@ class ReleaseRunner:
             release = self.store.release(spec.name)
             if release is not None:
                 return release.certificate
-        if past.state in (OPENED, RELEASED) and not self.again:  # the records may be gone
+        if past.was_opened and not self.again:  # the records may be gone
             return calibrated(self.config, spec, assumed_count(self.config, spec)).mechanism
         with self._pointed(spec):
             count = public_count(spec.request, self.table)
@@ -272,14 +256,6 @@ class ReleaseRunner:
     def _pay_again(self, spec: ReleaseSpec) -> str:
         file = self.config.path.name
         return f"to pay again write: vestry release {file} {spec.name} --again, or leave it out."
-
-    def _require_paid(self, spec: ReleaseSpec, past: PastCharge, mechanism: Mechanism) -> None:
-        """Refuse a charge that was not opened and does not pay for what would run."""
-        if past.entry is not None and not pays_for(past.entry, mechanism):
-            raise LedgerStateError(
-                f"{spec.name} was charged by entry {past.entry.sequence} for another number of records or another"
-                f" calibration than would run now; {self._pay_again(spec)}"
-            )
 
     def _recover(self, spec: ReleaseSpec, past: PastCharge) -> bytes | None:
         """Tell the ledger of a release that was saved just before a crash, and return it; None if none was."""

@@ -156,7 +156,7 @@ class Study:
 
         store, ledger = ReleaseStore(output or self.config.folder), self.ledger
         with locked(store.path, on_wait):
-            return write_report(self.config, ledger, ledger.summary(), store)
+            return write_report(self.config, ledger, ledger.summary(), store, {})
 
     def left(self) -> str:
         """Say what is left of the budget: the ledger's, or all of it where there is no ledger yet."""
