@@ -84,7 +84,7 @@ def against_sklearn(repeats: int) -> dict:
     x, y = example(*SHAPE)
     private = learner(3.6, len(y)).fit(x, y)
     lam = private.release_.prior[0]
-    norm = Scaling.declared(Ball(3.6), None, features=SHAPE[1], intercept=True).norm
+    norm = Scaling.from_bounds(Ball(3.6), None, features=SHAPE[1], intercept=True).norm
     problem = LinearProblem(Logistic(), SHAPE[1] + 1, norm, Adjacency("add-remove"), len(y))
     near = objective_perturbation(problem, Guarantee.parse(GUARANTEE), regularisation=lam).tolerance / 2
     peer = LogisticRegression(C=1 / lam, tol=lam * near / len(y) / math.sqrt(SHAPE[1]), max_iter=10_000)

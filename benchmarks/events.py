@@ -104,15 +104,15 @@ def posterior_time(path: str, folder: str) -> float:
     from vestry import Guarantee, Ledger, Posterior
     from vestry.hmm.hmm_model import HiddenMarkovModel
     from vestry.model.request import Request
-    from vestry.pipeline import charge_for, frame_of, ready_for, run
+    from vestry.pipeline import charge_for, prepare, run
 
     name, log = Path(path).stem, table(path)
     terms = {"dataset": name, "unit": "row", "neighbours": "add-remove", "budget": "epsilon=9"}
     ledger = Ledger.create(f"{folder}/{name}.ledger", **terms)
     model = HiddenMarkovModel(sequence={"region": "region", "time": "month"}, features=FEATURES, states=2)
     request = Request(model, Guarantee.parse("epsilon=5", neighbours="add-remove"), "laplace")
-    ready = ready_for(request, log, ledger)
-    released = run(ready, log, charge_for(request, ready, frame_of(log), ledger))
+    ready = prepare(request, log, ledger)
+    released = run(ready, log, charge_for(ready.mechanism, ledger, "a test"))
     Posterior.from_release(released).states()  # compiles
     found = []
     for _ in range(5):

@@ -45,6 +45,7 @@ def people(path: Path, size: int) -> None:
 def overhead(rounds: int) -> dict:
     """Time a whole release through the study, and the query alone."""
     from vestry import Ledger, Study
+    from vestry.study.release_costs import calibrated
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -53,7 +54,7 @@ def overhead(rounds: int) -> dict:
         terms = {"dataset": "bench", "unit": "row", "neighbours": "add-remove", "budget": "epsilon=100,delta=1e-6"}
         Ledger.create(folder / "people.ledger", **terms)
         study = Study.open(folder / "study.toml")
-        tally = study._prepared(study.declaration.releases[0]).tally
+        tally = calibrated(study.config, study.config.releases[0], None).tally
         study.release()
         whole, query = [], []
         for _ in range(rounds):

@@ -1,16 +1,29 @@
-"""The one path from a record to the world: check, charge, collect, release."""
+"""The one path from a record to the world: prepare, find or make the charge, collect, release.
+
+What was asked before is found by the hash of the question, and one table says what follows:
+
+    the newest charge for it         then
+    there is none                    charge, in a transaction that looks the question up again
+    charged, and never opened        resume it, free, if it pays for what would run
+    opened, and not released         never again: noise is drawn once for a charge
+    released                         its release is free
+
+Only `again` passes the last two: it pays again, and is a new charge.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vestry.data import Table
-from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, InvalidParameter
+from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, InvalidParameter, LedgerCorrupt
 from vestry.ledger import Charge, Ledger
-from vestry.mechanisms.release import assumptions_of, publish
+from vestry.ledger.entry import Entry
+from vestry.mechanisms.release import Mechanism, assumptions_of, publish
 from vestry.model.columns import purpose_of
 from vestry.model.request import AUTO, Model, PreparedRelease, Request, TableSchema
 from vestry.model.size_limit import check_size
@@ -19,6 +32,8 @@ from vestry.planning import choose_mechanism
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
 from vestry.releases import Release
+
+NEW, CHARGED, OPENED, RELEASED = "new", "charged before", "opened before", "released before"
 
 
 def release(
@@ -56,125 +71,164 @@ def release(
     again
         Whether to release what was released before; it costs again.
     """
-    ledger = _opened(ledger)
+    ledger = _open_ledger(ledger)
     request = Request(model, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
-    frame = frame_of(table)
-    ready = ready_for(request, table, ledger)
-    definition = request.definition(frame)
-    if not again:
-        refuse_repetition(definition, ledger)
-    with _kept(path) as keep:
-        charge = waiting(definition, ready, ledger)
-        if charge is None:
-            charge = _charged_once(request, ready, frame, ledger, purpose=purpose, again=again)
-        return Posterior.from_release(run(ready, table, charge, keep=keep))
-
-
-def _charged_once(
-    request: Request, ready: PreparedRelease, frame: TableSchema, ledger: Ledger, *, purpose: str | None, again: bool
-) -> Charge:
-    """Charge, or say which charge for the same there is: another process may have made it since it was looked up."""
-    try:
-        return charge_for(request, ready, frame, ledger, purpose=purpose, once=not again)
-    except AskedBefore as error:
-        entry = error.sequence
-    refuse_repetition(request.definition(frame), ledger)
-    owned = f"charged before, by entry {entry}, by another process or for another number of records"
-    raise DeclarationMismatch("release", "new", owned, "try again, or say again=True to pay again", where=IN_LEDGER)
-
-
-def _opened(ledger: object) -> Ledger:
-    if isinstance(ledger, Ledger):
-        return ledger
-    if isinstance(ledger, (str, Path)):
-        return Ledger.open(str(ledger))
-    raise InvalidParameter("ledger", ledger, "the dataset's ledger, or where it is", 'ledger="patients.ledger"')
-
-
-@contextmanager
-def _kept(path: str | Path | None) -> Iterator[Callable[[str], None]]:
-    """Make the file before anything is charged, and write the release into it before the ledger is told."""
-    if path is None:
-        yield lambda text: None
-        return
-    place = Path(path)
-    try:
-        file = place.open("x", encoding="utf-8")
-    except OSError as error:
-        allowed = f"a new file that can be written ({error.strerror})"
-        raise InvalidParameter("path", str(path), allowed, "for example path='release.json'") from None
-
-    def keep(text: str) -> None:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-    with file:
+    prepared = prepare(request, table, ledger)
+    definition = request.definition(schema_of(table))
+    past = ChargeIndex.of(ledger).find_charge(definition)
+    if past.was_opened and not again:
+        raise _asked_before(past)
+    with _new_file(path) as save:
         try:
-            yield keep
-        finally:
-            if not file.tell():
-                place.unlink()
+            charge, _ = claim(prepared, ledger, definition, past, purpose=purpose, again=again)
+        except AskedBefore:
+            raise _asked_before(ChargeIndex.of(ledger).find_charge(definition)) from None
+        return Posterior.from_release(run(prepared, table, charge, keep=save))
 
 
-def frame_of(table: Table) -> TableSchema:
+@dataclass(frozen=True)
+class PastCharge:
+    """What a ledger knows of one question: the newest charge for it, how far it went, and the hash of its release."""
+
+    state: str = NEW
+    entry: Entry | None = None
+    release_sha256: str | None = None
+
+    @property
+    def was_opened(self) -> bool:
+        """Whether noise was, or may have been, drawn for it."""
+        return self.state in (OPENED, RELEASED)
+
+
+@dataclass(frozen=True)
+class ChargeIndex:
+    """The charges of a ledger at one moment.
+
+    Attributes
+    ----------
+    questions
+        The newest charge with each definition.
+    opened
+        The charges that were opened.
+    releases
+        The hash of the file of each charge that was released.
+    last
+        When the newest line was written, by the clock of the machine that wrote it; empty if it does not say.
+    """
+
+    questions: Mapping[str, Entry] = field(default_factory=dict)
+    opened: frozenset[int] = frozenset()
+    releases: Mapping[int, str] = field(default_factory=dict)
+    last: str = ""
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> ChargeIndex:
+        """Read the lines once, in their order."""
+        questions: dict[str, Entry] = {}
+        opened: set[int] = set()
+        releases: dict[int, str] = {}
+        last = ""
+        for entry in ledger.entries():
+            facts = entry.facts
+            last = str(facts.get("when", last))
+            if entry.action == "charge" and "definition" in facts:
+                questions[str(facts["definition"])] = entry
+            elif entry.action == "open" and entry.target is not None:
+                opened.add(entry.target)
+            elif entry.action == "release" and entry.target is not None:
+                if "release_sha256" not in facts:
+                    raise LedgerCorrupt("a line says that there is a release, and not which", entry.sequence)
+                releases[entry.target] = str(facts["release_sha256"])
+        return cls(questions, frozenset(opened), releases, last)
+
+    def find_charge(self, definition: str) -> PastCharge:
+        """Return the newest charge for a question, and how far it went."""
+        entry = self.questions.get(definition)
+        if entry is None:
+            return PastCharge()
+        sha256 = self.releases.get(entry.sequence)
+        state = RELEASED if sha256 is not None else OPENED if entry.sequence in self.opened else CHARGED
+        return PastCharge(state, entry, sha256)
+
+    def charge_numbers(self) -> dict[str, int]:
+        """Return the number of the charge of each release, by the hash of its file."""
+        return {sha256: charge for charge, sha256 in self.releases.items()}
+
+
+def schema_of(table: Table) -> TableSchema:
     """Return what is declared of a table."""
     return TableSchema(table.columns, table.unit, table.neighbours, table.largest)
 
 
-def ready_for(request: Request, table: Table, ledger: Ledger, *, n: int | None = None) -> PreparedRelease:
+def prepare(
+    request: Request, table: Table, ledger: Ledger, calibration: Callable[[int | None], PreparedRelease] | None = None
+) -> PreparedRelease:
     """Try all that can fail without touching values: the ledger's terms, the calibration, the connection, the query.
 
-    `n` is the declared guess that `auto` is advised by, so that a plan and its release agree.
+    `calibration` returns what a number of records comes to, if it was calibrated before.
     """
     ledger.require(unit=table.unit, neighbours=table.neighbours)
-    frame = frame_of(table)
-    check_size(request.model, frame.domains)
-    count = table.count() if frame.counts_publicly(request.model) else None
-    if count == 0:
-        raise InvalidParameter("the number of records", 0, "at least 1", "a table with records")
-    prepared = choose_mechanism(request, frame, n).prepared(frame, count)
+    schema = schema_of(table)
+    check_size(request.model, schema.domains)
+    count = public_count(request, table)
+    prepared = calibrate(request, schema, count) if calibration is None else calibration(count)
     prepared.check(table)
     return prepared
 
 
-def refuse_repetition(definition: str, ledger: Ledger) -> None:
-    """Refuse what was released or opened before: a release is free to use, and noise is never drawn twice."""
-    for entry, done in ledger.charges():
-        if entry.facts.get("definition") == definition and done:
-            state = "released" if "release" in done else "opened, and its release lost,"
-            instead = "use that release, which is free, or say again=True to pay again"
-            raise DeclarationMismatch(
-                "release", "new", f"{state} before, by entry {entry.sequence}", instead, where=IN_LEDGER
-            )
+def public_count(request: Request, table: Table) -> int | None:
+    """Return the number of records; None where it is private."""
+    count = table.count() if schema_of(table).counts_publicly(request.model) else None
+    if count == 0:
+        raise InvalidParameter("the number of records", 0, "at least 1", "a table with records")
+    return count
 
 
-def waiting(definition: str, prepared: PreparedRelease, ledger: Ledger) -> Charge | None:
-    """Return a charge for the same that was never opened: it may be used, free, if it pays for what would run."""
-    event = prepared.mechanism.charge.under(ledger.terms.neighbours).to_dict()
-    for entry, done in ledger.charges():
-        if entry.facts.get("definition") == definition and not done and entry.facts["event"] == event:
-            return ledger.resume(entry.sequence)
-    return None
+def calibrate(request: Request, schema: TableSchema, count: int | None, n: int | None = None) -> PreparedRelease:
+    """Choose the mechanism and calibrate it.
+
+    `n` is the declared guess that `auto` is advised by, so that a plan and its release agree.
+    """
+    return choose_mechanism(request, schema, n).prepared(schema, count)
+
+
+def claim(
+    prepared: PreparedRelease,
+    ledger: Ledger,
+    definition: str,
+    past: PastCharge,
+    *,
+    purpose: str | None = None,
+    again: bool = False,
+) -> tuple[Charge, bool]:
+    """Return the charge that pays for what will run, and whether it was resumed.
+
+    Raises
+    ------
+    AskedBefore
+        If there is a charge for the question that cannot be resumed, also if another process made it since `past` was
+        looked up; never where `again` pays again.
+    """
+    mechanism = prepared.mechanism
+    if past.entry is not None and past.state == CHARGED and pays_for(past.entry, mechanism):
+        return Charge(ledger, past.entry), True
+    if past.entry is not None and not again:
+        raise AskedBefore(past.entry.sequence)
+    why = purpose or purpose_of(prepared.model.question())
+    return charge_for(mechanism, ledger, why, definition, once=not again), False
+
+
+def pays_for(entry: Entry, mechanism: Mechanism) -> bool:
+    """Tell whether a charge is for exactly what would run."""
+    return bool(entry.facts["event"] == mechanism.charge.under(mechanism.population.neighbours).to_dict())
 
 
 def charge_for(
-    request: Request,
-    prepared: PreparedRelease,
-    frame: TableSchema,
-    ledger: Ledger,
-    *,
-    purpose: str | None = None,
-    once: bool = False,
+    mechanism: Mechanism, ledger: Ledger, purpose: str, definition: str | None = None, *, once: bool = False
 ) -> Charge:
     """Charge the ledger for what will run; `once`, refuse what was charged before, in the charge's own transaction."""
-    return ledger.charge(
-        prepared.mechanism.charge,
-        purpose=purpose or purpose_of(request.model.question()),
-        definition=request.definition(frame),
-        assumptions=assumptions_of(prepared.mechanism),
-        once=once,
-    )
+    assumptions = assumptions_of(mechanism)
+    return ledger.charge(mechanism.charge, purpose=purpose, definition=definition, assumptions=assumptions, once=once)
 
 
 def run(
@@ -199,3 +253,46 @@ def run(
         noise=noise,
         keep=keep,
     )
+
+
+def _asked_before(past: PastCharge) -> DeclarationMismatch:
+    """Return the refusal of what was asked before: a release is free to use, and noise is never drawn twice."""
+    states = {RELEASED: "released", OPENED: "opened, and its release lost,"}
+    owned = f"{states.get(past.state, 'charged')} before, by entry {past.entry.sequence if past.entry else None}"
+    owned += "" if past.was_opened else ", by another process or for another number of records"
+    instead = "use that release, which is free," if past.was_opened else "try again,"
+    return DeclarationMismatch("release", "new", owned, f"{instead} or say again=True to pay again", where=IN_LEDGER)
+
+
+def _open_ledger(ledger: object) -> Ledger:
+    if isinstance(ledger, Ledger):
+        return ledger
+    if isinstance(ledger, (str, Path)):
+        return Ledger.open(str(ledger))
+    raise InvalidParameter("ledger", ledger, "the dataset's ledger, or where it is", 'ledger="patients.ledger"')
+
+
+@contextmanager
+def _new_file(path: str | Path | None) -> Iterator[Callable[[str], None]]:
+    """Make the file before anything is charged, and write the release into it before the ledger is told."""
+    if path is None:
+        yield lambda text: None
+        return
+    place = Path(path)
+    try:
+        file = place.open("x", encoding="utf-8")
+    except OSError as error:
+        allowed = f"a new file that can be written ({error.strerror})"
+        raise InvalidParameter("path", str(path), allowed, "for example path='release.json'") from None
+
+    def save(text: str) -> None:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+    with file:
+        try:
+            yield save
+        finally:
+            if not file.tell():
+                place.unlink()

@@ -66,14 +66,14 @@ class Watched(SeededNoise):
 @pytest.mark.parametrize("method", METHODS)
 def test_the_ledger_is_charged_before_rows_are_read_and_noise_is_drawn(method, ledger, monkeypatch):
     noise, rows = [], []
-    encoded = Scaling.encoded
+    encode = Scaling.encode
 
     def watched(self, *arguments):
         rows.append(actions(ledger))
-        return encoded(self, *arguments)
+        return encode(self, *arguments)
 
     monkeypatch.setattr("vestry.mechanisms.release.SystemNoise", lambda: Watched(ledger, noise))
-    monkeypatch.setattr(Scaling, "encoded", watched)
+    monkeypatch.setattr(Scaling, "encode", watched)
     model = PrivateLogisticRegression(GUARANTEE, ledger=ledger, **{**CLASSIFIER, "method": method}).fit(*records())
     assert rows == [["create", "charge"]]
     assert noise
@@ -330,9 +330,9 @@ def test_no_encoded_row_is_longer_than_the_norm(bounds, radius, intercept):
     rows = rng.standard_cauchy((2000, 5)) * 10.0 ** rng.integers(-3, 250, (2000, 1))
     rows[rng.random(rows.shape) < 0.01] = np.nan
     rows[:5] = 5.0
-    scaling = Scaling.declared(bounds, radius, features=5, intercept=intercept)
+    scaling = Scaling.from_bounds(bounds, radius, features=5, intercept=intercept)
     for dtype in (np.float32, np.float64):
-        norms = np.linalg.norm(scaling.encoded(rows, dtype).astype(float), axis=1)
+        norms = np.linalg.norm(scaling.encode(rows, dtype).astype(float), axis=1)
         assert norms.max() <= scaling.norm
         assert norms.max() > 0.999 * scaling.norm
 

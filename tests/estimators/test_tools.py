@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from vestry import Ledger
 from vestry.errors import UnpaidRelease
 from vestry.estimators import Ball, PrivateLinearRegression, PrivateLogisticRegression
-from vestry.estimators.estimator import Undeclared, _warn
+from vestry.estimators.estimator import REQUIRED, _warn
 
 X = np.random.default_rng(0).uniform(0, 10, (200, 2))
 Y = (X[:, 0] > 5).astype(int)
@@ -49,7 +49,7 @@ def test_a_clone_is_unfitted_and_charges_the_same_ledger(ledger):
 def test_an_undeclared_ledger_survives_clone_and_pickle():
     model = PrivateLogisticRegression("epsilon=1,delta=1e-6", **OPTIONS)
     for copy in (clone(model), pickle.loads(pickle.dumps(model))):
-        assert copy.ledger is Undeclared
+        assert copy.ledger is REQUIRED
         assert copy.get_params() == model.get_params()
 
 

@@ -19,7 +19,7 @@ from vestry.errors import InvalidParameter, LedgerStateError, MissingExtra, Vest
 from vestry.hmm.hidden_states import named
 from vestry.hmm.hmm_model import HiddenMarkovModel
 from vestry.model.request import Request
-from vestry.pipeline import charge_for, frame_of, run
+from vestry.pipeline import charge_for, run, schema_of
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
 from vestry.releases import Release, open_release
@@ -63,8 +63,8 @@ def made(model=MODEL, spend="epsilon=5", *, frame=None, neighbours="replace", me
         tmp_path / "a.ledger", dataset="a", unit="row", neighbours=neighbours, budget="epsilon=99,delta=1e-5"
     )
     request = Request(model, Guarantee.parse(spend, neighbours=neighbours), mechanism)
-    ready = request.prepared(frame_of(table), None)
-    return run(ready, table, charge_for(request, ready, frame_of(table), ledger), noise=SeededNoise(3))
+    ready = request.prepared(schema_of(table), None)
+    return run(ready, table, charge_for(ready.mechanism, ledger, "a test"), noise=SeededNoise(3))
 
 
 @pytest.fixture(scope="module")
@@ -174,8 +174,8 @@ def test_one_charge_pays_for_one_noise(tmp_path):
         tmp_path / "a.ledger", dataset="a", unit="row", neighbours="replace", budget="epsilon=9"
     )
     request = Request(MODEL, Guarantee.parse("epsilon=5", neighbours="replace"), "laplace")
-    ready = request.prepared(frame_of(table), None)
-    opened = charge_for(request, ready, frame_of(table), ledger).open()
+    ready = request.prepared(schema_of(table), None)
+    opened = charge_for(ready.mechanism, ledger, "a test").open()
     private = ready.collect(table, row_key="key")
     ready.mechanism.release(private, opened, SeededNoise(1))
     with pytest.raises(LedgerStateError, match="was drawn already"):

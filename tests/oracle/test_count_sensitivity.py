@@ -17,7 +17,7 @@ from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, event_of
 from vestry.model.histograms import Histograms
 from vestry.model.request import Request
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
-from vestry.pipeline import frame_of
+from vestry.pipeline import schema_of
 from vestry.privacy import accountant
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import compose
@@ -55,7 +55,7 @@ def table(rows, unit, relation, columns=COLUMNS):
 
 
 def prepared(model, made, mechanism="laplace", spend="epsilon=1"):
-    return Request(model, Guarantee.parse(spend), mechanism).prepared(frame_of(made), 9)
+    return Request(model, Guarantee.parse(spend), mechanism).prepared(schema_of(made), 9)
 
 
 def collected(model, made):

@@ -53,12 +53,12 @@ STEPS: dict[str, tuple[Any, str]] = {
     "collect": (Table, "collect"),
     "open": (Charge, "open"),
     "draw": (Additive, "release"),
-    "save": (ReleaseStore, "keep"),
+    "save": (ReleaseStore, "stage"),
     "tell": (OpenCharge, "released"),
-    "settle": (ReleaseStore, "settle"),
+    "settle": (ReleaseStore, "promote"),
     "posterior": (ReleaseStore, "save_posterior"),
-    "certify": (ReleaseStore, "certify"),
-    "page": (ReleaseStore, "report"),
+    "certify": (ReleaseStore, "write_certificate"),
+    "page": (ReleaseStore, "write_report"),
 }
 MOMENTS = [f"{when} {step}" for step in STEPS for when in ("before", "after")]
 
@@ -197,14 +197,14 @@ def break_it(twin: str) -> None:
         Charge.open = lambda charge: OpenCharge(charge)  # type: ignore[method-assign]
     elif twin == "saves late":
         kept: list[tuple[str, int, str]] = []
-        keep, settle = ReleaseStore.keep, ReleaseStore.settle
-        ReleaseStore.keep = lambda self, *given: kept.append(given)  # type: ignore
+        stage, promote = ReleaseStore.stage, ReleaseStore.promote
+        ReleaseStore.stage = lambda self, *given: kept.append(given)  # type: ignore
 
         def late(self: ReleaseStore, *given: Any) -> None:
-            keep(self, *kept[-1])
-            settle(self, *given)
+            stage(self, *kept[-1])
+            promote(self, *given)
 
-        ReleaseStore.settle = late  # type: ignore[method-assign]
+        ReleaseStore.promote = late  # type: ignore[method-assign]
     elif twin == "writes in place":
 
         def halved(path: Path, content: bytes) -> None:

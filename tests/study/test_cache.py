@@ -11,7 +11,7 @@ from study.fault_study import actions, ledger_of, study_in, vestry
 
 from vestry.posterior import Posterior
 from vestry.report.page import Part, Result
-from vestry.study.cache import Cache
+from vestry.study.storage import Cache
 
 NAMES = ("readmission", "wards")
 CACHED = [
@@ -90,7 +90,7 @@ def test_what_exists_is_neither_computed_nor_drawn_again(study, right, monkeypat
     for name in ("vestry.study.report_data.page", "vestry.posterior.draw_file.draw_file"):
         monkeypatch.setattr(name, computed)
     monkeypatch.setattr(Posterior, "from_release", computed)
-    monkeypatch.setattr("vestry.study.study.Study._prepared", computed)  # nor calibrated
+    monkeypatch.setattr("vestry.study.release_costs.calibrate", computed)  # nor calibrated
     assert json.loads(vestry("release", study, "--json").out) == json.loads(right["out"])
 
 
@@ -151,16 +151,16 @@ def test_kept_files_that_are_swapped_change_nothing(study, right, one, other):
 
 def test_another_version_reads_nothing_of_what_was_kept(tmp_path, monkeypatch):
     cache, facts = Cache(tmp_path), {"release": "a"}
-    cache.keep("summary-x", facts, {"rows": [1.5]})
+    cache.write("summary-x", facts, {"rows": [1.5]})
     assert cache.read("summary-x", facts) == {"rows": [1.5]}
     assert cache.read("summary-x", {"release": "b"}) is None
-    monkeypatch.setattr("vestry.study.cache._made_by", lambda: "another")
+    monkeypatch.setattr("vestry.study.storage._written_by", lambda: "another")
     assert cache.read("summary-x", facts) is None
 
 
 def test_no_room_for_what_is_kept_is_no_fault(tmp_path):
     (tmp_path / ".vestry").write_text("a file where the folder would be")
-    Cache(tmp_path).keep("summary-x", {}, {"rows": []})
+    Cache(tmp_path).write("summary-x", {}, {"rows": []})
     assert Cache(tmp_path).read("summary-x", {}) is None
 
 

@@ -25,8 +25,7 @@ from vestry.model.request import AUTO
 from vestry.registry import MODELS
 from vestry.study import Study, config
 from vestry.study.release_spec import KEYS
-from vestry.study.toml_lines import LineIndex
-from vestry.study.toml_table import GUARANTEE
+from vestry.study.toml_table import GUARANTEE, LineIndex
 
 ROOT = Path(__file__).parents[2]
 GOOD = """\
@@ -352,7 +351,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, command):
 def test_windows_files_are_read(tmp_path):
     path = tmp_path / "study.toml"
     path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
-    assert Study.open(path).declaration.name == "readmissions"
+    assert Study.open(path).config.name == "readmissions"
     path.write_bytes(GOOD.replace("n = 2000", "n = 0").replace("\n", "\r\n").encode())
     with pytest.raises(StudyFileError, match=r"study\.toml, line 8, study\.n: "):
         Study.open(path)
@@ -362,7 +361,7 @@ def test_a_password_from_the_environment_is_no_secret(tmp_path):
     path = tmp_path / "study.toml"
     for address in ("postgresql://me:${PGPASSWORD}@h/d/t", "postgresql://me@h:5432/d/t", "postgresql://h/d/t?password=${X}"):  # fmt: skip
         path.write_text(GOOD.replace("patients.csv", address))
-        assert Study.open(path).declaration.data == address
+        assert Study.open(path).config.data == address
 
 
 # Every way to write a key. The comment at the end of a line says which keys stand there first.

@@ -18,7 +18,7 @@ from study.fault_study import actions, ledger_of, records, study_in, vestry
 from vestry.data import Table
 from vestry.ledger.ledger import OpenCharge
 from vestry.mechanisms.additive_noise import Additive
-from vestry.pipeline import charge_for, ready_for
+from vestry.pipeline import charge_for, prepare
 from vestry.releases import open_release
 from vestry.study import Study
 from vestry.study.storage import ReleaseStore
@@ -358,7 +358,7 @@ def test_a_locked_ledger_before_the_charge(tmp_path, lock):
     ("owner", "name", "found", "then"),
     [
         (Table, "collect", ["charge"], "resumed, at no new cost"),
-        (ReleaseStore, "keep", ["charge", "open"], "released before, free"),
+        (ReleaseStore, "stage", ["charge", "open"], "released before, free"),
     ],
 )
 def test_a_ledger_that_is_locked_midway(tmp_path, lock, monkeypatch, owner, name, found, then):
@@ -415,9 +415,9 @@ def test_records_that_are_lost_between_the_check_and_the_sum(tmp_path, monkeypat
 def test_again_resumes_a_charge_that_was_not_opened(tmp_path, monkeypatch):
     study = study_in(tmp_path)
     opened = Study.open(study)
-    (asked,) = opened.declaration.releases
-    prepared = ready_for(asked.request, opened.table, opened.ledger)
-    charge_for(asked.request, prepared, opened.declaration.frame, opened.ledger)
+    (asked,) = opened.config.releases
+    prepared = prepare(asked.request, opened.table, opened.ledger)
+    charge_for(prepared.mechanism, opened.ledger, "a test", asked.request.definition(opened.config.schema))
     assert vestry("release", study, "readmission", "--yes", "--again").code == 0
     assert actions(tmp_path) == CYCLE
 
@@ -429,9 +429,9 @@ def test_a_charge_for_another_count_is_not_resumed(tmp_path):
         study.read_text().replace("spend = { epsilon = 0.4, delta = 1e-8 }", "spend = { order = 3.0, epsilon = 0.05 }")
     )
     opened = Study.open(study)
-    (asked,) = opened.declaration.releases
-    prepared = ready_for(asked.request, opened.table, opened.ledger)
-    charge_for(asked.request, prepared, opened.declaration.frame, opened.ledger)
+    (asked,) = opened.config.releases
+    prepared = prepare(asked.request, opened.table, opened.ledger)
+    charge_for(prepared.mechanism, opened.ledger, "a test", asked.request.definition(opened.config.schema))
     (tmp_path / "people.csv").write_text("\n".join(["patient_id,ward,readmitted,stay_days,note", *records(150)]) + "\n")
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.out) == (2, "")
@@ -455,7 +455,7 @@ def test_a_saved_release_of_another_question_is_not_taken(tmp_path, monkeypatch)
     turned = 'column = "ward"\nsuccess = "A"\nby = "readmitted"'
     study.write_text(study.read_text().replace('column = "readmitted"\nsuccess = "yes"\nby = "ward"', turned))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ReleaseStore, "keep", no_room)
+        patch.setattr(ReleaseStore, "stage", no_room)
         with pytest.raises(OSError, match="No space left"):
             Study.open(study).release()
     assert actions(tmp_path) == ["charge", "open"] * 2

@@ -18,7 +18,7 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.normal_mean import NormalMean
 from vestry.data import Table
 from vestry.model.request import Request, TableSchema
-from vestry.pipeline import frame_of
+from vestry.pipeline import schema_of
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
 from vestry.schema.domain import Interval, Levels
@@ -67,13 +67,13 @@ def table(rows: list[dict], policy: str, unit: str, relation: str) -> Table:
 
 def collected(model, made: Table, *, like: Table | None = None) -> tuple[int, ...]:
     """Return the integers that a Laplace release would add noise to."""
-    frame = frame_of(like or made)
+    frame = schema_of(like or made)
     tally = Request(model, Guarantee.parse("epsilon=1"), "laplace").prepared(frame, 5).tally
     return reveal(made.collect(tally, row_key="key"))
 
 
 def bounds(model, made: Table) -> tuple[float, float]:
-    frame = frame_of(made)
+    frame = schema_of(made)
     found = model.family(frame.domains).layout(frame.population(model, 5))
     return found.l1, found.l2
 
@@ -155,7 +155,7 @@ def test_a_dropped_record_makes_the_count_private():
     """With `drop` neighbours under replace may count differently many records; nothing public tells."""
     model = MODELS["beta"]
     rows, changed = [row("y"), row("n")], [row(None), row("n")]
-    frames = [frame_of(table(each, "drop", "row", "replace")) for each in (rows, changed)]
+    frames = [schema_of(table(each, "drop", "row", "replace")) for each in (rows, changed)]
     assert not any(frame.counts_publicly(model) for frame in frames)
     assert frames[0].population(model, 2) == Adjacency("replace")
     counted = [sum(collected(model, table(each, "drop", "row", "replace"))) for each in (rows, changed)]

@@ -16,6 +16,7 @@ import pytest
 from closed_engines import closed_engines
 from study.fault_study import RELEASES, actions, create_arguments, ledger_of, records, study_in, vestry
 
+from vestry import pipeline
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.data import Table
 from vestry.errors import AskedBefore, DeclarationMismatch
@@ -175,16 +176,14 @@ def test_unfinished_files_have_names_of_their_own_and_are_swept(tmp_path, monkey
 def test_a_question_that_was_charged_meanwhile_is_taken_up(tmp_path, monkeypatch):
     """Between the look at the ledger and the charge another process charges the same; it dies before it opens it."""
     study = study_in(tmp_path)
-    from vestry.study import runner as courses
+    real, charged = pipeline.charge_for, []
 
-    real, charged = courses.charge_for, []
-
-    def late(request, prepared, frame, ledger, **named):
+    def late(mechanism, ledger, purpose, definition, **named):
         if not charged:
-            charged.append(real(request, prepared, frame, ledger, purpose="another process"))
-        return real(request, prepared, frame, ledger, **named)
+            charged.append(real(mechanism, ledger, "another process", definition))
+        return real(mechanism, ledger, purpose, definition, **named)
 
-    monkeypatch.setattr(courses, "charge_for", late)
+    monkeypatch.setattr(pipeline, "charge_for", late)
     done = vestry("release", study, "--yes", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["releases"][0]["done"] == "resumed, at no new cost"
@@ -210,10 +209,17 @@ def test_python_pays_once_too(tmp_path, monkeypatch):
         neighbours="add-remove",
     )
     model = BetaBernoulli("readmitted", success="yes", by="ward")
-    monkeypatch.setattr("vestry.pipeline.refuse_repetition", lambda definition, ledger: None)  # it looked too early
     release(model, table, guarantee="epsilon=0.3", ledger=ledger_of(tmp_path))
-    with pytest.raises(DeclarationMismatch, match=r"but it is charged before, by entry 1, by another process"):
+    find, looks = pipeline.ChargeIndex.find_charge, []
+
+    def early(index, definition):
+        looks.append(definition)
+        return pipeline.PastCharge() if len(looks) == 1 else find(index, definition)
+
+    monkeypatch.setattr(pipeline.ChargeIndex, "find_charge", early)
+    with pytest.raises(DeclarationMismatch, match=r"but it is released before, by entry 1 in the ledger"):
         release(model, table, guarantee="epsilon=0.3", ledger=ledger_of(tmp_path))
+    assert len(looks) == 2
     assert actions(tmp_path) == CYCLE
 
 

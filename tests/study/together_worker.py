@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from study.fault_study import ledger_of, study_in
 from study.fault_worker import forked, released, told
 
-import vestry.study.study as studies
+import vestry.study.runner as runners
 from vestry.errors import VestryError
 from vestry.ledger import Ledger
 
@@ -25,7 +25,7 @@ PROCESSES, NAMES = 3, ("readmission", "wards")
 def break_it(twin: str) -> None:
     """Make the code wrong: without the lock of the folder, or without the question's lookup in the charge."""
     if twin in ("no lock", "neither"):
-        studies.locked = lambda folder, waits: nullcontext()  # type: ignore[assignment]
+        runners.locked = lambda folder, on_wait: nullcontext()  # type: ignore[assignment]
     if twin in ("no lookup", "neither"):
         charge = Ledger.charge
 

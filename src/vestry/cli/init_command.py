@@ -71,13 +71,13 @@ def init(
         raise InvalidParameter(
             "a new study's folder", str(folder), f"writable ({error.strerror})", "another name"
         ) from None
-    said = Study.open(folder / "study.toml").declaration
+    config = Study.open(folder / "study.toml").config
     Ledger.create(
-        folder / said.ledger,
-        dataset=said.name,
-        unit=said.frame.unit,
-        neighbours=said.frame.neighbours,
-        budget=said.budget,
+        folder / config.ledger,
+        dataset=config.name,
+        unit=config.schema.unit,
+        neighbours=config.schema.neighbours,
+        budget=config.budget,
     )
     text = (
         f"A study in {folder}: study.toml, patients.csv (fictional) and patients.ledger.\n"

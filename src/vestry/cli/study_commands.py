@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from vestry.planning import Forecast
     from vestry.study import Study
+    from vestry.study.outcome import ReleaseOutcome
+    from vestry.study.release_costs import Cost
     from vestry.study.release_spec import ReleaseSpec
-    from vestry.study.runner import ReleaseOutcome
-    from vestry.study.study import Cost
 
 File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Releases; all if left out.")]
@@ -42,12 +42,12 @@ def check(study: File, json: Json = False) -> None:
     opened = _opened(study)
     with working("calibrating"):
         costs = opened.check()
-    said = opened.declaration
+    config, schema = opened.config, opened.config.schema
     record = {
-        "study": said.name,
-        "unit": str(said.frame.unit),
-        "neighbours": str(said.frame.neighbours),
-        "budget": str(said.budget),
+        "study": config.name,
+        "unit": str(schema.unit),
+        "neighbours": str(schema.neighbours),
+        "budget": str(config.budget),
         "ledger": "there" if opened.has_ledger() else "missing",
         "data": "missing" if opened.lacks_data() else "not read",
         "fits": all(cost.fits for cost in costs),
@@ -56,13 +56,13 @@ def check(study: File, json: Json = False) -> None:
     count = "1 release" if len(costs) == 1 else f"{len(costs)} releases"
     none = _none_fits(costs)
     head = f"{study.name} can be read, and no release fits the budget" if none else f"{study.name} is sound"
-    lines = [f"{head}: {count}, budget {said.budget}, {said.frame.neighbours}, unit {said.frame.unit}."]
+    lines = [f"{head}: {count}, budget {config.budget}, {schema.neighbours}, unit {schema.unit}."]
     if not record["fits"]:
         lines.append(f"Left of the budget: {opened.left()}. {_short(costs)} {_remedy(study, costs)}")
     if record["ledger"] == "missing":
         lines.append(f"There is no ledger yet. Make it once: {opened.create_command()}")
     if record["data"] == "missing":
-        lines.append(f"The data file {said.data} is not here; a release needs it.")
+        lines.append(f"The data file {config.data} is not here; a release needs it.")
     emit(record, "\n".join([*lines, "", *_cost_lines(opened, costs)]), as_json=json)
     if none:
         raise typer.Exit(BudgetExceeded.exit_code)
@@ -97,22 +97,22 @@ def plan(
     KL is the Kullback-Leibler divergence from the posterior without privacy to the released one.
     """
     opened = _opened(study)
-    chosen = [opened.declaration.release(name).name for name in names or []]
-    chosen = chosen or [asked.name for asked in opened.declaration.releases]
-    record: dict[str, Any] = {"study": opened.declaration.name, "n": opened.assumed, "releases": {}}
-    where = "declared" if opened.declaration.n else "assumed; write n = ... under [study] to change it"
+    specs = opened.choose(tuple(names or ()))
+    record: dict[str, Any] = {"study": opened.config.name, "n": opened.assumed, "releases": {}}
+    where = "declared" if opened.config.n else "assumed; write n = ... under [study] to change it"
     lines = [f"With {opened.assumed} records ({where}); widths are of 90 % intervals."]
-    for name in chosen:
+    for spec in specs:
+        name, request = spec.name, spec.request
         with working(f"simulating {name}"):
-            found = opened.plan(name)
-        record["releases"][name] = {"mechanisms": [each.to_dict() for each in found]}
-        asked = opened.declaration.release(name).request
-        lines += ["", f"{name}: {asked.model.question()} ({asked.guarantee})", *_plan_lines(opened, name, found)]
+            forecasts = opened.plan(name)
+        record["releases"][name] = {"mechanisms": [each.to_dict() for each in forecasts]}
+        lines += ["", f"{name}: {request.model.question()} ({request.guarantee})"]
+        lines += _plan_lines(opened, name, forecasts)
         if width is not None:
             with working(f"searching a budget for {name}"):
-                wanted = opened.budget_for(name, width)
-            record["releases"][name]["needed"] = wanted.to_dict()
-            lines.append(f"  for intervals of width {width:g} spend {wanted}")
+                budget = opened.budget_for(name, width)
+            record["releases"][name]["needed"] = budget.to_dict()
+            lines.append(f"  for intervals of width {width:g} spend {budget}")
     emit(record, "\n".join(lines), as_json=json)
 
 
@@ -135,60 +135,54 @@ def release(
     What was released before is free and is not released again. Where another process releases into the same folder,
     it is waited for. The folder .vestry keeps what was computed; it may be deleted at any time.
     """
-    from vestry.study.remaining_budget import room
+    from vestry.study.release_costs import room
 
     if again and not names:
         raise VestryError(
             f"--again pays again; name the releases to pay for again: vestry release {study} NAME --again."
         )
     opened = _opened(study)
-    said = opened.declaration
-    chosen = [said.release(name) for name in names or []] or list(said.releases)
-    chosen_names = [asked.name for asked in chosen]
+    specs = opened.choose(tuple(names or ()))
     if dry_run:
-        _tell_spends(chosen, as_json=json)
+        _emit_spends(specs, as_json=json)
         return
     with working("calibrating"):
-        ledger = opened.ledger
-        costs = [cost for cost in opened.check(output=output or said.folder) if cost.name in chosen_names]
-    state = ledger.state()
+        runner, state = opened.runner(again=again, output=output)
+        costs, notes = runner.preview(specs, state)
+    budget = f"left of {opened.config.budget}"
     if not json:
-        left = f"left of {said.budget}: {room(state.filter, state.spent)}"
-        say("\n".join([*_cost_lines(opened, costs), left, *_remarks(opened, costs, again=again)]), err=True)
+        notes += [] if again else _of_their_day(study, costs)
+        lines = [*_cost_lines(opened, costs), f"{budget}: {room(state.filter, state.spent)}"]
+        say("\n".join([*lines, *(f"note: {note}" for note in notes)]), err=True)
     due = [cost.name for cost in costs if again or cost.state == "new"]
     if due and not yes:
         _confirm(due)
     outcomes: list[ReleaseOutcome] = []
     try:
         with working("releasing") as progress:
-            opened.release(
-                *chosen_names, again=again, output=output, progress=progress, told=outcomes.append, waits=_say
-            )
+            runner.release(specs, progress=progress, on_outcome=outcomes.append, on_wait=_say)
     finally:  # what was released and paid for is told, whatever became of the rest
         if not json:
             say("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
-    after = ledger.state()
-    page = (output or said.folder) / "report.html"
+    after = runner.after(outcomes)
+    remaining, page = after.state, runner.store.path / "report.html"
     record = {
         "releases": [{"name": each.name, "done": each.done, "summary": each.summary} for each in outcomes],
-        "left": after.filter.left(after.spent),
-        "head": ledger.head(),
+        "left": remaining.filter.left(remaining.spent),
+        "head": after.head,
         "report": str(page),
     }
-    emit(record, f"left of {said.budget}: {room(after.filter, after.spent)}\nreport: {page}", as_json=json)
+    emit(record, f"{budget}: {room(remaining.filter, remaining.spent)}\nreport: {page}", as_json=json)
 
 
-def _remarks(study: Study, costs: list[Cost], *, again: bool) -> list[str]:
-    """Say what is easily overlooked: a release is of its day, and a clock may be wrong."""
+def _of_their_day(study: Path, costs: list[Cost]) -> list[str]:
+    """Say what is easily overlooked: a release is of its day."""
     before = [cost.name for cost in costs if cost.state == "released before"]
-    notes = [f"note: {note}" for note in study.notes()]
-    if before and not again:
-        file = study.declaration.path.name
-        notes.append(
-            f"note: {', '.join(before)} {'is' if len(before) == 1 else 'are'} of the records as they were then; to pay"
-            f" for the records as they are now write: vestry release {file} {' '.join(before)} --again."
-        )
-    return notes
+    note = (
+        f"{', '.join(before)} {'is' if len(before) == 1 else 'are'} of the records as they were then; to pay"
+        f" for the records as they are now write: vestry release {study.name} {' '.join(before)} --again."
+    )
+    return [note] if before else []
 
 
 def report(
@@ -200,13 +194,13 @@ def report(
     if _is_folder(folder):
         files = sorted(folder.glob("*.toml"))
         if len(files) != 1:
-            found = ", ".join(file.name for file in files) or "none"
+            names = ", ".join(file.name for file in files) or "none"
             raise InvalidParameter(
-                "a study's folder", str(folder), f"one with one .toml file (found: {found})", "the file"
+                "a study's folder", str(folder), f"one with one .toml file (found: {names})", "the file"
             )
         folder = files[0]
     with working("writing the report"):
-        path = _opened(folder).report(output, waits=_say)
+        path = _opened(folder).report(output, on_wait=_say)
     emit({"report": str(path)}, f"report: {path}", as_json=json)
 
 
@@ -224,8 +218,8 @@ def _opened(path: Path) -> Study:
     return Study.open(path)
 
 
-def _tell_spends(chosen: list[ReleaseSpec], *, as_json: bool) -> None:
-    rows = [{"name": asked.name, "spend": str(asked.request.guarantee)} for asked in chosen]
+def _emit_spends(specs: list[ReleaseSpec], *, as_json: bool) -> None:
+    rows = [{"name": spec.name, "spend": str(spec.request.guarantee)} for spec in specs]
     text = "\n".join(f"{row['name']}: would spend at most {row['spend']}" for row in rows)
     emit({"dry_run": True, "releases": rows}, text, as_json=as_json)
 
@@ -245,20 +239,20 @@ def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
         state = "" if cost.state == "new" else cost.state
         faint = cost.value if cost.parameter == "likelihood_power" and cost.value < _FAINT else None
         notes = [state or fits, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
-        value = study.calibrated(cost.name, cost.parameter, cost.value)
+        value = study.format_parameter(cost.name, cost.parameter, cost.value)
         rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
     return columns(rows)
 
 
-def _plan_lines(study: Study, name: str, found: list[Forecast]) -> list[str]:
+def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]:
     rows = [("mechanism", "parameter", "width", "without privacy", "KL", "")]
-    for each in found:
+    for each in forecasts:
         if each.value is None or each.width is None or each.exact_width is None:
             rows.append((each.mechanism, "-", "-", "-", "-", each.reason))
             continue
         kl = "-" if each.kl is None else f"{each.kl:.3g}"
         note = "privacy more than doubles the width" if each.swamped else ""
-        value = study.calibrated(name, each.parameter, each.value)
+        value = study.format_parameter(name, each.parameter, each.value)
         rows.append((each.mechanism, value, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, note))
     return [f"  {line}" for line in columns(rows)]
 
@@ -277,12 +271,12 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     from vestry.releases import Draws
 
     rows, contents = outcome.summary, outcome.release.contents.values()
-    drawn = any(isinstance(each, Draws) for each in contents)
-    if drawn and outcome.posterior.reading.parameter == "coefficient":
+    only_draws = any(isinstance(each, Draws) for each in contents)
+    if only_draws and outcome.posterior.reading.parameter == "coefficient":
         return coefficient_lines(outcome.posterior)
-    if drawn:
-        told = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
-        return [f"  {told} no interval"]
+    if only_draws:
+        words = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
+        return [f"  {words} no interval"]
     if not rows:
         return ["  the counts are released; states are sampled by the extra: pip install 'vestry[glm]'"]
     shown = [
@@ -294,12 +288,12 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
 def coefficient_lines(posterior: Any) -> list[str]:
     """Show a regression's first coefficients: of one estimate, or of the first draws."""
     every = posterior.draw()["all"]
-    drawn = every[:_MOST_DRAWS]
-    heads = [f"draw {place + 1}" for place in range(len(drawn))]
+    first = every[:_MOST_DRAWS]
+    heads = [f"draw {place + 1}" for place in range(len(first))]
     if posterior.reading.method != "posterior":
         heads = ["noisy estimate"]
-    shown = [(name, *(f"{x:.4g}" for x in drawn[:, place])) for place, name in enumerate(posterior.labels)]
-    left = len(every) - len(drawn)
+    shown = [(name, *(f"{x:.4g}" for x in first[:, place])) for place, name in enumerate(posterior.labels)]
+    left = len(every) - len(first)
     more = [f"  and {left} more {'draw' if left == 1 else 'draws'} in release.json"] if left else []
     return _first_lines(("coefficient", *heads), shown[:_ROWS], len(shown)) + more
 

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from vestry.errors import InvalidParameter
-from vestry.numerics import outward
 from vestry.regression.loss import positive
+from vestry.schema.design_matrix import WITHIN, largest_norm
 
 _WAYS = "bounds=(0, 10), or bounds=([18, 0], [90, 40]) with the low ends of all features first, or bounds=Ball(2.0)"
-# Rows are scaled down a little further than the radius, so that rounding to single precision stays within it.
-_WITHIN = 1 - 1e-6
 _RADII = (1e-15, 1e15)
 # Numbers that are encoded at once.
 _CHUNK = 2**18
@@ -65,7 +63,7 @@ class Scaling:
     intercept: bool
 
     @classmethod
-    def declared(cls, bounds: Any, radius: Any, *, features: int, intercept: bool) -> Scaling:
+    def from_bounds(cls, bounds: Any, radius: Any, *, features: int, intercept: bool) -> Scaling:
         """Read the declaration; what does not fit the number of features is refused."""
         if bounds is None:
             raise InvalidParameter("bounds", None, "declared, since they are never learnt from the rows", _WAYS)
@@ -95,21 +93,20 @@ class Scaling:
     def norm(self) -> float:
         """The largest norm of a row as it is encoded, the intercept included."""
         widest = math.sqrt(len(self.middle)) if self.boxed else math.inf
-        inner = widest if self.radius is None else min(self.radius, widest)
-        return outward(math.hypot(inner, 1.0) if self.intercept else inner)
+        return largest_norm(widest, self.radius, intercept=self.intercept)
 
-    def encoded(self, rows: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+    def encode(self, rows: np.ndarray, dtype: type = np.float64) -> np.ndarray:
         """Return the rows as the mechanism sees them, a part at a time."""
-        found: np.ndarray = np.empty((len(rows), self.features), dtype=dtype)
+        encoded: np.ndarray = np.empty((len(rows), self.features), dtype=dtype)
         step, width = max(1, _CHUNK // self.features), len(self.middle)
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
-            found[part, :width] = self._encoded(rows[part])
+            encoded[part, :width] = self._scaled(rows[part])
         if self.intercept:
-            found[:, width] = 1.0
-        return found
+            encoded[:, width] = 1.0
+        return encoded
 
-    def _encoded(self, rows: np.ndarray) -> np.ndarray:
+    def _scaled(self, rows: np.ndarray) -> np.ndarray:
         values = np.array(rows, dtype=np.float64)
         missing = np.isnan(values) if self.boxed else ~np.isfinite(values)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -119,10 +116,10 @@ class Scaling:
                 np.clip(values, -1.0, 1.0, out=values)
             np.copyto(values, np.broadcast_to(self.stand_in, values.shape), where=missing)
             if self.radius is not None:
-                _shorten(values, self.radius * _WITHIN)
+                _shorten(values, self.radius * WITHIN)
         return values
 
-    def restored(self, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def restore(self, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients in the units of the features, and intercepts; the last axis is the features'."""
         width = len(self.middle)
         weights = coefficients[..., :width] / self.reach

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-import vestry.estimators.input_checks as rows
+import vestry.estimators.input_checks as checks
 from vestry.data.row_limit import limited
 from vestry.errors import InvalidParameter, UnpaidRelease
 from vestry.estimators.bounds import Scaling
@@ -23,6 +23,7 @@ from vestry.ledger import Ledger, OpenCharge
 from vestry.mechanisms.release import certificate, publish
 from vestry.noise import SystemNoise
 from vestry.numerics import up
+from vestry.pipeline import charge_for
 from vestry.privacy import accountant
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
@@ -41,8 +42,11 @@ _UNPAID = (
 )
 
 
-class Undeclared:
+class Required:
     """Stands for a ledger that was not named; None is a declaration of its own."""
+
+
+REQUIRED = Required  # a type, which scikit-learn's checks allow as a default and its copies leave as it is
 
 
 class Unledgered:
@@ -73,10 +77,10 @@ class FitPlan:
     precision: float
     outcomes: Callable[[], np.ndarray]
 
-    def private(self, X: np.ndarray, row_key: str) -> PrivateRows:  # noqa: N803 - scikit-learn's name
+    def collect(self, X: np.ndarray, *, row_key: str) -> PrivateRows:  # noqa: N803 - scikit-learn's name
         """Encode the rows, in single precision: what one row may be is bounded after rounding. At most `at_most`."""
-        encoded = self.scaling.encoded(X, np.float32), self.outcomes()
-        return PrivateRows(limited([encoded], self.mechanism.problem.at_most, row_key=row_key))
+        block = self.scaling.encode(X, np.float32), self.outcomes()
+        return PrivateRows(limited([block], self.mechanism.problem.at_most, row_key=row_key))
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
@@ -120,34 +124,34 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             One outcome for each row.
         """
         probe = BaseEstimator()
-        found, outcomes = rows.features(X), rows.outcomes(y, type(self).__name__)
-        rows.same_length(found, outcomes)
+        features, outcomes = checks.features(X), checks.outcomes(y, type(self).__name__)
+        checks.same_length(features, outcomes)
         validate_data(probe, X, skip_check_array=True)
         names = getattr(probe, "feature_names_in_", None)
         ledger = self._ledger()
-        checked = self._checked(found, outcomes, names, ledger)
-        release = _released(checked, found, ledger, purpose=f"{type(self).__name__} of {found.shape[1]} features")
+        plan = self._plan(features, outcomes, names, ledger)
+        release = _release(plan, features, ledger, purpose=f"{type(self).__name__} of {features.shape[1]} features")
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         for name, value in vars(probe).items():
             setattr(self, name, value)
-        self._scaling = checked.scaling
+        self._scaling = plan.scaling
         self.release_, self.certificate_ = release, release.certificate
-        self.spent_ = _spent(checked.mechanism)
+        self.spent_ = _spent(plan.mechanism)
         content = release.contents["all"]
         values = np.array(cast(Draws, content).values)
-        predictors = checked.mechanism.problem.loss.predictors
-        self._theta = values.reshape(len(values), predictors, checked.scaling.features)
-        self._read(*checked.scaling.restored(self._theta))
+        predictors = plan.mechanism.problem.loss.predictors
+        self._theta = values.reshape(len(values), predictors, plan.scaling.features)
+        self._read(*plan.scaling.restore(self._theta))
         return self
 
     def _ledger(self) -> Ledger | None:
         given = self.ledger
-        if given is Undeclared:
+        if given is REQUIRED:
             raise InvalidParameter("ledger", "left out", "named, since a fit spends privacy", _LEDGER)
         return given if given is None or isinstance(given, Ledger) else Ledger.open(given)
 
-    def _checked(self, found: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> FitPlan:
+    def _plan(self, rows: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> FitPlan:
         """Try all that can fail without touching values."""
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise InvalidParameter("fit_intercept", self.fit_intercept, "true or false", "fit_intercept=True")
@@ -156,15 +160,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             instead = 'guarantee="epsilon=1,delta=1e-6"'
             raise InvalidParameter("guarantee", None, "what the release may cost", instead)
         guarantee = Guarantee.parse(self.guarantee, neighbours=neighbours)
-        scaling = Scaling.declared(
-            self.bounds, self.radius, features=found.shape[1], intercept=bool(self.fit_intercept)
+        scaling = Scaling.from_bounds(
+            self.bounds, self.radius, features=rows.shape[1], intercept=bool(self.fit_intercept)
         )
         loss, described, encode = self._outcome(y)
-        population, at_most = self._population(neighbours, len(found))
+        population, at_most = self._population(neighbours, len(rows))
         problem = LinearProblem(loss, scaling.features, scaling.norm, population, at_most)
         mechanism = self._mechanism(problem, guarantee)
         try_out(mechanism)
-        features = [f"x{place}" for place in range(found.shape[1])] if names is None else [str(name) for name in names]
+        features = [f"x{place}" for place in range(rows.shape[1])] if names is None else [str(name) for name in names]
         own = [*features, INTERCEPT] if scaling.intercept else features
         classes = described["classes"]
         labels = tuple(f"{label}: {name}" for label in classes for name in own) if classes else tuple(own)
@@ -225,9 +229,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _predictors(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the linear predictors of each draw (draws, predictors, n), rows encoded as they were for the fit."""
         check_is_fitted(self, "release_")
-        found = rows.features(X)
+        rows = checks.features(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return np.asarray(self._theta @ self._scaling.encoded(found).T)
+        return np.asarray(self._theta @ self._scaling.encode(rows).T)
 
     def to_arviz(self) -> Any:
         """Return the released draws as an ArviZ tree, without data; its attributes hold the certificate."""
@@ -252,11 +256,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Return an unfitted copy that charges the same ledger."""
         parameters = self.get_params(deep=False)
         ledger = parameters.pop("ledger")
-        made = type(self)(**{name: clone(value, safe=False) for name, value in parameters.items()}, ledger=ledger)
+        unfitted = type(self)(**{name: clone(value, safe=False) for name, value in parameters.items()}, ledger=ledger)
         for own in ("_metadata_request", "_sklearn_output_config"):
             if own in vars(self):
-                setattr(made, own, copy.deepcopy(vars(self)[own]))
-        return made
+                setattr(unfitted, own, copy.deepcopy(vars(self)[own]))
+        return unfitted
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the ledger as its address: a connection belongs to one process."""
@@ -286,19 +290,20 @@ def _warn() -> None:
     warnings.warn(_UNPAID, UnpaidRelease, stacklevel=4)
 
 
-def _released(checked: FitPlan, found: np.ndarray, ledger: Ledger | None, *, purpose: str) -> Release:
-    """Charge, read the rows, open, draw; without a ledger, draw."""
-    mechanism, prior = checked.mechanism, (checked.precision,)
+def _release(plan: FitPlan, rows: np.ndarray, ledger: Ledger | None, *, purpose: str) -> Release:
+    """Charge, read the rows, open, draw; without a ledger, draw.
+
+    Every fit is a new question: which rows it is of is no public fact, by which a charge could be found again.
+    """
+    mechanism, prior = plan.mechanism, (plan.precision,)
     if ledger is not None:
-        charge = ledger.charge(mechanism.charge, purpose=purpose)
-        described, labels = checked.described, checked.labels
-        private = checked.private(found, ledger.row_key())
-        return publish(mechanism, private, charge, family=described, prior=prior, labels=labels)
+        charge = charge_for(mechanism, ledger, purpose)
+        private = plan.collect(rows, row_key=ledger.row_key())
+        return publish(mechanism, private, charge, family=plan.described, prior=prior, labels=plan.labels)
     noise = SystemNoise()
-    private = checked.private(found, noise.random_bytes(16).hex())
+    private = plan.collect(rows, row_key=noise.random_bytes(16).hex())
     contents = mechanism.release(private, cast(OpenCharge, Unledgered()), noise)
-    claim = certificate(mechanism)
-    return Release(checked.described, prior, {"all": contents[0]}, claim, None, checked.labels)
+    return Release(plan.described, prior, {"all": contents[0]}, certificate(mechanism), None, plan.labels)
 
 
 def _spent(mechanism: Regression) -> Guarantee:

@@ -47,14 +47,14 @@ def outcomes(given: Any, owner: str) -> np.ndarray:
             "y", None, f"given: {owner} requires y to be passed, but the target y is None", "fit(X, y)"
         )
     if isinstance(given, (list, tuple)):
-        found = _objects(given)
+        values = _objects(given)
     else:
-        found = _quietly("y", lambda: given.to_numpy() if hasattr(given, "to_numpy") else np.asarray(given))
-    if found.ndim == 2 and found.shape[1] == 1:
-        return np.asarray(column_or_1d(found, warn=True))
-    if found.ndim != 1:
-        raise InvalidParameter("y", f"of {found.ndim} dimensions", "a 1d array, one outcome a row", "one column")
-    return found
+        values = _quietly("y", lambda: given.to_numpy() if hasattr(given, "to_numpy") else np.asarray(given))
+    if values.ndim == 2 and values.shape[1] == 1:
+        return np.asarray(column_or_1d(values, warn=True))
+    if values.ndim != 1:
+        raise InvalidParameter("y", f"of {values.ndim} dimensions", "a 1d array, one outcome a row", "one column")
+    return values
 
 
 def same_length(rows: np.ndarray, y: np.ndarray) -> None:
@@ -70,15 +70,15 @@ def numbers(y: np.ndarray) -> np.ndarray:
     return np.array([number(value) for value in y.ravel()], dtype=np.float64).reshape(y.shape)
 
 
-def places(y: np.ndarray, classes: Sequence[Any], other: int) -> np.ndarray:
+def class_places(y: np.ndarray, classes: Sequence[Any], other: int) -> np.ndarray:
     """Return the place of each label among the classes; `other` for a label that is none of them."""
     known = {level_text(label): float(place) for place, label in enumerate(classes)}
     if y.dtype.kind not in _NUMBERS:
         return np.array([known.get(level_text(label), float(other)) for label in y], dtype=np.float64)
-    found = np.full(len(y), float(other))
+    place_of = np.full(len(y), float(other))
     for label in np.unique(y[~np.isnan(y)] if y.dtype.kind == "f" else y):
-        found[y == label] = known.get(level_text(label), float(other))
-    return found
+        place_of[y == label] = known.get(level_text(label), float(other))
+    return place_of
 
 
 def _frame(given: Any) -> np.ndarray:
@@ -101,10 +101,10 @@ def _column(series: Any) -> np.ndarray:
 def _array(name: str, given: Any) -> np.ndarray:
     if isinstance(given, (list, tuple)):
         return _listed(given)
-    found = _quietly(name, lambda: np.asarray(given))
-    if found.dtype.kind == "c":
+    values = _quietly(name, lambda: np.asarray(given))
+    if values.dtype.kind == "c":
         raise InvalidParameter(name, "complex", "of real numbers (Complex data not supported)", f"{name}.real")
-    return found if found.dtype.kind in _NUMBERS else numbers(found)
+    return values if values.dtype.kind in _NUMBERS else numbers(values)
 
 
 def _listed(given: Sequence[Any]) -> np.ndarray:
@@ -123,18 +123,18 @@ def _objects(given: Sequence[Any]) -> np.ndarray:
         if {len(value) for value in given} != {1}:
             return np.zeros((len(given), 2))
         return _objects([value[0] for value in given])[:, None]
-    found = np.empty(len(given), dtype=object)
+    values = np.empty(len(given), dtype=object)
     for row, value in enumerate(given):
-        found[row] = value
-    return found
+        values[row] = value
+    return values
 
 
 def _quietly(name: str, read: Any) -> np.ndarray:
     """Read, and say no more than that it failed: an error of numpy's may quote a value."""
     try:
-        found: np.ndarray = read()
+        values: np.ndarray = read()
     except Exception:
-        found = np.zeros(())
+        values = np.zeros(())
     else:
-        return found
+        return values
     raise InvalidParameter(name, "what was given", "an array of numbers", f"{name} as a numpy array")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-import vestry.estimators.input_checks as rows
+import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter
 from vestry.estimators.bounds import interval
-from vestry.estimators.estimator import PrivateEstimator, Undeclared, warn_uncharged
+from vestry.estimators.estimator import REQUIRED, PrivateEstimator, warn_uncharged
 from vestry.regression.loss import positive
 from vestry.regression.losses import Huber, Loss, PseudoHuber
 from vestry.regression.method import POSTERIOR
@@ -74,7 +74,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         outcome_bounds: Any = None,
         loss: str = "huber",
         threshold: float | None = None,
-        ledger: Any = Undeclared,
+        ledger: Any = REQUIRED,
         neighbours: Any = None,
         at_most: Any = None,
         fit_intercept: bool = True,
@@ -100,7 +100,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
             threshold = positive("threshold", self.threshold, "threshold=1.0") / reach
 
         def encode() -> np.ndarray:
-            values = rows.numbers(y)
+            values = checks.numbers(y)
             with np.errstate(over="ignore", invalid="ignore"):
                 scaled = np.clip((values - middle) / reach, -1.0, 1.0)
             scaled[np.isnan(values)] = stand_in

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit, softmax
 from sklearn.base import ClassifierMixin
 
-import vestry.estimators.input_checks as rows
+import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter
-from vestry.estimators.estimator import PrivateEstimator, Undeclared, warn_uncharged
+from vestry.estimators.estimator import REQUIRED, PrivateEstimator, warn_uncharged
 from vestry.regression.losses import Logistic, Loss, Multinomial
 from vestry.regression.method import POSTERIOR
 from vestry.schema.meaning import level_text
@@ -98,7 +99,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         bounds: Any = None,
         radius: Any = None,
         classes: Any = None,
-        ledger: Any = Undeclared,
+        ledger: Any = REQUIRED,
         neighbours: Any = None,
         at_most: Any = None,
         fit_intercept: bool = True,
@@ -116,17 +117,18 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         self.accuracy, self.analysis, self.device = accuracy, analysis, device
 
     def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
-        classes = _declared(self.classes)
+        classes = _check_classes(self.classes)
         ordered = sorted(classes)
         first = ordered.index(classes[0])
         names = [str(label) for label in ordered]
+        places = partial(checks.class_places, y, ordered, first)
         if len(classes) == 2:
             described: dict[str, Any] = {"classes": [], "success": names[1], "outcome": None}
-            return Logistic(), described, lambda: np.where(rows.places(y, ordered, first) == 1, 1.0, -1.0)
-        return Multinomial(len(classes)), {"classes": names, "outcome": None}, lambda: rows.places(y, ordered, first)
+            return Logistic(), described, lambda: np.where(places() == 1, 1.0, -1.0)
+        return Multinomial(len(classes)), {"classes": names, "outcome": None}, places
 
     def _read(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
-        self.classes_ = np.array(sorted(_declared(self.classes)))
+        self.classes_ = np.array(sorted(_check_classes(self.classes)))
         self.coefficients_, self.intercepts_ = weights, intercepts
         self.coef_, self.intercept_ = weights.mean(axis=0), intercepts.mean(axis=0)
 
@@ -177,7 +179,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         return np.column_stack([expit(-eta[:, 0]).mean(axis=0), second])
 
 
-def _declared(given: Any) -> list[Any]:
+def _check_classes(given: Any) -> list[Any]:
     """Return the declared classes as Python's own numbers or text. No message shows many: y may have been passed."""
     classes = given.tolist() if isinstance(given, np.ndarray) else given
     instead = 'for example classes=("no", "yes")'

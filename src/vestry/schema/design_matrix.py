@@ -22,6 +22,8 @@ INTERCEPT = "intercept"
 # Units from the middle of an interval to an end: numbers are read as whole numbers of units, the same on every backend,
 # and are exact in single precision.
 HALF = 2**19
+# Rows are scaled down a little further than the radius, so that rounding to single precision stays within it.
+WITHIN = 1 - 1e-6
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,7 @@ class Design:
     @property
     def norm(self) -> float:
         """The largest norm of a record's features, the intercept included."""
-        widest = math.sqrt(len(self.predictors))
-        inner = widest if self.radius is None else min(self.radius, widest)
-        return outward(math.hypot(inner, 1.0) if self.intercept else inner)
+        return largest_norm(math.sqrt(len(self.predictors)), self.radius, intercept=self.intercept)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -112,15 +112,21 @@ class Design:
         return np.where(numbers == domain.values.index(self.success), 1.0, -1.0)
 
 
+def largest_norm(widest: float, radius: float | None, *, intercept: bool) -> float:
+    """Return the largest norm of features that are at most `widest`, and at most `radius` if there is one, and a 1."""
+    inner = widest if radius is None else min(radius, widest)
+    return outward(math.hypot(inner, 1.0) if intercept else inner)
+
+
 def clip(features: np.ndarray, radius: float | None) -> None:
-    """Scale down, in place, the rows whose norm is beyond the radius; a little further, so that rounding stays in."""
+    """Scale down, in place, the rows whose norm is beyond the radius."""
     if radius is None:
         return
     if not 0 < radius < math.inf:
         raise InvalidParameter("radius", radius, "a number above 0", "for example radius=2.0")
     norms = np.sqrt(np.einsum("ij,ij->i", features, features, dtype=np.float64))
-    over = norms > radius * (1 - 1e-6)
-    features[over] *= (radius * (1 - 1e-6) / norms[over])[:, None].astype(features.dtype)
+    over = norms > radius * WITHIN
+    features[over] *= (radius * WITHIN / norms[over])[:, None].astype(features.dtype)
 
 
 def _share(units: np.ndarray) -> np.ndarray:

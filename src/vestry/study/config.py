@@ -24,9 +24,8 @@ from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.domain import Domain, domain_from
 from vestry.schema.statistics import SumQuery
 from vestry.server_address import SCHEMES, parse_address
-from vestry.study.release_spec import ReleaseSpec, asked
-from vestry.study.toml_lines import LineIndex, check_keys
-from vestry.study.toml_table import EXAMPLES, Section, check_text
+from vestry.study.release_spec import ReleaseSpec, read_release
+from vestry.study.toml_table import EXAMPLES, LineIndex, Section, check_keys, check_text
 
 SECTIONS = ("study", "columns", "release")
 REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
@@ -63,7 +62,7 @@ class StudyConfig:
         The study's name, where the records are, and where the ledger is; relative paths follow the file's folder.
     dataset
         What the ledger calls the dataset; not compared if it is left out.
-    frame
+    schema
         Domains, unit and neighbours.
     budget
         What may be spent in all, as the ledger owns it.
@@ -73,7 +72,7 @@ class StudyConfig:
         How many records there are at most.
     releases
         What is asked, in the order of the file.
-    places
+    lines
         Where each key stands.
     csv
         How a CSV file is written.
@@ -85,12 +84,12 @@ class StudyConfig:
     data: str
     ledger: str
     dataset: str | None
-    frame: TableSchema
+    schema: TableSchema
     budget: Guarantee
     n: int | None
     largest: int
     releases: tuple[ReleaseSpec, ...]
-    places: LineIndex
+    lines: LineIndex
     csv: Dialect
 
     @property
@@ -124,26 +123,26 @@ def read(path: str | Path) -> StudyConfig:
         record = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise _syntax(file.name, text, str(error)) from None
-    return _declared(file, text, Section("", record, LineIndex.of(file.name, text)))
+    return _config_of(file, text, Section("", record, LineIndex.of(file.name, text)))
 
 
 def _syntax(path: str, text: str, message: str) -> StudyFileError:
     """Point at the line that tomllib names."""
-    found = re.search(r"\s*\(at (?:line (?P<line>\d+), column \d+|end of document)\)", message)
-    if found is None:  # nested too deeply, or a number of thousands of digits
+    place = re.search(r"\s*\(at (?:line (?P<line>\d+), column \d+|end of document)\)", message)
+    if place is None:  # nested too deeply, or a number of thousands of digits
         return StudyFileError(
             path, 1, "the file", "it is nested too deeply, or a number is too long; write it plainly."
         )
-    line = int(found["line"] or text.rstrip().count("\n") + 1)
-    words = message[: found.start()]
+    line = int(place["line"] or text.rstrip().count("\n") + 1)
+    words = message[: place.start()]
     if (twice := re.fullmatch(r"Cannot declare \((?P<parts>.*)\) twice", words)) is not None:
         header = ".".join(re.findall(r"'([^']*)'", twice["parts"]))
         return StudyFileError(path, line, header, f"[{header}] is written twice; write it once.")
-    said = _SYNTAX.get(words, f'{words[:1].lower()}{words[1:]}; write it as TOML, for example name = "readmissions"')
-    return StudyFileError(path, line, "the file", said + ".")
+    reason = _SYNTAX.get(words, f'{words[:1].lower()}{words[1:]}; write it as TOML, for example name = "readmissions"')
+    return StudyFileError(path, line, "the file", reason + ".")
 
 
-def _declared(file: Path, text: str, whole: Section) -> StudyConfig:
+def _config_of(file: Path, text: str, whole: Section) -> StudyConfig:
     whole.allow(SECTIONS)
     whole.require(SECTIONS, "section")
     study, columns, releases = [whole.below(name) for name in SECTIONS]
@@ -161,11 +160,11 @@ def _declared(file: Path, text: str, whole: Section) -> StudyConfig:
     n = study.whole("n", 1000, most=largest)
     unit = _unit(study)
     budget = study.guarantee("budget", neighbours)
-    frame = TableSchema(_columns(columns), unit, neighbours, largest)
+    schema = TableSchema(_columns(columns), unit, neighbours, largest)
     if not releases.record:
-        raise whole.places.fault("release", f"there is no release; write {EXAMPLES['release']}.")
-    wanted = tuple(asked(each, releases, frame) for each in releases.record)
-    return StudyConfig(file, text, name, data, ledger, dataset, frame, budget, n, largest, wanted, whole.places, csv)
+        raise whole.lines.fault("release", f"there is no release; write {EXAMPLES['release']}.")
+    specs = tuple(read_release(each, releases, schema) for each in releases.record)
+    return StudyConfig(file, text, name, data, ledger, dataset, schema, budget, n, largest, specs, whole.lines, csv)
 
 
 def _columns(section: Section) -> dict[str, Domain]:
@@ -179,9 +178,7 @@ def _columns(section: Section) -> dict[str, Domain]:
             columns[name] = domain_from(column.record)
             check_bound(SumQuery((name,), ()), columns, 1)
     if not columns:
-        raise section.places.fault(
-            "columns", 'no column is declared; write for example ward = { levels = ["A", "B"] }.'
-        )
+        raise section.lines.fault("columns", 'no column is declared; write for example ward = { levels = ["A", "B"] }.')
     return columns
 
 
@@ -219,8 +216,8 @@ def _check_secretless(key: str, address: str) -> None:
     """Refuse a password that is written out. What may be one is never shown."""
     rest = address.partition("://")[2]
     # Whatever stands before the last @ and after a colon: a password may hold any mark.
-    asked = re.findall(r"(?i)(?:^|[?&])(?:ssl)?password=([^&]*)", rest.partition("?")[2])
-    secrets = [*asked, *([rest.rpartition("@")[0].partition(":")[2]] if "@" in rest else [])]
+    passwords = re.findall(r"(?i)(?:^|[?&])(?:ssl)?password=([^&]*)", rest.partition("?")[2])
+    secrets = [*passwords, *([rest.rpartition("@")[0].partition(":")[2]] if "@" in rest else [])]
     if any(secret and not re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", secret) for secret in secrets):
         table = "/TABLE" if key == "data" else ""
         instead = f'{key} = "postgresql://USER:${{VARIABLE}}@HOST/DATABASE{table}" and set VARIABLE in the environment'

@@ -17,29 +17,29 @@ from pathlib import Path
 from vestry.errors import VestryError
 from vestry.study.storage import unwritable
 
-# How long a second process waits before it says so, and how often it looks.
+# How long a second process on_wait before it says so, and how often it looks.
 PATIENCE_S, _LOOK_S = 2.0, 0.05
 # Where a file system locks no folders (NFS), this file in it is locked instead.
 _FILE = ".vestry-lock"
 
 
 @contextmanager
-def locked(folder: Path, waits: Callable[[str], None]) -> Iterator[None]:
-    """Hold a folder, which is made if it is not there; `waits` is told if another process holds it for long."""
-    handle = _held(folder, waits)
+def locked(folder: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
+    """Hold a folder, which is made if it is not there; `on_wait` is called if another process holds it for long."""
+    handle = _acquire(folder, on_wait)
     try:
         yield
     finally:
         os.close(handle)
 
 
-def _held(folder: Path, waits: Callable[[str], None]) -> int:
+def _acquire(folder: Path, on_wait: Callable[[str], None]) -> int:
     """Return a handle that holds the folder which has this name now: another may have been put in its place."""
     while True:
-        handle = _opened(folder)
+        handle = _open_folder(folder)
         try:
-            _take(handle, folder, waits)
-            if _is(handle, folder):
+            _lock(handle, folder, on_wait)
+            if _is_same(handle, folder):
                 return handle
         except BaseException:
             os.close(handle)
@@ -47,7 +47,7 @@ def _held(folder: Path, waits: Callable[[str], None]) -> int:
         os.close(handle)
 
 
-def _opened(folder: Path) -> int:
+def _open_folder(folder: Path) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
@@ -65,7 +65,7 @@ def _opened(folder: Path) -> int:
     return handle
 
 
-def _take(handle: int, folder: Path, waits: Callable[[str], None]) -> None:
+def _lock(handle: int, folder: Path, on_wait: Callable[[str], None]) -> None:
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         try:
@@ -78,11 +78,11 @@ def _take(handle: int, folder: Path, waits: Callable[[str], None]) -> None:
             ) from None
         else:
             return
-    waits(f"another process writes releases into {folder}; waiting for it to end.")
+    on_wait(f"another process writes releases into {folder}; waiting for it to end.")
     fcntl.flock(handle, fcntl.LOCK_EX)
 
 
-def _is(handle: int, folder: Path) -> bool:
+def _is_same(handle: int, folder: Path) -> bool:
     """Tell whether the handle is of what has the folder's name, or of the file in it."""
     mine = os.fstat(handle)
     try:

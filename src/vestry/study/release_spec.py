@@ -34,7 +34,7 @@ class ReleaseSpec:
     purpose: str
 
 
-def asked(name: str, releases: Section, frame: TableSchema) -> ReleaseSpec:
+def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSpec:
     """Read one release."""
     with releases.at(name):
         if not _NAME.fullmatch(name):
@@ -42,117 +42,117 @@ def asked(name: str, releases: Section, frame: TableSchema) -> ReleaseSpec:
                 "a release's name", name, "at most 64 letters, digits, - and _", "for example [release.readmission]"
             )
     instead = f'[release.{name}] and model = "beta-bernoulli" below it'
-    found = releases.below(name, called="a release", instead=instead)
-    make = _chosen(found)
-    own = fields(make)
-    found.allow((*KEYS, *(field.name for field in own)))
-    found.require(("spend", *(field.name for field in own if field.default is MISSING)))
-    spend = found.guarantee("spend", frame.neighbours)
-    model = _model(make, found, frame)
+    section = releases.below(name, called="a release", instead=instead)
+    model_type = _model_type(section)
+    own = fields(model_type)
+    section.allow((*KEYS, *(field.name for field in own)))
+    section.require(("spend", *(field.name for field in own if field.default is MISSING)))
+    spend = section.guarantee("spend", schema.neighbours)
+    model = _model(model_type, section, schema)
     with releases.at(name):
-        check_size(model, frame.domains)
-    draws = found.whole("draws", 1, most=_DRAWS)
-    truncation = found.number("truncation", "0.05")
-    with found.at("truncation"):
+        check_size(model, schema.domains)
+    draws = section.whole("draws", 1, most=_DRAWS)
+    truncation = section.number("truncation", "0.05")
+    with section.at("truncation"):
         if truncation is not None and draws is None:
             raise InvalidParameter("truncation", truncation, "left out where there are no draws", "draws = 1 beside it")
-    with found.at("mechanism") if "mechanism" in found.record else releases.at(name):
-        request = Request(model, spend, found.record.get("mechanism", AUTO), draws, truncation)
+    with section.at("mechanism") if "mechanism" in section.record else releases.at(name):
+        request = Request(model, spend, section.record.get("mechanism", AUTO), draws, truncation)
         if request.mechanism == "ops" and truncation is None:
             raise InvalidParameter("truncation", None, "given for ops", "truncation = 0.05")
-    return ReleaseSpec(name, request, found.text("purpose", purpose_of(model.question())))
+    return ReleaseSpec(name, request, section.text("purpose", purpose_of(model.question())))
 
 
-def _chosen(found: Section) -> Any:
+def _model_type(section: Section) -> Any:
     """Return the model that is named."""
-    found.require(("model",))
-    kind = found.record["model"]
-    with found.at("model"):
+    section.require(("model",))
+    kind = section.record["model"]
+    with section.at("model"):
         if not isinstance(kind, str) or kind not in MODELS:
             near = difflib.get_close_matches(str(kind), MODELS, 1) or list(MODELS)
             raise InvalidParameter("model", kind, "one of " + ", ".join(MODELS), f'model = "{near[0]}"')
     return MODELS[kind]
 
 
-def _model(make: Any, found: Section, frame: TableSchema) -> Any:
-    given = {field.name: found.record[field.name] for field in fields(make) if field.name in found.record}
+def _model(model_type: Any, section: Section, schema: TableSchema) -> Any:
+    given = {field.name: section.record[field.name] for field in fields(model_type) if field.name in section.record}
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    if hasattr(make, "column_keys"):
-        return _own_model(make, values, found, frame)
-    _check_columns(make, values["column"], found, frame)
+    if hasattr(model_type, "column_keys"):
+        return _own_model(model_type, values, section, schema)
+    _check_columns(model_type, values["column"], section, schema)
     if "by" in values:
-        _check_column(values["by"], found, "by", frame)
-        with found.at("by"):
-            levels_of(frame.domains, values["by"])
+        _check_column(values["by"], section, "by", schema)
+        with section.at("by"):
+            levels_of(schema.domains, values["by"])
     if "prior" in values:
-        with found.at("prior"):
+        with section.at("prior"):
             values["prior"] = _numbers("prior", values["prior"])
     if "variance" in values:
-        values["variance"] = found.number("variance", "100")
+        values["variance"] = section.number("variance", "100")
     if "success" in values:
-        with found.at("column"):
-            _check_success(values["success"], levels_of(frame.domains, values["column"]))
-    model = make(**values)
-    _check_prior(model, values, found, frame)
+        with section.at("column"):
+            _check_success(values["success"], levels_of(schema.domains, values["column"]))
+    model = model_type(**values)
+    _check_prior(model, values, section, schema)
     return model
 
 
-def _own_model(make: Any, values: Mapping[str, Any], found: Section, frame: TableSchema) -> Any:
+def _own_model(model_type: Any, values: Mapping[str, Any], section: Section, schema: TableSchema) -> Any:
     """Make a model that checks its own keys; a fault is told at the key that its error names."""
-    for name in make.column_keys:
+    for name in model_type.column_keys:
         if name not in values:
             continue  # it has a default
         given = values[name]
         named = given.values() if isinstance(given, Mapping) else given if isinstance(given, tuple) else (given,)
         for column in named:
-            _check_column(column, found, name, frame)
-    model = make(**values)
+            _check_column(column, section, name, schema)
+    model = model_type(**values)
     try:
-        model.check(frame.domains)
+        model.check(schema.domains)
     except InvalidParameter as error:
-        with found.places.at(found.path(error.name) if error.name in values else found.key):
+        with section.lines.at(section.path(error.name) if error.name in values else section.key):
             raise
     return model
 
 
-def _check_prior(model: Any, values: Mapping[str, Any], found: Section, frame: TableSchema) -> None:
+def _check_prior(model: Any, values: Mapping[str, Any], section: Section, schema: TableSchema) -> None:
     """Refuse a prior that the family refuses, with one that it takes."""
-    with found.at("column"):
-        family = model.family(frame.domains)
-    with found.at("prior"):
+    with section.at("column"):
+        family = model.family(schema.domains)
+    with section.at("prior"):
         try:
-            family.prior(model.numbers(frame.domains))
+            family.prior(model.numbers(schema.domains))
         except InvalidParameter as error:
             default = next(field.default for field in fields(model) if field.name == "prior")
-            flat = _PRIORS.get(model.name) or type(model)(**{**values, "prior": default}).numbers(frame.domains)
+            flat = _PRIORS.get(model.name) or type(model)(**{**values, "prior": default}).numbers(schema.domains)
             instead = f"prior = [{', '.join(f'{x:g}' for x in flat)}]"
             raise InvalidParameter(error.name, error.given, error.allowed, instead) from None
 
 
-def _check_columns(make: Any, given: object, found: Section, frame: TableSchema) -> None:
+def _check_columns(model_type: Any, given: object, section: Section, schema: TableSchema) -> None:
     """Let one declared column through, or several different ones where the model takes them."""
     several = given if isinstance(given, tuple) else (given,)
-    with found.at("column"):
-        if isinstance(given, tuple) and make is not NormalMean:
-            raise InvalidParameter("column", list(given), f"one column for {make.name}", EXAMPLES["column"])
+    with section.at("column"):
+        if isinstance(given, tuple) and model_type is not NormalMean:
+            raise InvalidParameter("column", list(given), f"one column for {model_type.name}", EXAMPLES["column"])
         if not several or any(column in several[:place] for place, column in enumerate(several)):
             raise InvalidParameter("column", list(several), "one column, or several, each once", EXAMPLES["column"])
     for column in several:
-        _check_column(column, found, "column", frame)
+        _check_column(column, section, "column", schema)
 
 
-def _check_column(column: object, found: Section, name: str, frame: TableSchema) -> None:
+def _check_column(column: object, section: Section, name: str, schema: TableSchema) -> None:
     """Refuse a column that is not declared, with the nearest that is."""
-    if isinstance(column, str) and column in frame.domains:
+    if isinstance(column, str) and column in schema.domains:
         return
-    with found.at(name):
+    with section.at(name):
         if not isinstance(column, str):
             given = list(column) if isinstance(column, tuple) else column
-            known = [each for each in frame.domains if isinstance(column, tuple) and each in column]
-            instead = f'"{[*known, *frame.domains][0]}"'
+            known = [each for each in schema.domains if isinstance(column, tuple) and each in column]
+            instead = f'"{[*known, *schema.domains][0]}"'
             raise InvalidParameter("a column", given, "the name of one that is declared", instead)
-        near = difflib.get_close_matches(column, frame.domains, 1)
-        named = ", ".join(frame.domains)
+        near = difflib.get_close_matches(column, schema.domains, 1)
+        named = ", ".join(schema.domains)
         instead = f'"{near[0]}"' if near else f'{column} = {{ levels = ["no", "yes"] }} under [columns]'
         raise InvalidParameter("a column", column, f"one that is declared ({named})", instead)
 

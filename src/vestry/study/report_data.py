@@ -9,100 +9,103 @@ from pathlib import Path
 from typing import Any
 
 from vestry.ledger import Ledger
+from vestry.ledger.ledger import Summary
 from vestry.posterior import Posterior
 from vestry.report.page import Part, ReportContent, Result, page, part
-from vestry.study.cache import Cache
 from vestry.study.config import StudyConfig
-from vestry.study.storage import REPORT, ReleaseStore
+from vestry.study.storage import REPORT, Cache, ReleaseStore
+
+Known = Mapping[str, Posterior]
 
 
-def told(
-    declaration: StudyConfig, ledger: Ledger, folder: ReleaseStore, known: Mapping[str, Posterior] | None = None
-) -> Path:
+def write_report(config: StudyConfig, ledger: Ledger, summary: Summary, store: ReleaseStore, known: Known) -> Path:
     """Write the page, from what changed since it was written; nothing, if nothing did.
 
-    `known` are posteriors that were computed already, by the name of their release.
+    `summary` is the ledger's, and `known` are posteriors that were computed already, by the name of their release.
     """
-    story, cache = story_of(declaration, ledger, folder, known or {}), Cache(folder.path)
-    facts = {**vars(replace(story, results=())), "results": [_facts(result) for result in story.results]}
-    kept = cache.read("page", facts)
-    if kept is not None and kept["page"] == folder.report_hash():
-        return folder.path / REPORT
-    html = page(story, lambda result, place, figures: _part(cache, result, place, figures))
-    path = folder.report(html)
-    cache.keep("page", facts, {"page": hashlib.sha256(html.encode()).hexdigest()})
+    content, cache = report_content(config, ledger, summary, store, known), Cache(store.path)
+    facts = {**vars(replace(content, results=())), "results": [_facts(result) for result in content.results]}
+    cached = cache.read("page", facts)
+    if cached is not None and cached["page"] == store.report_hash():
+        return store.path / REPORT
+    html = page(content, lambda result, place, figures: _part(cache, result, place, figures))
+    path = store.write_report(html)
+    cache.write("page", facts, {"page": hashlib.sha256(html.encode()).hexdigest()})
     return path
 
 
 def _part(cache: Cache, result: Result, place: int, figures: int) -> Part:
     """Return what the page tells of a release, as it was written before from the same."""
     name, facts = f"section-{result.name}", {**_facts(result), "place": place, "figures": figures}
-    kept = cache.read(name, facts)
-    if kept is not None:
-        return Part(**kept)
-    made = part(result, place, figures)
-    cache.keep(name, facts, vars(made))
-    return made
+    cached = cache.read(name, facts)
+    if cached is not None:
+        return Part(**cached)
+    written = part(result, place, figures)
+    cache.write(name, facts, vars(written))
+    return written
 
 
 def _facts(result: Result) -> dict[str, Any]:
     """Return everything that a page's part follows from."""
-    told = {key: getattr(result, key) for key in ("name", "question", "entry", "spent", "remaining", "labels")}
-    return {**told, "release": result.release.to_dict()["sha256"]}
+    facts = {key: getattr(result, key) for key in ("name", "question", "entry", "spent", "remaining", "labels")}
+    return {**facts, "release": result.release.to_dict()["sha256"]}
 
 
-def story_of(
-    declaration: StudyConfig, ledger: Ledger, folder: ReleaseStore, known: Mapping[str, Posterior]
+def report_content(
+    config: StudyConfig, ledger: Ledger, summary: Summary, store: ReleaseStore, known: Known
 ) -> ReportContent:
     """Return what the page tells."""
-    state = ledger.state()
-    results = []
-    for asked in declaration.releases:
-        release = folder.release(asked.name)
+    state, results = summary.state, []
+    for spec in config.releases:
+        release = store.release(spec.name)
         if release is None:
             continue
-        facts = folder.facts(asked.name)
+        facts = store.read_certificate(spec.name)
         results.append(
             Result(
-                name=asked.name,
-                question=str(facts.get("question", asked.request.model.question())),
+                name=spec.name,
+                question=str(facts.get("question", spec.request.model.question())),
                 release=release,
                 entry=int(facts.get("entry", 0)),
-                spent=str(facts.get("spent", asked.request.guarantee)),
+                spent=str(facts.get("spent", spec.request.guarantee)),
                 remaining=str(facts.get("remaining", "")),
                 labels=release.labels,
-                given=known.get(asked.name),
+                given=known.get(spec.name),
             )
         )
     return ReportContent(
-        title=declaration.name,
+        title=config.name,
         dataset=ledger.terms.dataset,
         unit=str(ledger.terms.unit),
         neighbours=str(ledger.terms.neighbours),
         budget=str(state.filter.budget),
         remaining=state.filter.left(state.spent),
-        columns={name: domain.to_dict() for name, domain in declaration.frame.domains.items()},
-        public=_public(declaration),
-        source=declaration.text,
+        columns={name: domain.to_dict() for name, domain in config.schema.domains.items()},
+        public=_public(config),
+        source=config.text,
         ledger=ledger.address,
-        head=ledger.head(),
+        head=summary.head,
         results=tuple(sorted(results, key=lambda result: result.entry)),
     )
 
 
-def _public(declaration: StudyConfig) -> tuple[str, ...]:
+def _public(config: StudyConfig) -> tuple[str, ...]:
     """Say what is public, in sentences."""
-    frame = declaration.frame
-    said = ["This page, the study file below and the ledger's entries are public.",
+    schema = config.schema
+    sentences = ["This page, the study file below and the ledger's entries are public.",
             "What the columns may contain was declared, and not learnt from the records."]  # fmt: skip
-    public = [asked.name for asked in declaration.releases if frame.counts_publicly(asked.request.model)]
+    public = [spec.name for spec in config.releases if schema.counts_publicly(spec.request.model)]
     if public:
-        said.append(f"The number of records is public; the releases {', '.join(public)} use it.")
+        sentences.append(f"The number of records is public; the releases {', '.join(public)} use it.")
     else:
-        said.append("The number of records is private; where it matters it takes noise too.")
-    known = [asked.name for asked in declaration.releases if getattr(asked.request.model, "cell", "") == "public"]
+        sentences.append("The number of records is private; where it matters it takes noise too.")
+    known = [spec.name for spec in config.releases if getattr(spec.request.model, "cell", "") == "public"]
     if known:
-        said.append(f"In {', '.join(known)} the region and the time of each record are public too, and are not hidden.")
-    if frame.unit.person is not None:
-        said.append(f"Of each {frame.unit.person} at most {frame.unit.rows} rows count, chosen by a key in the ledger.")
-    return tuple(said)
+        sentences.append(
+            f"In {', '.join(known)} the region and the time of each record are public too, and are not hidden."
+        )
+    if schema.unit.person is not None:
+        sentences.append(
+            f"Of each {schema.unit.person} at most {schema.unit.rows} rows count, chosen by a key in the ledger."
+        )
+    return tuple(sentences)

@@ -1,303 +1,346 @@
-"""The course of one release through the ledger: charged, opened, released, each once; from where it stands, onward."""
+"""The releases of a study through the ledger: each from where it stands, charged, opened and released once."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
 from vestry.data import Table
 from vestry.data.query import check_column
-from vestry.errors import AskedBefore, BudgetExceeded, InvalidParameter, LedgerStateError, MissingExtra, VestryError
+from vestry.errors import AskedBefore, BudgetExceeded, InvalidParameter, LedgerStateError, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
-from vestry.ledger.privacy_filter import PrivacyFilter, Spent
+from vestry.ledger.ledger import Summary
+from vestry.ledger.state import State
+from vestry.mechanisms.release import Mechanism
 from vestry.model.request import PreparedRelease
 from vestry.noise import NoiseSource
-from vestry.pipeline import charge_for, ready_for, run
-from vestry.posterior.posterior import Posterior, Rows
-from vestry.posterior.reader import DRAWS
-from vestry.releases import Release
-from vestry.study.cache import Cache
-from vestry.study.charges import CHARGED, KEPT, NEW, OPENED, Charges
+from vestry.pipeline import CHARGED, NEW, OPENED, ChargeIndex, PastCharge, claim, pays_for, prepare, public_count, run
+from vestry.releases import Certificate, Release
 from vestry.study.config import StudyConfig
+from vestry.study.folder_lock import locked
+from vestry.study.outcome import ReleaseOutcome, summarise
+from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, price_of, refusal
 from vestry.study.release_spec import ReleaseSpec
-from vestry.study.remaining_budget import refused
-from vestry.study.storage import POSTERIOR, ReleaseStore
+from vestry.study.storage import ReleaseStore
 
-RELEASED, RESUMED, FREE = "released", "resumed, at no new cost", "released before, free"
-
-
-@dataclass(frozen=True)
-class ReleaseOutcome:
-    """What became of a release.
-
-    Attributes
-    ----------
-    name, done
-        The release, and what was done.
-    release
-        What was published.
-    summary
-        The posterior's rows; or the draws, where draws were released.
-    moved
-        Where another release went that lay in its place; None if none did.
-    """
-
-    name: str
-    done: str
-    release: Release
-    summary: Rows
-    moved: Path | None = None
-
-    @cached_property
-    def posterior(self) -> Posterior:
-        """The posterior, computed when it is first asked for."""
-        return Posterior.from_release(self.release)
-
-    @property
-    def computed(self) -> Posterior | None:
-        """The posterior, if it was asked for; None if it was not."""
-        return self.__dict__.get("posterior")
+ANEW, RESUMED, FREE = "released", "resumed, at no new cost", "released before, free"
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class ReleaseRunner:
-    """What the releases of a study have in common as they run; `again` pays again for what was released before."""
+    """Releases of a study into one folder, with one ledger, opened once.
 
-    declaration: StudyConfig
+    Attributes
+    ----------
+    config, ledger, table, store
+        What is declared, what pays, the records, and where releases lie.
+    again
+        Whether to pay again for what was released before.
+    noise
+        Where noise comes from; the operating system, if None.
+    calibrations
+        What was calibrated, by release and number of records: once for a preview, the budget, the charge and the run.
+    """
+
+    config: StudyConfig
     ledger: Ledger
     table: Table
-    folder: ReleaseStore
-    again: bool
-    noise: NoiseSource | None
+    store: ReleaseStore
+    again: bool = False
+    noise: NoiseSource | None = None
+    calibrations: dict[tuple[str, int | None], PreparedRelease] = field(default_factory=dict, repr=False)
 
-    def run(self, asked: ReleaseSpec, charges: Charges) -> ReleaseOutcome:
-        """Take a release from where it stands to its files; from anew, if another process asks the same meanwhile."""
+    def preview(self, specs: Sequence[ReleaseSpec], state: State) -> tuple[list[Cost], list[str]]:
+        """Return what a run would charge, and notes. Of the records at most their number is read, if it is public."""
+        index = ChargeIndex.of(self.ledger)
+        return costs(self.config, specs, state, index, self._mechanism), _clock_notes(index)
+
+    def release(
+        self,
+        specs: Sequence[ReleaseSpec],
+        *,
+        progress: Say = lambda text: None,
+        on_outcome: Callable[[ReleaseOutcome], None] = lambda outcome: None,
+        on_wait: Say = lambda text: None,
+    ) -> list[ReleaseOutcome]:
+        """Release, hand over each outcome as it happens, and write the report last; see `Study.release`."""
+        outcomes: list[ReleaseOutcome] = []
+        with locked(self.store.path, on_wait):
+            index = ChargeIndex.of(self.ledger)
+            self._check_folder(specs, index)
+            self.afford(specs, index)
+            try:
+                for spec in specs:
+                    progress(spec.name)
+                    outcomes.append(self.run(spec, index))
+                    on_outcome(outcomes[-1])
+                    if outcomes[-1].done == RESUMED:  # what the index has as not opened is resumed once
+                        index = ChargeIndex.of(self.ledger)
+            except VestryError:
+                with suppress(VestryError):  # what went wrong first is told
+                    self._report((), progress)
+                raise
+            self._report(outcomes, progress)
+        return outcomes
+
+    def after(self, outcomes: Sequence[ReleaseOutcome]) -> Summary:
+        """Return the ledger after these: as it was seen last, or now."""
+        known = [each.after for each in outcomes if each.after is not None]
+        return known[-1] if known else self.ledger.summary()
+
+    def run(self, spec: ReleaseSpec, index: ChargeIndex) -> ReleaseOutcome:
+        """Take a release from where it stands to its files; from anew, if the same was charged since `index`."""
         for _ in range(_TRIES):
             with suppress(AskedBefore):
-                return self._run(asked, charges)
-            charges = Charges.of(self.ledger)
-        raise LedgerStateError(f"{asked.name} is being released by other processes; wait for them, and run it again.")
+                return self._run(spec, index)
+            index = ChargeIndex.of(self.ledger)
+        raise LedgerStateError(f"{spec.name} is being released by other processes; wait for them, and run it again.")
 
-    def _run(self, asked: ReleaseSpec, charges: Charges) -> ReleaseOutcome:
-        state, entry = charges.standing(asked.request.definition(self.declaration.frame))
-        if entry is not None and state == OPENED:
-            # A saved file that was changed is as good as lost.
-            with suppress(VestryError) if self.again else nullcontext():
-                content = self._finished(asked, entry)
-                if content is not None and not self.again:
-                    return self._written(asked, entry, content, FREE, charges)
-        if entry is not None and state == KEPT and not self.again:
-            return self._kept(asked, entry, charges)
-        if entry is not None and state == OPENED and not self.again:
+    def _run(self, spec: ReleaseSpec, index: ChargeIndex) -> ReleaseOutcome:
+        definition = self._definition(spec)
+        past = index.find_charge(definition)
+        if past.entry is not None and past.was_opened and not self.again:
+            return self._write(spec, past.entry, self._stored(spec, past), FREE, index)
+        if past.state == OPENED:
+            with suppress(VestryError):  # a saved file that was changed is as good as lost
+                self._recover(spec, past)
+        prepared = self._prepare(spec)
+        charge, resumed = self._claim(spec, prepared, definition, past)
+        release = self._draw(spec, prepared, charge)
+        return self._write(spec, charge.entry, release.text().encode(), RESUMED if resumed else ANEW, index)
+
+    def _claim(
+        self, spec: ReleaseSpec, prepared: PreparedRelease, definition: str, past: PastCharge
+    ) -> tuple[Charge, bool]:
+        """Resume what pays for what would run, or charge, unless the question was charged since it was looked up."""
+        if past.entry is not None and not self.again and not pays_for(past.entry, prepared.mechanism):
             raise LedgerStateError(
-                f"{asked.name} was opened by entry {entry.sequence} and its release was lost, unless another process is"
-                f" making it in another folder; noise is never drawn twice for one charge; {self._pay_again(asked)}"
+                f"{spec.name} was charged by entry {past.entry.sequence} for another number of records or another"
+                f" calibration than would run now; {self._pay_again(spec)}"
             )
-        prepared = self._ready(asked)
-        done, charge = RESUMED, None if entry is None else Charge(self.ledger, entry)
-        if charge is None or state != CHARGED or not self._paid(asked, charge, prepared):
-            done, charge = RELEASED, self._charged(asked, prepared)
-        made = self._made(asked, prepared, charge)
-        return self._written(asked, charge.entry, made.text().encode(), done, charges)
-
-    def _charged(self, asked: ReleaseSpec, prepared: PreparedRelease) -> Charge:
-        """Charge, unless the same question was charged since it was looked up."""
-        frame, purpose = self.declaration.frame, f"{asked.name}: {asked.purpose}"
+        purpose = f"{spec.name}: {spec.purpose}"
         try:
-            return charge_for(asked.request, prepared, frame, self.ledger, purpose=purpose, once=not self.again)
+            return claim(prepared, self.ledger, definition, past, purpose=purpose, again=self.again)
         except BudgetExceeded:
             now = self.ledger.state()
-            raise refused(asked, now.filter, now.spent, self._price(prepared, now.filter)) from None
+            raise refusal(spec, now.filter, now.spent, price_of(prepared.mechanism, now)) from None
 
-    def _made(self, asked: ReleaseSpec, prepared: PreparedRelease, charge: Charge) -> Release:
+    def _draw(self, spec: ReleaseSpec, prepared: PreparedRelease, charge: Charge) -> Release:
         """Draw, and save what was drawn before the ledger is told."""
         unsaved: list[VestryError] = []
 
-        def keep(text: str) -> None:
+        def stage(text: str) -> None:
             try:
-                self.folder.keep(asked.name, charge.entry, text)
+                self.store.stage(spec.name, charge.entry, text)
             except VestryError as error:
                 unsaved.append(error)
                 raise
 
         try:
-            return run(prepared, self.table, charge, noise=self.noise, keep=keep)
+            return run(prepared, self.table, charge, noise=self.noise, keep=stage)
         except LedgerStateError:
             raise LedgerStateError(
-                f"entry {charge.sequence}, which pays for {asked.name}, was taken up by another process meanwhile; its"
+                f"entry {charge.sequence}, which pays for {spec.name}, was taken up by another process meanwhile; its"
                 " release is in the folder of that process: wait for it, and run it again."
             ) from None
         except VestryError as error:
             if error not in unsaved:
                 raise
             raise VestryError(
-                f"{str(error).removesuffix('.')}. What was drawn for {asked.name} is lost, and entry {charge.sequence}"
-                f" stays spent; {self._pay_again(asked)}"
+                f"{str(error).removesuffix('.')}. What was drawn for {spec.name} is lost, and entry {charge.sequence}"
+                f" stays spent; {self._pay_again(spec)}"
             ) from None
 
-    def afford(self, asked: Sequence[ReleaseSpec], charges: Charges) -> None:
+    def afford(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> None:
         """Refuse releases that do not fit the budget together, before the first of them is charged."""
-        due = self._due(asked, charges)
+        due = self._due(specs, index)
         if len(due) < 2:
             return
         state = self.ledger.state()
         spent = state.spent
-        for place, each in enumerate(due):
-            price = self._price(self._ready(each), state.filter)
+        for place, spec in enumerate(due):
+            price = price_of(self._prepare(spec).mechanism, state)
             if not state.filter.holds(spent.plus(price)):
-                before = [other.name for other in due[:place]]
-                raise refused(each, state.filter, spent, price, before)
+                raise refusal(spec, state.filter, spent, price, [other.name for other in due[:place]])
             spent = spent.plus(price)
 
-    def _due(self, asked: Sequence[ReleaseSpec], charges: Charges) -> list[ReleaseSpec]:
+    def _due(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> list[ReleaseSpec]:
         """Return what will be charged, each question once; a charge that was not opened may be resumed."""
-        frame, due = self.declaration.frame, dict[str, ReleaseSpec]()
-        for each in asked:
-            definition = each.request.definition(frame)
-            state, _ = charges.standing(definition)
+        due = dict[str, ReleaseSpec]()
+        for spec in specs:
+            definition = self._definition(spec)
+            state = index.find_charge(definition).state
             if state == NEW or (self.again and state != CHARGED):
-                due.setdefault(each.name if self.again else definition, each)
+                due.setdefault(spec.name if self.again else definition, spec)
         return list(due.values())
 
-    def recognise(self, asked: ReleaseSpec, charges: Charges) -> None:
-        """Refuse a folder whose certificate is of a release that the ledger does not know, before anything is charged.
+    def _check_folder(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> None:
+        """Try, before anything is charged, whether the folder takes the releases and holds no other ledger's."""
+        numbers = index.charge_numbers()
+        self.store.sweep([spec.name for spec in specs])
+        for spec in specs:
+            sha256 = self.store.certified(spec.name)
+            if sha256 is not None and sha256 not in numbers:
+                raise self._unknown(spec)
+        self.store.try_writing(
+            [spec.name for spec in specs if self.again or self.store.certified(spec.name) not in numbers]
+        )
+
+    def _unknown(self, spec: ReleaseSpec) -> LedgerStateError:
+        """Return the refusal of a folder whose certificate is of a release that the ledger does not know.
 
         It was paid for: by another ledger, or by this one before it was lost, cut short or put back from an old copy.
         """
-        sha256 = self.folder.certified(asked.name)
-        if sha256 is None or sha256 in charges.by_hash():
-            return
-        entry = self.folder.facts(asked.name).get("entry")
-        raise LedgerStateError(
-            f"{asked.name} was paid for by entry {entry} of a ledger, and the ledger at {self.ledger.address} does not"
+        entry = self.store.read_certificate(spec.name).get("entry")
+        return LedgerStateError(
+            f"{spec.name} was paid for by entry {entry} of a ledger, and the ledger at {self.ledger.address} does not"
             " know that release: it is another ledger, or it was lost and made again, or put back from an old copy, and"
             " has forgotten what was spent; put the right ledger back, or, if this is another study's folder, name a"
             " new one by --output."
         )
 
-    def _ready(self, asked: ReleaseSpec) -> PreparedRelease:
-        with self.declaration.places.at(f"release.{asked.name}"):
+    def _mechanism(self, spec: ReleaseSpec, past: PastCharge) -> Mechanism | Certificate:
+        """Return what would run, or what ran for the release that lies in the folder."""
+        if past.release_sha256 is not None and self.store.holds(spec.name, past.release_sha256):
+            release = self.store.release(spec.name)
+            if release is not None:
+                return release.certificate
+        if past.was_opened and not self.again:  # the records may be gone
+            return calibrated(self.config, spec, assumed_count(self.config, spec)).mechanism
+        with self._pointed(spec):
+            count = public_count(spec.request, self.table)
+        return self._calibrated(spec, count).mechanism
+
+    def _calibrated(self, spec: ReleaseSpec, count: int | None) -> PreparedRelease:
+        key = spec.name, count
+        if key not in self.calibrations:
+            self.calibrations[key] = calibrated(self.config, spec, count)
+        return self.calibrations[key]
+
+    def _prepare(self, spec: ReleaseSpec) -> PreparedRelease:
+        with self._pointed(spec):
+            return prepare(spec.request, self.table, self.ledger, lambda count: self._calibrated(spec, count))
+
+    @contextmanager
+    def _pointed(self, spec: ReleaseSpec) -> Iterator[None]:
+        """Point at the data, at a column or at the person, if one of them is why a release cannot be prepared."""
+        with self.config.lines.at(f"release.{spec.name}"):
             try:
-                return ready_for(asked.request, self.table, self.ledger, n=self.declaration.n)
+                yield
             except InvalidParameter:
-                self._look(asked)
+                self._check_columns(spec)
                 raise
 
-    def _look(self, asked: ReleaseSpec) -> None:
-        """Point at the data, at a column or at the person, if one of them is why a release cannot be made ready."""
-        said, person = self.declaration, self.declaration.frame.unit.person
-        columns = asked.request.model.columns
-        with said.places.at("study.data"):
+    def _check_columns(self, spec: ReleaseSpec) -> None:
+        lines, person = self.config.lines, self.config.schema.unit.person
+        columns = spec.request.model.columns
+        with lines.at("study.data"):
             schema = self.table.schema(*columns, *filter(None, (person,)))
         for column in columns:
-            with said.places.at(f"columns.{column}"):
+            with lines.at(f"columns.{column}"):
                 check_column(schema, column)
         if person is not None:
-            with said.places.at("study.unit.person"):
+            with lines.at("study.unit.person"):
                 check_column(schema, person)
 
-    def _price(self, prepared: PreparedRelease, filter: PrivacyFilter) -> Spent:
-        return filter.price(prepared.mechanism.charge.under(self.declaration.frame.neighbours))
+    def _definition(self, spec: ReleaseSpec) -> str:
+        return spec.request.definition(self.config.schema)
 
-    def _pay_again(self, asked: ReleaseSpec) -> str:
-        file = self.declaration.path.name
-        return f"to pay again write: vestry release {file} {asked.name} --again, or leave it out."
+    def _pay_again(self, spec: ReleaseSpec) -> str:
+        file = self.config.path.name
+        return f"to pay again write: vestry release {file} {spec.name} --again, or leave it out."
 
-    def _paid(self, asked: ReleaseSpec, charge: Charge, prepared: PreparedRelease) -> bool:
-        """Tell whether an old charge pays for what would run; if not, and `again` is not asked for, refuse."""
-        event = prepared.mechanism.charge.under(self.declaration.frame.neighbours)
-        if charge.entry.facts["event"] == event.to_dict():
-            return True
-        if not self.again:
-            raise LedgerStateError(
-                f"{asked.name} was charged by entry {charge.sequence} for another number of records or another"
-                f" calibration than would run now; {self._pay_again(asked)}"
-            )
-        return False
-
-    def _finished(self, asked: ReleaseSpec, entry: Entry) -> bytes | None:
+    def _recover(self, spec: ReleaseSpec, past: PastCharge) -> bytes | None:
         """Tell the ledger of a release that was saved just before a crash, and return it; None if none was."""
-        content = self.folder.saved(asked.name, entry)
-        if content is not None:
-            Charge(self.ledger, entry).finish(content)  # unless another process has told it since
+        content = None if past.entry is None else self.store.staged(spec.name, past.entry)
+        if past.entry is not None and content is not None:
+            Charge(self.ledger, past.entry).finish(content)  # unless another process has told it since
         return content
 
-    def _kept(self, asked: ReleaseSpec, entry: Entry, charges: Charges) -> ReleaseOutcome:
-        """Return a release that the ledger knows, by the file that has its hash."""
-        content = self.folder.find(asked.name, charges.releases[entry.sequence])
+    def _stored(self, spec: ReleaseSpec, past: PastCharge) -> bytes:
+        """Return what was drawn for a charge: the file that has its release's hash, or was saved before a crash."""
+        number = None if past.entry is None else past.entry.sequence
+        if past.release_sha256 is None:
+            content = self._recover(spec, past)
+            if content is None:
+                raise LedgerStateError(
+                    f"{spec.name} was opened by entry {number} and its release was lost, unless another process is"
+                    f" making it in another folder; noise is never drawn twice for one charge; {self._pay_again(spec)}"
+                )
+            return content
+        content = self.store.find(spec.name, past.release_sha256)
         if content is None:
             raise InvalidParameter(
-                f"the release {asked.name}",
+                f"the release {spec.name}",
                 "not in this folder",
-                f"as entry {entry.sequence} released it",
-                f"its folder by --output, or, {self._pay_again(asked).removesuffix('.')}",
+                f"as entry {number} released it",
+                f"its folder by --output, or, {self._pay_again(spec).removesuffix('.')}",
             )
-        return self._written(asked, entry, content, FREE, charges)
+        return content
 
-    def _written(self, asked: ReleaseSpec, entry: Entry, content: bytes, done: str, charges: Charges) -> ReleaseOutcome:
+    def _write(self, spec: ReleaseSpec, entry: Entry, content: bytes, done: str, index: ChargeIndex) -> ReleaseOutcome:
         """Put the release in its place, write its certificate, and then what follows from it."""
         sha256 = hashlib.sha256(content).hexdigest()
-        moved = None
-        if not self.folder.holds(asked.name, sha256):
-            moved = self.folder.settle(asked.name, entry, content, {**charges.by_hash(), sha256: entry.sequence})
+        moved, after = None, None
+        if not self.store.holds(spec.name, sha256):
+            moved = self.store.promote(spec.name, entry, content, {**index.charge_numbers(), sha256: entry.sequence})
         record = json.loads(content)
-        known = self.folder.facts(asked.name)
-        if (known.get("entry"), known.get("release_sha256")) != (entry.sequence, sha256):
-            self._certify(asked, entry, record, sha256)
-        outcome = ReleaseOutcome(asked.name, done, Release.from_dict(record), [], moved)
-        outcome.summary.extend(self._summary(outcome, sha256))
+        facts = self.store.read_certificate(spec.name)
+        if (facts.get("entry"), facts.get("release_sha256")) != (entry.sequence, sha256):
+            after = self.ledger.summary()
+            self._write_certificate(spec, entry, record["certificate"], sha256, after.state)
+        outcome = ReleaseOutcome(spec.name, done, Release.from_dict(record), [], moved, after)
+        outcome.summary.extend(summarise(outcome, self.store, sha256))
         return outcome
 
-    def _certify(self, asked: ReleaseSpec, entry: Entry, record: dict[str, object], sha256: str) -> None:
-        state = self.ledger.state()
-        self.folder.certify(
-            asked.name,
+    def _write_certificate(self, spec: ReleaseSpec, entry: Entry, certificate: Any, sha256: str, state: State) -> None:
+        self.store.write_certificate(
+            spec.name,
             {
-                "certificate": record["certificate"],
-                "release": asked.name,
-                "question": asked.request.model.question(),
-                "purpose": asked.purpose,
+                "certificate": certificate,
+                "release": spec.name,
+                "question": spec.request.model.question(),
+                "purpose": spec.purpose,
                 "ledger": self.ledger.address,
                 "entry": entry.sequence,
-                "spent": str(asked.request.guarantee),
+                "spent": str(spec.request.guarantee),
                 "remaining": state.filter.left(state.spent),
                 "release_sha256": sha256,
             },
         )
 
-    def _summary(self, outcome: ReleaseOutcome, sha256: str) -> Rows:
-        """Return the posterior's rows, and see that the file of its draws is there; both as they were kept."""
-        cache, name, facts = Cache(self.folder.path), f"summary-{outcome.name}", {"release": sha256, "level": 0.9}
-        kept = cache.read(name, facts)
-        if kept is not None and kept["draws"] == self.folder.hash_of(outcome.name, POSTERIOR):
-            return list(kept["rows"]) if kept["rows"] is not None else summary_of(outcome.posterior)
-        with suppress(MissingExtra):  # hidden states are sampled by an extra; a later run writes them
-            self._save_draws(outcome, sha256)
-            rows = summary_of(outcome.posterior)
-            drawn = outcome.posterior.label == DRAWS
-            written = self.folder.hash_of(outcome.name, POSTERIOR)
-            cache.keep(name, facts, {"rows": None if drawn else rows, "draws": written})
-            return rows
+    def _report(self, outcomes: Sequence[ReleaseOutcome], progress: Say) -> None:
+        """Write the report, if there is something to tell; of what was just released, the posterior is known."""
+        from vestry.study.report_data import write_report
+
+        if any(self.store.holds_release(spec.name) for spec in self.config.releases):
+            progress("report")
+            known = {each.name: each.computed for each in outcomes if each.computed is not None}
+            write_report(self.config, self.ledger, self.after(outcomes), self.store, known)
+
+
+def _clock_notes(index: ChargeIndex) -> list[str]:
+    """Say if the newest line bears a later time than this machine's clock has, by more than clocks differ."""
+    try:
+        ahead = (datetime.fromisoformat(index.last) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError):
         return []
-
-    def _save_draws(self, outcome: ReleaseOutcome, sha256: str) -> None:
-        from vestry.posterior.draw_file import draw_file
-
-        self.folder.save_posterior(outcome.name, draw_file(outcome.posterior, sha256))
-
-
-def summary_of(posterior: Posterior) -> Rows:
-    """Return the rows of a posterior's table; of released draws, the draws."""
-    if posterior.label == DRAWS:
-        return [{"group": group, "draw": row.tolist()} for group, rows in posterior.draw().items() for row in rows]
-    return posterior.summary()
+    if ahead <= _CLOCKS_S:
+        return []
+    return [
+        f"the ledger's last line bears a later time ({index.last}) than this machine's clock has; lines are in"
+        " the order of their numbers, and nothing is decided by the time: set the clock."
+    ]
 
 
 # How often a release begins anew because another process charged the same question.
 _TRIES = 5
+# Two machines' clocks may differ by this much, in seconds.
+_CLOCKS_S = 120.0

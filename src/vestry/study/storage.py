@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +27,10 @@ from vestry.releases import Release, open_release
 
 RELEASE, CERTIFICATE, POSTERIOR, REPORT = "release.json", "certificate.json", "posterior.nc", "report.html"
 
+# The cache, and its format: raised when what is cached has another form or follows otherwise from the same release.
+CACHE, _FORMAT = ".vestry", 1
+# A longer file of the cache was not written here, in bytes.
+_LARGEST = 2**26
 # What is written on trial: more than a release takes, so that a full disk shows before anything is charged.
 _TRIAL = b"\0" * 65536
 
@@ -39,7 +45,7 @@ class ReleaseStore:
         """Try to write where the releases will lie, before anything is charged; leave nothing behind."""
         for name in names:
             folder = self.path / name
-            made = not _exists(folder)
+            is_new = not _exists(folder)
             probe = folder / ".probe"
             try:
                 write(probe, _TRIAL)
@@ -48,7 +54,7 @@ class ReleaseStore:
             finally:
                 with suppress(OSError):
                     probe.unlink(missing_ok=True)
-                    if made:
+                    if is_new:
                         folder.rmdir()
 
     def sweep(self, names: list[str]) -> None:
@@ -72,13 +78,13 @@ class ReleaseStore:
         """Tell whether the release file is the one with this hash."""
         return _hash(self.path / name / RELEASE) == sha256
 
-    def keep(self, name: str, charge: Entry, text: str) -> None:
+    def stage(self, name: str, charge: Entry, text: str) -> None:
         """Save a new release under its charge, before the ledger is told."""
-        write(self._unfinished(name, charge), text.encode())
+        write(self._staging(name, charge), text.encode())
 
-    def saved(self, name: str, charge: Entry) -> bytes | None:
+    def staged(self, name: str, charge: Entry) -> bytes | None:
         """Return what was saved under a charge, whole; None if nothing was."""
-        path = self._unfinished(name, charge)
+        path = self._staging(name, charge)
         if not _exists(path):
             return None
         open_release(path)  # refuses a file that was changed
@@ -91,7 +97,7 @@ class ReleaseStore:
                 return path.read_bytes()
         return None
 
-    def settle(self, name: str, charge: Entry, content: bytes, entries: Mapping[str, int]) -> Path | None:
+    def promote(self, name: str, charge: Entry, content: bytes, entries: Mapping[str, int]) -> Path | None:
         """Make this the release that lies here; another one is moved to its own number, which is returned.
 
         Parameters
@@ -101,15 +107,15 @@ class ReleaseStore:
         entries
             The charge of each release that the ledger knows, by the hash of its file.
         """
-        path, unfinished, wanted = self.path / name / RELEASE, self._unfinished(name, charge), _sha256(content)
+        path, staging, wanted = self.path / name / RELEASE, self._staging(name, charge), _sha256(content)
         moved = None
         try:
             if _hash(path) != wanted:
                 moved = self._set_aside(name, entries)
-            if _hash(unfinished) != wanted:
+            if _hash(staging) != wanted:
                 write(path, content)
             else:
-                unfinished.replace(path)
+                staging.replace(path)
                 _synchronise(path.parent)
         except OSError as error:
             raise unwritable(path, error) from None
@@ -130,22 +136,22 @@ class ReleaseStore:
                 return target
         raise VestryError(f"{path} holds another release, and its own name is taken; move it, and try again.")
 
-    def facts(self, name: str) -> dict[str, Any]:
+    def read_certificate(self, name: str) -> dict[str, Any]:
         """Return what was written beside the certificate: the charge's number, what was spent and what was left."""
         try:
-            found = json.loads((self.path / name / CERTIFICATE).read_text(encoding="utf-8"))
-            check_facts(found)
+            record = json.loads((self.path / name / CERTIFICATE).read_text(encoding="utf-8"))
+            check_facts(record)
         except (OSError, ValueError, RecursionError):
             return {}
-        return dict(found)
+        return dict(record)
 
-    def certify(self, name: str, facts: Mapping[str, Any]) -> None:
+    def write_certificate(self, name: str, facts: Mapping[str, Any]) -> None:
         """Write the certificate with what the ledger says."""
         write(self.path / name / CERTIFICATE, (json.dumps(facts, indent=2, sort_keys=True) + "\n").encode())
 
     def certified(self, name: str) -> str | None:
         """Return the hash of the release that the certificate here is of; None if there is none that can be read."""
-        sha256 = self.facts(name).get("release_sha256")
+        sha256 = self.read_certificate(name).get("release_sha256")
         return sha256 if isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256) else None
 
     def hash_of(self, name: str, file: str) -> str | None:
@@ -164,14 +170,64 @@ class ReleaseStore:
         """Return the hash of the report; None if there is none."""
         return _hash(self.path / REPORT)
 
-    def report(self, html: str) -> Path:
+    def write_report(self, html: str) -> Path:
         """Write the report."""
         path = self.path / REPORT
         write(path, html.encode())
         return path
 
-    def _unfinished(self, name: str, charge: Entry) -> Path:
+    def _staging(self, name: str, charge: Entry) -> Path:
         return self.path / name / f"release-{charge.sequence}-{charge.hash[:8]}.json"
+
+
+@dataclass(frozen=True)
+class Cache:
+    """What was computed from releases, beside them: it may be deleted, and what was changed is not read.
+
+    Each file holds a key, what was computed, and a hash over both. The key names everything that the content follows
+    from: the release by its hash (its prior is inside), the version, and what else is told. So a file that was damaged,
+    swapped with another or left from before is computed again, and nothing else happens.
+    """
+
+    path: Path
+
+    def read(self, name: str, facts: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return what was computed from these facts; None if it is not there whole."""
+        path = self._path(name)
+        try:
+            if path.stat().st_size > _LARGEST:
+                return None
+            record = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return None
+        if not isinstance(record, dict) or not isinstance(record.get("content"), dict):
+            return None
+        key, content = _key(facts), record["content"]
+        return content if (record.get("key"), record.get("sha256")) == (key, _salted(key, content)) else None
+
+    def write(self, name: str, facts: Mapping[str, Any], content: Mapping[str, Any]) -> None:
+        """Write down what was computed from these facts. Where there is no room it is computed again next time."""
+        key = _key(facts)
+        record = {"key": key, "sha256": _salted(key, content), "content": content}
+        with suppress(VestryError):
+            write(self._path(name), json.dumps(record).encode())
+
+    def _path(self, name: str) -> Path:
+        return self.path / CACHE / f"{name}.json"
+
+
+def _key(facts: Mapping[str, Any]) -> str:
+    return _salted(_written_by(), facts)
+
+
+@cache
+def _written_by() -> str:
+    return f"{_FORMAT} {version('vestry')}"
+
+
+def _salted(salt: str, content: Mapping[str, Any]) -> str:
+    text = json.dumps([salt, content], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write(path: Path, content: bytes | memoryview) -> None:

@@ -1,0 +1,130 @@
+"""What the releases of a study cost, what a budget has room for, and the refusal of what it has not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from vestry.errors import BudgetExceeded
+from vestry.ledger.privacy_filter import FAILURE_UNITS, PrivacyFilter, Spent
+from vestry.ledger.state import State
+from vestry.mechanisms.release import Mechanism
+from vestry.model.request import PreparedRelease
+from vestry.numerics import format_up
+from vestry.pipeline import NEW, ChargeIndex, PastCharge, calibrate
+from vestry.planning import ASSUMED
+from vestry.privacy.guarantee import ApproxDP, PureDP, decimal
+from vestry.privacy.pricing import event_of_guarantee
+from vestry.releases import Certificate
+from vestry.study.config import StudyConfig
+from vestry.study.release_spec import ReleaseSpec
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a release would be charged.
+
+    Attributes
+    ----------
+    name, question, spend
+        The release, and what it may spend.
+    mechanism, parameter, value
+        What would run.
+    fits
+        Whether the ledger, or a new one with the declared budget, would accept it after the releases before it.
+    state
+        `new`, or what the ledger says of it.
+    """
+
+    name: str
+    question: str
+    spend: str
+    mechanism: str
+    parameter: str
+    value: float
+    fits: bool
+    state: str
+
+
+def calibrated(config: StudyConfig, spec: ReleaseSpec, count: int | None) -> PreparedRelease:
+    """Calibrate a release of a study; a fault points at what it may spend."""
+    with config.lines.at(f"release.{spec.name}.spend"):
+        prepared = calibrate(spec.request, config.schema, count, config.n)
+    with config.lines.at("study.largest"):
+        prepared.check_bound(config.schema.domains, config.largest)
+    return prepared
+
+
+def assumed_count(config: StudyConfig, spec: ReleaseSpec) -> int | None:
+    """Return the number of records where it is public, as it is declared or assumed; None where it is private."""
+    return (config.n or ASSUMED) if config.schema.counts_publicly(spec.request.model) else None
+
+
+def costs(
+    config: StudyConfig,
+    specs: Sequence[ReleaseSpec],
+    state: State,
+    index: ChargeIndex,
+    mechanism_of: Callable[[ReleaseSpec, PastCharge], Mechanism | Certificate],
+) -> list[Cost]:
+    """Return what each release would be charged, one after another."""
+    spent, rows = state.spent, []
+    for spec in specs:
+        past = index.find_charge(spec.request.definition(config.schema))
+        mechanism, fits = mechanism_of(spec, past), True
+        if not isinstance(mechanism, Certificate) and past.state == NEW:
+            total = spent.plus(price_of(mechanism, state))
+            fits = state.filter.holds(total)
+            spent = total if fits else spent
+        name = mechanism.mechanism if isinstance(mechanism, Certificate) else mechanism.name
+        words = spec.name, spec.request.model.question(), str(spec.request.guarantee), name
+        rows.append(Cost(*words, mechanism.parameter, mechanism.value, fits=fits, state=past.state))
+    return rows
+
+
+def price_of(mechanism: Mechanism, state: State) -> Spent:
+    """Return what a ledger would charge for what would run."""
+    return state.filter.price(mechanism.charge.under(mechanism.population.neighbours))
+
+
+def room(filter: PrivacyFilter, spent: Spent) -> str:
+    """Say what the next release may spend: its epsilon, and the delta that it may bring; rounded down."""
+    if not isinstance(filter.budget, ApproxDP):
+        return filter.left(spent)
+    step = 10.0 ** (math.floor(math.log10(filter.budget.epsilon)) - 5)
+    low, high = 0, math.floor(filter.budget.epsilon / step) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        price = filter.price(event_of_guarantee(PureDP(float(f"{middle * step:.6g}"))))
+        low, high = (middle, high) if filter.holds(spent.plus(price)) else (low, middle)
+    if low == 0:
+        return "nothing"
+    return f"epsilon={low * step:.6g} for a release, with a delta of its own up to {_delta_left(filter, spent)}"
+
+
+def refusal(
+    spec: ReleaseSpec, filter: PrivacyFilter, spent: Spent, price: Spent, before: Sequence[str] = ()
+) -> BudgetExceeded:
+    """Return the refusal of a release that does not fit after what is spent and after those named before it."""
+    notes = [f"nothing was charged; {' and '.join(before)} alone would fit"] if before else []
+    if price.failure > filter.failure_limit - spent.failure:
+        own = format_up(Fraction(price.failure, FAILURE_UNITS), digits=6)
+        notes.insert(
+            0, f"its delta {own} is above the {_delta_left(filter, spent)} left for charges that bring their own"
+        )
+    after = f" after {' and '.join(before)}" if before else ""
+    return BudgetExceeded(
+        f"for {spec.name} ({spec.request.guarantee}){after}",
+        str(filter.budget),
+        filter.remaining(spent),
+        room(filter, spent),
+        "; ".join(notes),
+    )
+
+
+def _delta_left(filter: PrivacyFilter, spent: Spent) -> str:
+    """Write what is left of the delta that charges may bring, rounded down to six digits."""
+    left = max(0, filter.failure_limit - spent.failure) / FAILURE_UNITS
+    return "0" if left == 0 else decimal(float(f"{left * (1 - 5e-7):.6g}"))
