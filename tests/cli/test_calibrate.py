@@ -180,6 +180,15 @@ def test_a_plot_is_a_picture(vestry, tmp_path):
     assert len(content) > 5000
 
 
+def test_a_curve_that_is_infinite_at_every_order_is_drawn(vestry, tmp_path):
+    """Of several records of a person, a perturbed objective has no Renyi bound."""
+    path = tmp_path / "curve.png"
+    line = "curve objective --lipschitz 1 --smoothness 0.25 --regularisation 10 --at 5 --rows 2 --orders 2,50"
+    found = figures(vestry, f"{line} --plot {path}")
+    assert [row["epsilon"] for row in found["renyi"]] == [None, None]
+    assert path.read_bytes()[:4] == b"\x89PNG"
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 ASK = "--guarantee epsilon=1,delta=1e-5"

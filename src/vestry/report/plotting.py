@@ -37,9 +37,11 @@ def renyi_panel(axes: Any, event: Event) -> None:
         axes.axvline(limit, color=INK, linestyle=":", linewidth=1)
         axes.annotate("infinite beyond", (limit, 0.04), xycoords=("data", "axes fraction"), ha="right", va="bottom",
                       rotation=90, fontsize=8, xytext=(-3, 0), textcoords="offset points")  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlabel="order", ylabel="Renyi divergence")
+    axes.set(xscale="log", xlabel="order", ylabel="Renyi divergence")
     powers(axes.xaxis)
-    powers(axes.yaxis)
+    if finite.any():  # an axis of powers needs something to show
+        axes.set(yscale="log")
+        powers(axes.yaxis)
 
 
 def profile_panel(axes: Any, event: Event) -> None:

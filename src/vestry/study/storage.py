@@ -84,11 +84,13 @@ class ReleaseStore:
 
     def staged(self, name: str, charge: Entry) -> bytes | None:
         """Return what was saved under a charge, whole; None if nothing was."""
-        path = self._staging(name, charge)
-        if not _exists(path):
-            return None
-        open_release(path)  # refuses a file that was changed
-        return path.read_bytes()
+        path, by_number = self._staging(name, charge), self.path / name / f"release-{charge.sequence}.json"
+        if _exists(path):
+            open_release(path)  # refuses a file that was changed
+            return path.read_bytes()
+        if _exists(by_number) and open_release(by_number).certificate.versions.get("vestry") == _BY_NUMBER:
+            return by_number.read_bytes()
+        return None
 
     def find(self, name: str, sha256: str) -> bytes | None:
         """Return the release with this hash, from wherever it lies in the folder; None if it is not there."""
@@ -258,6 +260,8 @@ def _part(path: Path) -> tuple[IO[bytes], Path]:
     raise AssertionError("numbers do not end")
 
 
+# The version that saved a release under its charge's number alone.
+_BY_NUMBER = "0.1.0"
 _PART = ".part"
 # How the names of a study's files begin.
 _OWN = ("release", CERTIFICATE, POSTERIOR, REPORT, ".probe")
