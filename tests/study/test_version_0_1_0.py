@@ -18,7 +18,7 @@ from closed_engines import closed_engines
 from study.fault_study import vestry
 
 from vestry import BetaBernoulli, Event, GammaPoisson, Guarantee, Ledger, Study, release
-from vestry.errors import Mismatch, NoConversion
+from vestry.errors import ConversionError, DeclarationMismatch
 from vestry.privacy import accountant
 
 DATA = Path(__file__).parent.parent / "data" / "version_0_1_0"
@@ -143,7 +143,7 @@ def price(certificate: dict[str, Any]) -> dict[str, Any] | None:
     guarantee = Guarantee.parse(numbers, neighbours=numbers.pop("neighbours"))
     try:
         return accountant.price(Event.from_dict(certificate["event"]), guarantee).to_dict()
-    except NoConversion:
+    except ConversionError:
         return None
 
 
@@ -166,9 +166,9 @@ def test_a_release_that_was_saved_and_not_told_is_found(old):
 def test_a_question_that_was_asked_from_python_is_known(old):
     table, ledger = Study.open(old.file).table, old.ledger
     falls = GammaPoisson("falls", by="site", prior=(1.0, 2.0))
-    with pytest.raises(Mismatch, match=rf"released before, by entry {len(old.expected['entries']) - 3}"):
+    with pytest.raises(DeclarationMismatch, match=rf"released before, by entry {len(old.expected['entries']) - 3}"):
         release(falls, table, guarantee="epsilon=0.5", ledger=ledger)
     readmission = BetaBernoulli("readmitted", success="yes", by="ward")
-    with pytest.raises(Mismatch, match=r"released before, by entry \d+"):  # the study file asked it
+    with pytest.raises(DeclarationMismatch, match=r"released before, by entry \d+"):  # the study file asked it
         release(readmission, table, guarantee="epsilon=0.5", ledger=ledger)
     assert old.lines() == []
