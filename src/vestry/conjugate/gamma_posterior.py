@@ -4,7 +4,7 @@ Poisson records: p(s | n) ~ G(s + a)/s! (n/(b + n))^s (b/(b + n))^a, the negativ
 Gamma(a + s, b + n). Exponential records: p(s | n) ~ s^(n-1) b^a/(b + s)^(n + a) G(n + a)/G(n), and a member is
 Gamma(a + n, b + s). Either way p(s, n | z) is that law times the noise of both; the prior of a private n is uniform.
 
-The sums run over whole numbers, or over so many of them that the sum is as good; see `nodes`.
+The sums run over whole numbers, or over so many of them that the sum is as good; see `adaptive_grid`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from vestry.schema.statistics import SumQuery
 
 @dataclass(frozen=True)
 class PreparedSums:
-    """All that a release needs but the ledger's leave and the records: see `Prepared`.
+    """All that a release needs but the ledger's leave and the records: see `PreparedRelease`.
 
     Attributes
     ----------
