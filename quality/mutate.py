@@ -1,7 +1,7 @@
 """Mutation testing of the laws and the calibrations: one small fault at a time, which some quick test must notice.
 
     python quality/mutate.py --sample 40                       # of every file of TABLE, the same for the same seed
-    python quality/mutate.py privacy/gibbs.py                  # every mutant of one file
+    python quality/mutate.py privacy/gibbs_cost.py                  # every mutant of one file
 
 No file is changed. The tests are collected once and timed once, with the functions that each one calls; each mutant is
 then a fork of that process whose functions get the mutated code. It meets the tests that call its function, the
@@ -58,18 +58,18 @@ LINEAR = (
 TABLE = {
     "privacy/renyi.py": (*PRIVACY, "oracle/test_objective_oracle.py"),
     "privacy/profile.py": (*PRIVACY, "oracle/test_objective_oracle.py"),
-    "privacy/law.py": (*PRIVACY, "oracle/test_gibbs_oracle.py", "oracle/test_linear_calibration.py"),
-    "privacy/gibbs.py": (
+    "privacy/pricing.py": (*PRIVACY, "oracle/test_gibbs_oracle.py", "oracle/test_linear_calibration.py"),
+    "privacy/gibbs_cost.py": (
         "oracle/test_gibbs_oracle.py",
         "oracle/test_linear_calibration.py",
         "oracle/test_langevin_kernel.py",
         "unit/test_privacy_edges.py",
     ),
-    "privacy/objective.py": ("unit/test_privacy_edges.py", *LINEAR[:2], *PRIVACY, "oracle/test_objective_oracle.py"),
-    "privacy/chain.py": ("oracle/test_chain_costs.py", "unit/test_privacy_edges.py"),
+    "privacy/objective_cost.py": ("unit/test_privacy_edges.py", *LINEAR[:2], *PRIVACY, "oracle/test_objective_oracle.py"),
+    "privacy/mcmc_cost.py": ("oracle/test_chain_costs.py", "unit/test_privacy_edges.py"),
     "privacy/group.py": PRIVACY,
     "privacy/accountant.py": (*PRIVACY, "unit/test_mechanisms.py"),
-    "privacy/calibrate.py": (*PRIVACY, "unit/test_mechanisms.py"),
+    "privacy/calibration.py": (*PRIVACY, "unit/test_mechanisms.py"),
     "privacy/guarantee.py": PRIVACY,
     **{f"mechanisms/{name}.py": CONJUGATE for name in ("calibrated", "additive", "posterior_sample", "exponential")},
     **{f"mechanisms/{name}.py": LINEAR for name in ("gibbs", "schedule", "langevin", "objective", "output")},

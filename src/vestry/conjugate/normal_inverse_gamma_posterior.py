@@ -6,8 +6,8 @@ and variance: s is normal, and q a multiple of a chi-squared variable with n - 1
     log p(s, t | n) = (n-3)/2 log q - log G((n-1)/2) - (n-1)/2 log 2 - log(2 pi n)/2 + C(eta_n) - C(eta_0),
 
 C the log-partition of the normal-inverse-gamma family. It is multiplied by the noise of s, t and, where it is private,
-of n (uniform prior on n >= 2), over nodes in all directions (see `adaptive_grid`). The posterior is then represented by members
-at points drawn from that law, so probabilities are right to about 0.005; the generator is seeded by the noisy
+of n (uniform prior on n >= 2), over nodes in all directions (see `adaptive_grid`). The posterior is then represented by
+members at points drawn from that law, so probabilities are right to about 0.005; the generator is seeded by the noisy
 statistics, so that the posterior is a function of the release.
 
 Records are taken as normal: what clipping cuts off is not modelled.
