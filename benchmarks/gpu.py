@@ -83,7 +83,7 @@ def main() -> None:
             layouts = [pallas.fitting(stored)]
             if given.tune:
                 layouts = [
-                    pallas.Layout(numbers=numbers, warps=warps, programs=programs, stages=stages)
+                    pallas.TileLayout(numbers=numbers, warps=warps, programs=programs, stages=stages)
                     for numbers, warps, programs, stages in itertools.product(
                         (1024, 2048, 4096), (1, 2, 4, 8), (1056, 1584, 2112), (1,)
                     )

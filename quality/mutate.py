@@ -65,7 +65,12 @@ TABLE = {
         "oracle/test_langevin_kernel.py",
         "unit/test_privacy_edges.py",
     ),
-    "privacy/objective_cost.py": ("unit/test_privacy_edges.py", *LINEAR[:2], *PRIVACY, "oracle/test_objective_oracle.py"),
+    "privacy/objective_cost.py": (
+        "unit/test_privacy_edges.py",
+        *LINEAR[:2],
+        *PRIVACY,
+        "oracle/test_objective_oracle.py",
+    ),
     "privacy/mcmc_cost.py": ("oracle/test_chain_costs.py", "unit/test_privacy_edges.py"),
     "privacy/group.py": PRIVACY,
     "privacy/accountant.py": (*PRIVACY, "unit/test_mechanisms.py"),

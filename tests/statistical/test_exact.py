@@ -25,7 +25,7 @@ from vestry.conjugate.gamma import Gamma
 from vestry.conjugate.normal_mean import Normal
 from vestry.noise import SystemNoise, exact_sampling
 from vestry.noise.bits import Bits
-from vestry.noise.dirichlet import Largest, Loose, Tilted
+from vestry.noise.dirichlet import Largest, Loose, TiltedSimplex
 
 REJECT = 1e-8
 GRID = 2.0**-40
@@ -245,7 +245,7 @@ def worst(sample: np.ndarray, other: np.ndarray) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DIRICHLETS)
-@pytest.mark.parametrize("way", [pytest.param(Loose, marks=pytest.mark.slow), Tilted, Largest])
+@pytest.mark.parametrize("way", [pytest.param(Loose, marks=pytest.mark.slow), TiltedSimplex, Largest])
 def test_each_way_to_a_truncated_dirichlet(name, way):
     alphas, low = DIRICHLETS[name]
     if way is Largest and max(alphas) >= 1:

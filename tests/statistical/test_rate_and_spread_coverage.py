@@ -87,7 +87,7 @@ UNITS = 2**19
 
 
 def spread(n, law, size, rng, *, factor=1.0, private=False):
-    prior, middle, reach = mean_variance.Prior(3.0, 2.0, 6.0, 20.0), 5.0, 20.0
+    prior, middle, reach = mean_variance.NormalInverseGammaPrior(3.0, 2.0, 6.0, 20.0), 5.0, 20.0
     wrong, found = type(law)(law.scale * factor), []
     for _ in range(size):
         v = prior.scale / rng.gamma(prior.shape)

@@ -12,7 +12,7 @@ from seeded_noise import SeededNoise
 
 from vestry.noise import exact_sampling
 from vestry.noise.bits import Bits
-from vestry.noise.dirichlet import Largest, Loose, Tilted
+from vestry.noise.dirichlet import Largest, Loose, TiltedSimplex
 from vestry.noise.grid import PROBABILITY_GRID
 from vestry.privacy import accountant
 from vestry.privacy.adjacency import Adjacency
@@ -43,7 +43,7 @@ def scores(low: float, way, monkeypatch) -> np.ndarray:
     return (found.mean(axis=0) - integrated()) / (found.std(axis=0) / np.sqrt(DRAWS))
 
 
-@pytest.mark.parametrize("way", [Loose, Tilted, Largest])
+@pytest.mark.parametrize("way", [Loose, TiltedSimplex, Largest])
 def test_every_way_has_the_law(way, monkeypatch):
     assert np.abs(scores(LOW, way, monkeypatch)).max() < 5
 

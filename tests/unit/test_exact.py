@@ -21,7 +21,7 @@ from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.noise import SystemNoise, exact_sampling
 from vestry.noise.bits import BLOCK_BYTES, Bits, Uniform
 from vestry.noise.densities import LogGamma, LogitBeta, StandardNormal
-from vestry.noise.dirichlet import Largest, Loose, Tilted, truncated
+from vestry.noise.dirichlet import Largest, Loose, TiltedSimplex, truncated
 from vestry.noise.grid import PROBABILITY_GRID, Grid, declared_grid
 from vestry.noise.log_concave import Concave
 from vestry.privacy.adjacency import Adjacency
@@ -340,9 +340,9 @@ def test_the_envelope_is_above_the_density(shapes, ends):
     ("alphas", "low", "way"),
     [
         ((5.0, 1.0, 1.0), 0.0, Loose),
-        ((5.0, 1.0, 1.0), 0.1, Tilted),
+        ((5.0, 1.0, 1.0), 0.1, TiltedSimplex),
         ((0.5,) * 10, 0.001, Loose),
-        ((0.5,) * 10, 0.05, Tilted),
+        ((0.5,) * 10, 0.05, TiltedSimplex),
         ((0.01,) * 5, 0.001, Largest),
     ],
 )

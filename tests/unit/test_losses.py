@@ -135,7 +135,7 @@ def test_the_number_of_threads_changes_nothing():
 
     loss = Logistic()
     rows, y, theta = example(loss, 3 * BLOCK + 100, 50)
-    found = [cpu.Gradient(loss, [(rows, y)], threads=threads)(theta) for threads in (1, 2, 3, 8)]
+    found = [cpu.CpuGradient(loss, [(rows, y)], threads=threads)(theta) for threads in (1, 2, 3, 8)]
     assert all(np.array_equal(each, found[0]) for each in found)
     assert off(found[0], plain(loss, rows, y, theta)) < 1e-12
 
@@ -198,7 +198,7 @@ def test_the_fused_kernel_is_numpy_when_interpreted(features):
 
     loss = Logistic()
     rows, y, theta = example(loss, 150, features, np.float32)
-    traced = pallas.gradient(loss, [(rows, y)], layout=pallas.Layout(programs=4), platform="cpu", interpret=True)
+    traced = pallas.gradient(loss, [(rows, y)], layout=pallas.TileLayout(programs=4), platform="cpu", interpret=True)
     assert off(traced(theta), plain(loss, rows, y, theta)) < 1e-12
 
 
@@ -211,7 +211,7 @@ def test_the_fused_kernel_can_be_compiled_for_every_loss_that_it_claims():
     for loss in claimed:
         rows, _, theta = example(loss, 200, 100, np.float32)
         with jax.enable_x64(True):
-            program = pallas._programs(loss, pallas.Layout(), False).total
+            program = pallas._programs(loss, pallas.TileLayout(), False).total
             stored = pallas.aligned(rows)
             pair = stored, np.ones(len(stored))
             lowered = program.trace(theta, (pair,)).lower(lowering_platforms=("cuda",))
@@ -222,10 +222,10 @@ def test_a_layout_with_too_many_additions_is_refused():
     pytest.importorskip("jax", reason="the extra `glm` is not installed")
     from vestry.regression import pallas
 
-    assert pallas.cut(10**6, 128, pallas.Layout()) == (16, 62_500, 60, 1042)
+    assert pallas.cut(10**6, 128, pallas.TileLayout()) == (16, 62_500, 60, 1042)
     assert pallas.chunks(104) == [(0, 64), (64, 32), (96, 8)]
     with pytest.raises(InvalidParameter, match="layout with fewer additions"):
-        pallas.cut(10**6, 128, pallas.Layout(programs=1))
+        pallas.cut(10**6, 128, pallas.TileLayout(programs=1))
     with pytest.raises(InvalidParameter, match=r"loss must be one of .* not 'probit'"):
         pallas.gradient(Probit(2.0), [])
 

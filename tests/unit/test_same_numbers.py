@@ -77,9 +77,9 @@ def test_a_reason_covers_its_case_its_place_and_its_size_alone(script):
 
 
 def test_every_model_family_and_mechanism_has_its_cases(script, tmp_path):
-    from vestry.families import FAMILIES
+    from vestry.conjugate.families import FAMILIES
     from vestry.mechanisms.calibrated import PARAMETERS
-    from vestry.models import MODELS
+    from vestry.model.registry import MODELS
 
     script.make_folder(tmp_path)
     lines = [case.line for case in script.cases(tmp_path)]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vestry.cli.mechanism_commands import CONJUGATE, GLM, LANGEVIN, LINEAR, add, group
-from vestry.cli.mechanism_options import Calibration, Mechanism
+from vestry.cli.mechanism_options import CalibrationOption, MechanismOption
 from vestry.cli.options import Wanted
 from vestry.cli.output import Json, emit, examples
 from vestry.cli.progress import working
@@ -21,7 +21,7 @@ EXAMPLES = examples(
 )
 
 
-def calibrate(given: Mechanism, guarantee: Wanted, json: Json = False) -> None:
+def calibrate(given: MechanismOption, guarantee: Wanted, json: Json = False) -> None:
     """Find the parameter by which it meets a guarantee, on the private side. Touches no data."""
     with working("calibrating"):
         found = given.calibrated(guarantee)
@@ -37,7 +37,7 @@ def price(
     _show(given.mechanism, "mu", given.priced(likelihood_power), as_json=json)
 
 
-def _show(mechanism: str, parameter: str, found: Calibration, *, as_json: bool) -> None:
+def _show(mechanism: str, parameter: str, found: CalibrationOption, *, as_json: bool) -> None:
     from vestry.privacy import pld
     from vestry.privacy.guarantee import decimal
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vestry.cli.mechanism_options import Mechanism, Met
+from vestry.cli.mechanism_options import MechanismOption, Met
 from vestry.cli.options import DrawCount, numbers
 from vestry.errors import InvalidParameter
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conjugate(Mechanism):
+class Conjugate(MechanismOption):
     """A mechanism of a conjugate family."""
 
     family: Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vestry.cli.mechanism_commands import CONJUGATE, LANGEVIN, LINEAR, add, group
-from vestry.cli.mechanism_options import Mechanism
+from vestry.cli.mechanism_options import MechanismOption
 from vestry.cli.options import Plot, numbers, option_name
 from vestry.cli.output import Json, emit, examples
 from vestry.cli.progress import working
@@ -27,7 +27,7 @@ EXAMPLES = examples(
 
 
 def curve(
-    given: Mechanism,
+    given: MechanismOption,
     at: Annotated[
         float | None, typer.Option(help="The value that calibrate finds; 1 if left out for direct, langevin.")
     ] = None,
@@ -64,7 +64,7 @@ def curve(
     emit(record, text, as_json=json)
 
 
-def _chosen(given: Mechanism, at: float | None, guarantee: str | None) -> tuple[float, Event]:
+def _chosen(given: MechanismOption, at: float | None, guarantee: str | None) -> tuple[float, Event]:
     """Return the parameter's value and what runs at it: as given, or calibrated."""
     if guarantee is not None:
         if at is not None:

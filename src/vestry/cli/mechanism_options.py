@@ -26,7 +26,7 @@ _MOST, _LARGEST = {"draws": 10**6, "dimension": 10**4, "rows": 10**9 - 1}, 10**1
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationOption:
     """A value that meets a guarantee, what runs at it, the theorem, and what else there is to say."""
 
     value: float
@@ -37,7 +37,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mechanism(ABC):
+class MechanismOption(ABC):
     """The options of one mechanism; each field is an option, but its name and the parameter that is calibrated."""
 
     mechanism: str
@@ -85,11 +85,11 @@ class Mechanism(ABC):
         """Return what runs at a value of the parameter."""
         return self._event(value).under(self.population.neighbours)
 
-    def calibrated(self, guarantee: str) -> Calibration:
+    def calibrated(self, guarantee: str) -> CalibrationOption:
         """Return the value that meets a guarantee, on the private side."""
         wanted = self.wanted(guarantee)
         value, theorem, details = self._met(wanted)
-        return Calibration(value, self.event(value), wanted, theorem, details)
+        return CalibrationOption(value, self.event(value), wanted, theorem, details)
 
     @abstractmethod
     def _event(self, value: float) -> Event: ...

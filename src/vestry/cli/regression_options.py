@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vestry.cli.mechanism_options import Calibration, Mechanism, Met
+from vestry.cli.mechanism_options import CalibrationOption, MechanismOption, Met
 from vestry.cli.options import DrawCount, numbers
 from vestry.errors import InvalidParameter
 
@@ -22,7 +22,7 @@ Slope = Annotated[float, typer.Option(help="The steepest the loss is in its line
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gibbs(Mechanism):
+class Gibbs(MechanismOption):
     """Draws from a density exp(-likelihood_power * sum of losses) * prior."""
 
     lipschitz: Lipschitz
@@ -51,7 +51,7 @@ class Gibbs(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Glm(Mechanism):
+class Glm(MechanismOption):
     """Draws from a linear model's posterior whose prior is N(0, I/(n prior_precision)) [GeumlekSC17, Alg. 4 and 5]."""
 
     n: Annotated[int, typer.Option("--n", help="The number of records, where it is public.")]
@@ -85,7 +85,7 @@ class Glm(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Langevin(Mechanism):
+class Langevin(MechanismOption):
     """A Langevin chain of finitely many steps; of several draws, each by as many steps."""
 
     lipschitz: Lipschitz
@@ -135,7 +135,7 @@ class Langevin(Mechanism):
     def _met(self, guarantee: Guarantee) -> Met:
         raise InvalidParameter("--guarantee", str(guarantee), "left out for langevin", "the likelihood power by --at")
 
-    def priced(self, power: float) -> Calibration:
+    def priced(self, power: float) -> CalibrationOption:
         """Return the exact mu of the chain."""
         from vestry.numerics import root, up
         from vestry.privacy import accountant
@@ -144,11 +144,11 @@ class Langevin(Mechanism):
 
         made = self.event(power)
         mu = up(root(accountant.squared_mu(made)))
-        return Calibration(mu, made, GaussianDP(mu, neighbours=made.neighbours), THEOREM, {})
+        return CalibrationOption(mu, made, GaussianDP(mu, neighbours=made.neighbours), THEOREM, {})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Objective(Mechanism):
+class Objective(MechanismOption):
     """The minimum of the losses with a random linear term of standard deviation scale."""
 
     lipschitz: Lipschitz
@@ -185,7 +185,7 @@ class Objective(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output(Mechanism):
+class Output(MechanismOption):
     """The minimum of the losses, with noise of standard deviation scale added to it."""
 
     lipschitz: Lipschitz

@@ -84,7 +84,7 @@ def _profile(epsilon: float, betas: tuple[float, ...], gammas: tuple[float, ...]
     return greatest(found)
 
 
-class Estimate(NamedTuple):
+class BoundedEstimate(NamedTuple):
     """A value in doubles, how wrong it may be, and the formula that ball arithmetic can evaluate instead."""
 
     value: float
@@ -98,7 +98,7 @@ class Estimate(NamedTuple):
         return _refined(self.formula)
 
 
-def greatest(estimates: list[Estimate]) -> float:
+def greatest(estimates: list[BoundedEstimate]) -> float:
     """Return the largest of the values, rounded up; only those that may be the largest are refined."""
     bar = max(0.0, *(estimate.value - estimate.error for estimate in estimates))
     rivals = [estimate for estimate in estimates if estimate.value + estimate.error >= bar > 0 or bar == 0]
@@ -123,7 +123,7 @@ def _both_ways(flat: tuple[float, ...]) -> Iterator[Triple]:
 # --- Renyi divergences -----------------------------------------------------------------------------------------------
 
 
-def _beta_renyi(order: float, a: float, b: float, s: float) -> Estimate:
+def _beta_renyi(order: float, a: float, b: float, s: float) -> BoundedEstimate:
     """Return D_order(Beta(a, b) || Beta(a + s, b - s))."""
     x = (order - 1) * s
     return _combined(
@@ -136,7 +136,7 @@ def _beta_renyi(order: float, a: float, b: float, s: float) -> Estimate:
     )
 
 
-def _gamma_renyi(order: float, a: float, s: float) -> Estimate:
+def _gamma_renyi(order: float, a: float, s: float) -> BoundedEstimate:
     """Return D_order(Gamma(a) || Gamma(a + s))."""
     x = (order - 1) * s
     return _combined(
@@ -149,7 +149,7 @@ def _gamma_renyi(order: float, a: float, s: float) -> Estimate:
     )
 
 
-def _gamma_renyi_back(order: float, a: float, s: float) -> Estimate:
+def _gamma_renyi_back(order: float, a: float, s: float) -> BoundedEstimate:
     """Return D_order(Gamma(a + s) || Gamma(a))."""
     x = (order - 1) * s
     return _combined(
@@ -169,7 +169,7 @@ def _combined(
     near: tuple[Step, ...],
     arb_far: Callable[[Any, Any], Any],
     arb_near: Callable[[Any], Any],
-) -> Estimate:
+) -> BoundedEstimate:
     """Estimate far/(order-1) + near, where far is a step by (order-1) s and near one by s."""
     value = sum(step.value for step in far) / (order - 1) + sum(step.value for step in near)
     size = sum(step.size for step in far) / (order - 1) + sum(step.size for step in near)
@@ -178,7 +178,7 @@ def _combined(
         below = arb(order) - 1
         return arb_far(arb, below * arb(s)) / below + arb_near(arb)
 
-    return Estimate(value, 2e-15 * size, formula)
+    return BoundedEstimate(value, 2e-15 * size, formula)
 
 
 class Step(NamedTuple):
@@ -211,7 +211,7 @@ def _stirling(x: float) -> float:
 # --- hockey-stick divergences ----------------------------------------------------------------------------------------
 
 
-def _beta_delta(epsilon: float, a: float, b: float, s: float) -> Estimate:
+def _beta_delta(epsilon: float, a: float, b: float, s: float) -> BoundedEstimate:
     """Return H(Beta(a, b) || Beta(a + s, b - s)) = I_t(a, b) - e^epsilon I_t(a + s, b - s).
 
     log p/q = c - s logit(theta), c = log B(a+s, b-s) - log B(a, b), so t = sigmoid((c - epsilon)/s). An error in t
@@ -232,7 +232,7 @@ def _beta_delta(epsilon: float, a: float, b: float, s: float) -> Estimate:
     return _difference(p, q, trust, lambda arb: _arb_beta_delta(arb, epsilon, a, b, s))
 
 
-def _gamma_delta(epsilon: float, a: float, s: float) -> Estimate:
+def _gamma_delta(epsilon: float, a: float, s: float) -> BoundedEstimate:
     """Return H(Gamma(a) || Gamma(a + s)) = g(a, t) - e^epsilon g(a + s, t), t = exp((c - epsilon)/s)."""
     x = (_log_gamma_step(a, s).value - epsilon) / s
     if x < -600:
@@ -246,7 +246,7 @@ def _gamma_delta(epsilon: float, a: float, s: float) -> Estimate:
     return _difference(p, q, trust, lambda arb: _arb_gamma_delta(arb, epsilon, a, s))
 
 
-def _gamma_delta_back(epsilon: float, a: float, s: float) -> Estimate:
+def _gamma_delta_back(epsilon: float, a: float, s: float) -> BoundedEstimate:
     """Return H(Gamma(a + s) || Gamma(a)) = G(a + s, t) - e^epsilon G(a, t), t = exp((c + epsilon)/s)."""
     x = (_log_gamma_step(a, s).value + epsilon) / s
     t = math.exp(min(x, 700.0))
@@ -254,9 +254,9 @@ def _gamma_delta_back(epsilon: float, a: float, s: float) -> Estimate:
     return _difference(p, q, _TRUST, lambda arb: _arb_gamma_delta_back(arb, epsilon, a, s))
 
 
-def _difference(p: float, q: float, trust: float, formula: Callable[[Any], Any]) -> Estimate:
+def _difference(p: float, q: float, trust: float, formula: Callable[[Any], Any]) -> BoundedEstimate:
     """Estimate p - q."""
-    return Estimate(p - q, trust * (p + q), formula)
+    return BoundedEstimate(p - q, trust * (p + q), formula)
 
 
 def _log_beta(a: float, b: float) -> float:

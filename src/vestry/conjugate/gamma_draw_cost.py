@@ -19,7 +19,7 @@ from typing import Any
 from scipy.special import gammainc, gammaincc
 
 from vestry.conjugate.arb_divergence import gamma_integral
-from vestry.conjugate.draw_cost import Estimate, greatest
+from vestry.conjugate.draw_cost import BoundedEstimate, greatest
 from vestry.privacy.event import Event
 from vestry.privacy.pricing import Pricing, Rule, event
 
@@ -51,8 +51,12 @@ def _renyi(order: float, shape: float, ratio: float) -> float:
 
     return greatest(
         [
-            Estimate(forward, 4e-16 * far, exactly(lambda s, q, o, less: s * (-(o - less * q).log() / less - q.log()))),
-            Estimate(back, 4e-16 * far, exactly(lambda s, q, o, less: s * (o * q.log() - (o * q - less).log()) / less)),
+            BoundedEstimate(
+                forward, 4e-16 * far, exactly(lambda s, q, o, less: s * (-(o - less * q).log() / less - q.log()))
+            ),
+            BoundedEstimate(
+                back, 4e-16 * far, exactly(lambda s, q, o, less: s * (o * q.log() - (o * q - less).log()) / less)
+            ),
         ]
     )
 
@@ -70,10 +74,10 @@ def _profile(epsilon: float, shape: float, ratio: float) -> float:
     return greatest(found)
 
 
-def _estimate(p: float, q: float, formula: Callable[[Any], Any]) -> Estimate:
+def _estimate(p: float, q: float, formula: Callable[[Any], Any]) -> BoundedEstimate:
     if not (math.isfinite(p) and math.isfinite(q)):
-        return Estimate(0.0, math.inf, formula)
-    return Estimate(p - q, _TRUST * (p + q), formula)
+        return BoundedEstimate(0.0, math.inf, formula)
+    return BoundedEstimate(p - q, _TRUST * (p + q), formula)
 
 
 def _arb_forward(arb: Any, epsilon: float, shape: float, ratio: float) -> Any:

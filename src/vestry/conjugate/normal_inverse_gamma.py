@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 import vestry.conjugate.normal_inverse_gamma_posterior as noise_aware_posterior
 from vestry.conjugate.interval_sums import check_ends, half_width, too_narrow
 from vestry.conjugate.noisy_sums import check_size, floats
-from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture, Prior
+from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture, NormalInverseGammaPrior
 from vestry.mechanisms.additive_noise import LAPLACE
 
 
@@ -350,8 +350,8 @@ class NormalInverseGammaFamily(ConjugateFamily):
 _HALF = 2**19
 
 
-def _prior(member: MeanVariance) -> Prior:
-    return Prior(member.location, member.weight, member.shape, member.scale)
+def _prior(member: MeanVariance) -> NormalInverseGammaPrior:
+    return NormalInverseGammaPrior(member.location, member.weight, member.shape, member.scale)
 
 
 @dataclass(frozen=True)

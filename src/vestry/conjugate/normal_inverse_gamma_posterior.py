@@ -32,7 +32,7 @@ _MEMBERS = 8192
 
 
 @dataclass(frozen=True)
-class Prior:
+class NormalInverseGammaPrior:
     """v ~ inverse gamma(shape, scale), m | v ~ normal(location, v/weight)."""
 
     location: float
@@ -89,7 +89,7 @@ def posterior(
     noisy: tuple[float, float],
     *,
     count: float,
-    prior: Prior,
+    prior: NormalInverseGammaPrior,
     noise: NoiseLaw,
     unit: float,
     middle: float,
@@ -100,7 +100,9 @@ def posterior(
 
     `unit` is what one unit of either sum stands for; `count` is public, or with `count_units` noisy in these units.
     """
-    scaled = Prior((prior.location - middle) / reach, prior.weight, prior.shape, prior.scale / reach**2)
+    scaled = NormalInverseGammaPrior(
+        (prior.location - middle) / reach, prior.weight, prior.shape, prior.scale / reach**2
+    )
 
     def weight(s: Array, t: Array, n: Array) -> Array:
         return (
@@ -126,7 +128,7 @@ def posterior(
     return _represented(nodes, scaled, rng, count, unit=unit, middle=middle, reach=reach)
 
 
-def _log_law(s: Array, t: Array, n: Array, prior: Prior) -> Array:
+def _log_law(s: Array, t: Array, n: Array, prior: NormalInverseGammaPrior) -> Array:
     """Return log p(s, t | n); minus infinity where the squares are too small for the sum."""
     q = t - s * s / n
     inside = q > 0
@@ -137,7 +139,14 @@ def _log_law(s: Array, t: Array, n: Array, prior: Prior) -> Array:
 
 
 def _represented(
-    nodes: Nodes, prior: Prior, rng: np.random.Generator, count: float, *, unit: float, middle: float, reach: float
+    nodes: Nodes,
+    prior: NormalInverseGammaPrior,
+    rng: np.random.Generator,
+    count: float,
+    *,
+    unit: float,
+    middle: float,
+    reach: float,
 ) -> MeanVarianceMixture:
     """Draw members from the nodes, each moved within its cell, so that no gap between nodes is seen."""
     weights = np.exp(nodes.logs - nodes.logs.max()).ravel()

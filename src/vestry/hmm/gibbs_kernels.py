@@ -26,7 +26,7 @@ def compiled(function: Any) -> Any:
         return numba.njit(**_OPTIONS)(function)
 
 
-class Chain(NamedTuple):
+class ChainState(NamedTuple):
     """One member of a batch: what it is given, where it is, and what is kept of it.
 
     Attributes

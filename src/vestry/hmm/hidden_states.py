@@ -20,7 +20,7 @@ import numpy as np
 from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior.discrete_noise import Array
 from vestry.posterior.mixture import Marginal, checked_level
-from vestry.posterior.reader import PLUG_IN, Reader, Result
+from vestry.posterior.reader import PLUG_IN, Reader, ReadRelease
 from vestry.posterior.variable_name import Names
 from vestry.releases import NoisyStatistics, Release
 
@@ -190,10 +190,10 @@ class HiddenStates(Reader):
             start += size
         return found
 
-    def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> Result:
+    def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
         """Return the states, which are sampled when they are first looked at, from the noisy counts as they are."""
         laws: Any = self.laws(release, Options.of(options))
-        return Result(self, laws, PLUG_IN, "state")
+        return ReadRelease(self, laws, PLUG_IN, "state")
 
     def state_map(self, laws: Any) -> States:
         """Return the map of hidden states with their tables."""

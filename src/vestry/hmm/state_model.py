@@ -47,7 +47,7 @@ class StateDraws:
 
 
 @dataclass(frozen=True)
-class Layout:
+class CellLayout:
     """Counts in the form that sweeps use, the levels of all features side by side.
 
     Attributes
@@ -77,7 +77,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Prior:
+class StatePrior:
     """Concentrations, and the least probability of a level where emission tables are truncated."""
 
     states: int
@@ -86,7 +86,7 @@ class Prior:
     least: tuple[float, ...] | None = None
 
 
-def layout(counts: Sequence[Array], *, held_out: Array | None, chains: int, temperature: float) -> Layout:
+def layout(counts: Sequence[Array], *, held_out: Array | None, chains: int, temperature: float) -> CellLayout:
     """Put counts, one array (regions, months, levels) a feature, side by side; a leading axis is the batch.
 
     Negative counts, which noise can make, become 0. A missing month has zero counts. Held-out cells are (regions,
@@ -111,19 +111,21 @@ def layout(counts: Sequence[Array], *, held_out: Array | None, chains: int, temp
         raise InvalidParameter("the batch", sorted(sizes), "one number", "as many splits in each, or 1")
     batch = sizes.pop() if sizes else 1
     seen = np.broadcast_to(~hidden, (batch, regions * months)).astype(float, order="C")
-    return Layout(wide, seen, tuple(t.shape[-1] for t in tables), regions, months, batch)
+    return CellLayout(wide, seen, tuple(t.shape[-1] for t in tables), regions, months, batch)
 
 
-def prior(states: int, alpha: float, beta: float, levels: Sequence[int], truncation: Sequence[float] | None) -> Prior:
+def prior(
+    states: int, alpha: float, beta: float, levels: Sequence[int], truncation: Sequence[float] | None
+) -> StatePrior:
     """Check the model's numbers."""
     if truncation is not None and len(truncation) != len(levels):
         raise InvalidParameter("truncation", truncation, "one number a feature", "for example 1/(10 levels) each")
     least = None if truncation is None else tuple(float(x) for x in truncation)
-    return Prior(whole("states", states, 1), positive("alpha", alpha), positive("beta", beta), least)
+    return StatePrior(whole("states", states, 1), positive("alpha", alpha), positive("beta", beta), least)
 
 
 def chain(
-    data: Layout, model: Prior, *, blocked: bool, sweeps: int, burn_in: int, rng: np.random.Generator
+    data: CellLayout, model: StatePrior, *, blocked: bool, sweeps: int, burn_in: int, rng: np.random.Generator
 ) -> StateDraws:
     """Alternate sweeps over the states with draws of the tables; keep what comes after the burn-in.
 
@@ -138,7 +140,7 @@ def chain(
 
     def run(member: int, rng: np.random.Generator) -> None:
         paths[member, 0] = rng.integers(states, size=cells)
-        one = gibbs_kernels.Chain(
+        one = gibbs_kernels.ChainState(
             rng=rng,
             counts=data.counts[member % len(data.counts)],
             seen=data.seen[member],

@@ -27,7 +27,7 @@ from vestry.conjugate.dirichlet_categorical import plug_in_dirichlet
 from vestry.errors import InvalidParameter
 from vestry.posterior.discrete_noise import Array, NoiseLaw, noise_law
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution, two_sided
-from vestry.posterior.reader import DRAWS, NOISE_AWARE, Reader, Result
+from vestry.posterior.reader import DRAWS, NOISE_AWARE, Reader, ReadRelease
 from vestry.posterior.variable_name import Names
 from vestry.releases import NoisyStatistics, Release
 
@@ -37,7 +37,7 @@ _LARGEST = 2**50
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class TableProduct:
     """Independent laws side by side."""
 
     parts: tuple[PosteriorDistribution, ...]
@@ -93,10 +93,10 @@ class NaiveBayesReader(Reader):
         """Every level of every feature; and before them the class's own probability."""
         return sum(map(len, self.levels)) + (self.target is not None)
 
-    def read_statistics(self, release: Release, method: str) -> Result:
+    def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Return the reading with its class probabilities, and the distribution of each class's tables."""
         reader, laws = self._laws(release, noise_aware=method == NOISE_AWARE)
-        return Result(reader, laws, method, release.by)
+        return ReadRelease(reader, laws, method, release.by)
 
     def _laws(
         self, release: Release, *, noise_aware: bool
@@ -112,21 +112,21 @@ class NaiveBayesReader(Reader):
         if not noise_aware:
             return bound, {group: bound.plug_in(each) for group, each in contents.items()}
         return bound, {
-            group: Product((shares.marginal(place), *self.noise_aware(each).parts))
+            group: TableProduct((shares.marginal(place), *self.noise_aware(each).parts))
             for place, (group, each) in enumerate(contents.items())
         }
 
-    def noise_aware(self, statistics: NoisyStatistics) -> Product:
+    def noise_aware(self, statistics: NoisyStatistics) -> TableProduct:
         """Return one class's tables, the noise summed out; the class's own probability needs the other classes."""
         noise = noise_law(statistics.noise, statistics.scale)
-        return Product(tuple(self._table(values, statistics.count, noise) for values in self._values(statistics)))
+        return TableProduct(tuple(self._table(values, statistics.count, noise) for values in self._values(statistics)))
 
-    def plug_in(self, statistics: NoisyStatistics) -> Product:
+    def plug_in(self, statistics: NoisyStatistics) -> TableProduct:
         """Return one class's tables, the projected counts taken as exact."""
         if len(statistics.values) == self.dimension and self.target is not None:  # of no records: the prior
             rest = self.alpha * (len(self.classes) - 1)
             flat = [DirichletMixture(np.ones(1), np.full((1, len(names)), self.alpha)) for names in self.levels]
-            return Product((BetaMixture(np.ones(1), np.array([self.alpha]), np.array([rest])), *flat))
+            return TableProduct((BetaMixture(np.ones(1), np.array([self.alpha]), np.array([rest])), *flat))
         count, tables = statistics.count, []
         for values, names in zip(self._values(statistics), self.levels, strict=True):
             if len(values) < len(names):
@@ -138,7 +138,7 @@ class NaiveBayesReader(Reader):
             size = self._size(statistics)
             rest = self.alpha * (len(self.classes) - 1) + max(self.total - size, 0.0)
             own = (BetaMixture(np.ones(1), np.array([self.alpha + size]), np.array([rest])),)
-        return Product((*own, *tables))
+        return TableProduct((*own, *tables))
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw how many of `size` new records of the class have each level; and how many of `size` are of the class."""

@@ -92,7 +92,7 @@ class _Shares:
 
 
 @final
-class Tilted:
+class TiltedSimplex:
     """Truncated gammas for all components but the one of the largest alpha, which takes what is left of 1."""
 
     def __init__(self, alphas: Sequence[Exact], low: Fraction) -> None:
@@ -262,7 +262,7 @@ def _real(number: Fraction) -> Ball:
 # --- what is fast, in doubles; any answer gives the same law ----------------------------------------------------------
 
 
-def truncated(alphas: Sequence[Exact], low: Fraction) -> Loose | Tilted | Largest:
+def truncated(alphas: Sequence[Exact], low: Fraction) -> Loose | TiltedSimplex | Largest:
     """Take the way that should reject least; a rough guess in doubles is enough."""
     from scipy.special import betaincc, ndtr
 
@@ -271,7 +271,7 @@ def truncated(alphas: Sequence[Exact], low: Fraction) -> Loose | Tilted | Larges
     if low == 0:
         return Loose(alphas, low)
     if largest >= 1:
-        return Tilted(alphas, low)
+        return TiltedSimplex(alphas, low)
     loose = float(np.prod([betaincc(alpha, total - alpha, a) for alpha in doubles])) ** 2
     tilted = (d * a) ** (1 - largest) / math.sqrt(2 * math.pi * d)
     powers, most = np.array(doubles), (1 - (d - 2) * a) / 2
@@ -282,7 +282,7 @@ def truncated(alphas: Sequence[Exact], low: Fraction) -> Loose | Tilted | Larges
     best = max(loose, tilted, by_largest)
     if best == by_largest:
         return Largest(alphas, low)
-    return Tilted(alphas, low) if best == tilted else Loose(alphas, low)
+    return TiltedSimplex(alphas, low) if best == tilted else Loose(alphas, low)
 
 
 def best_tilt(others: Sequence[float], alpha: float, low: float, high: float) -> float:

@@ -27,7 +27,7 @@ from scipy.special import log_expit, log_ndtr
 
 from vestry.papers.event_log import data_folder
 from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.paper_tables import FILES, LABELS, WANTED, Table, download, load, stand_in
+from vestry.papers.paper_tables import FILES, LABELS, WANTED, PaperTable, download, load, stand_in
 from vestry.papers.picture import picture
 from vestry.posterior.discrete_noise import Array
 from vestry.report.plot_style import GREY, line
@@ -217,7 +217,7 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
     }
 
 
-def _tables(quick: bool, rng: np.random.Generator) -> list[Table]:
+def _tables(quick: bool, rng: np.random.Generator) -> list[PaperTable]:
     folder = data_folder()
     if folder is not None:
         return [load(name, folder) for name in (("abalone",) if quick else FILES)]
@@ -230,11 +230,11 @@ def _tables(quick: bool, rng: np.random.Generator) -> list[Table]:
     return found or [stand_in(rng)]
 
 
-def _large(table: Table) -> bool:
+def _large(table: PaperTable) -> bool:
     return bool(table.trained * table.rows.shape[1] > 10**6)
 
 
-def _measured(table: Table, runs: int, rng: np.random.Generator) -> Numbers:
+def _measured(table: PaperTable, runs: int, rng: np.random.Generator) -> Numbers:
     """Return error and log-likelihood on the held-out third, for every order, epsilon and way."""
     splits = [table.split(rng) for _ in range(1 if _large(table) else runs)]
     potentials = [Potential(rows, labels) for rows, labels, _, _ in splits]

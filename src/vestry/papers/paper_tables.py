@@ -36,7 +36,7 @@ Split = tuple[Array, Array, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class PaperTable:
     """A table of two classes, prepared.
 
     Attributes
@@ -66,7 +66,7 @@ class Table:
         return self.rows[first], self.labels[first], self.rows[rest], self.labels[rest]
 
 
-def load(name: str, folder: Path) -> Table:
+def load(name: str, folder: Path) -> PaperTable:
     """Read one of the tables from a folder."""
     path = folder / FILES[name]
     if not path.is_file():
@@ -80,7 +80,7 @@ def load(name: str, folder: Path) -> Table:
     return _abalone(columns) if name == "abalone" else _adult(columns)
 
 
-def download(name: str) -> Table | None:
+def download(name: str) -> PaperTable | None:
     """Fetch one of the tables from OpenML, or return None if that is not to be had."""
     try:
         from sklearn.datasets import fetch_openml
@@ -95,7 +95,7 @@ def download(name: str) -> Table | None:
     return from_frame(name, frame)
 
 
-def from_frame(name: str, frame: Any) -> Table:
+def from_frame(name: str, frame: Any) -> PaperTable:
     """Prepare one of the tables as OpenML has it: a data frame with the outcome as its last column."""
     if name == "mnist":
         digits = frame.iloc[:60_000]
@@ -110,7 +110,7 @@ def from_frame(name: str, frame: Any) -> Table:
     return _adult({**columns, "income": outcome})
 
 
-def stand_in(rng: np.random.Generator) -> Table:
+def stand_in(rng: np.random.Generator) -> PaperTable:
     """Simulate a table of Abalone's shape: seven measurements that follow one size, two indicators, two classes."""
     size = rng.normal(size=4177)
     measured = np.exp(0.35 * size[:, None] * np.linspace(0.6, 1.4, 7) + 0.12 * rng.normal(size=(4177, 7)))
@@ -118,7 +118,7 @@ def stand_in(rng: np.random.Generator) -> Table:
     columns = {"kind": kind, **{f"measure {i}": measured[:, i] for i in range(7)}}
     chance = 1 / (1 + np.exp(2.2 * size + 4 * (measured[:, 0] - measured[:, 6] ** 0.5)))
     labels = np.where(rng.random(4177) < chance, 1.0, -1.0)
-    return Table("a simulated table", prepare(columns), labels, TRAINED["abalone"], published=False)
+    return PaperTable("a simulated table", prepare(columns), labels, TRAINED["abalone"], published=False)
 
 
 def prepare(columns: dict[str, Array]) -> Array:
@@ -139,23 +139,25 @@ def _scaled(rows: Array) -> Array:
     return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
 
 
-def _abalone(columns: dict[str, Array]) -> Table:
+def _abalone(columns: dict[str, Array]) -> PaperTable:
     rings = columns.pop("rings")
-    return Table("abalone", prepare(columns), np.where(rings < RINGS, 1.0, -1.0), TRAINED["abalone"], published=False)
+    return PaperTable(
+        "abalone", prepare(columns), np.where(rings < RINGS, 1.0, -1.0), TRAINED["abalone"], published=False
+    )
 
 
-def _adult(columns: dict[str, Array]) -> Table:
+def _adult(columns: dict[str, Array]) -> PaperTable:
     labels = np.where(columns.pop("income") == ">50K", 1.0, -1.0)
     part = columns.pop("split", None)
     rows = prepare(columns)
     if part is None:
-        return Table("adult", rows, labels, TRAINED["adult"], published=False)
+        return PaperTable("adult", rows, labels, TRAINED["adult"], published=False)
     order = np.argsort(part != "train", kind="stable")
-    return Table("adult", rows[order], labels[order], TRAINED["adult"], published=True)
+    return PaperTable("adult", rows[order], labels[order], TRAINED["adult"], published=True)
 
 
-def _digits(images: Array, digits: Array) -> Table:
+def _digits(images: Array, digits: Array) -> PaperTable:
     """Keep the threes and eights of MNIST's training set, the only part whose sizes are the paper's."""
     kept = (digits == 3) | (digits == 8)
     rows = _scaled(images[kept].reshape(int(kept.sum()), -1).astype(float))
-    return Table("mnist", rows, np.where(digits[kept] == 3, 1.0, -1.0), TRAINED["mnist"], published=False)
+    return PaperTable("mnist", rows, np.where(digits[kept] == 3, 1.0, -1.0), TRAINED["mnist"], published=False)

@@ -70,7 +70,7 @@ class ReleasedDraws:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class ReadRelease:
     """What a reader makes of a release: distributions by group, what they are called, and by what they are grouped."""
 
     reader: Reader
@@ -110,7 +110,7 @@ class Reader:
         """How many numbers a parameter has."""
         raise NotImplementedError
 
-    def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> Result:
+    def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
         """Compute the posterior of each group; `other_prior` tells that the prior is not the release's own."""
         if options:
             raise InvalidParameter("options", sorted(options), "left out but for hidden states", "no such option")
@@ -127,12 +127,12 @@ class Reader:
             )
         with computed():
             laws = {group: self._released(content) for group, content in release.contents.items()}
-        return Result(self, laws, DRAWS, release.by)
+        return ReadRelease(self, laws, DRAWS, release.by)
 
-    def read_statistics(self, release: Release, method: str) -> Result:
+    def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Compute the posterior of each group from its noisy statistics."""
         make: Any = self.noise_aware if method == NOISE_AWARE else self.plug_in
-        return Result(self, {group: make(each) for group, each in release.contents.items()}, method, release.by)
+        return ReadRelease(self, {group: make(each) for group, each in release.contents.items()}, method, release.by)
 
     def _released(self, content: Any) -> ReleasedDraws:
         values = np.array(content.values, dtype=float).reshape(len(content.values), -1)

@@ -62,7 +62,7 @@ class Stored:
         return -(-len(self.rows) // BLOCK)
 
 
-class Gradient:
+class CpuGradient:
     """The gradient of a loss of one predictor, summed over blocks of rows.
 
     Parameters

@@ -82,7 +82,7 @@ def gradient(loss: Loss, blocks: Iterable[tuple[Any, Any]], *, device: str = "au
     if device == "cpu" or (device == "auto" and not has_gpu()):
         from vestry.regression import cpu
 
-        return cpu.Gradient(loss, pieces) if loss.predictors == 1 else cpu.ClassGradient(loss, pieces)
+        return cpu.CpuGradient(loss, pieces) if loss.predictors == 1 else cpu.ClassGradient(loss, pieces)
     if not has_gpu():
         if importlib.util.find_spec("jax") is None:
             raise MissingExtra("the gradient of a loss on a GPU", "glm")

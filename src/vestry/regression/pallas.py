@@ -30,7 +30,7 @@ _ROWS, _COLUMNS = 64, 8
 
 
 @dataclass(frozen=True)
-class Layout:
+class TileLayout:
     """How the kernel cuts its work.
 
     Attributes
@@ -53,9 +53,9 @@ class Layout:
         return min(_ROWS, 1 << max(0, (self.numbers // stored).bit_length() - 1))
 
 
-def fitting(stored: int) -> Layout:
+def fitting(stored: int) -> TileLayout:
     """Return the layout for rows of so many columns: longer rows take fewer threads, each with more of a row."""
-    return Layout() if stored <= 64 else Layout(numbers=1024, warps=1)
+    return TileLayout() if stored <= 64 else TileLayout(numbers=1024, warps=1)
 
 
 def supports(loss: Loss) -> bool:
@@ -67,7 +67,7 @@ def gradient(
     loss: Loss,
     blocks: Iterable[tuple[Any, Any]],
     *,
-    layout: Layout | None = None,
+    layout: TileLayout | None = None,
     platform: str | None = "gpu",
     interpret: bool = False,
 ) -> xla.Traced:
@@ -114,7 +114,7 @@ def chunks(stored: int) -> list[tuple[int, int]]:
     return found
 
 
-def cut(rows: int, stored: int, layout: Layout) -> tuple[int, int, int, int]:
+def cut(rows: int, stored: int, layout: TileLayout) -> tuple[int, int, int, int]:
     """Return (tile, tiles, tiles of a program, programs) such that the sums keep to `rounding.additions`."""
     tile = layout.rows(stored)
     number = rows // tile
@@ -129,7 +129,7 @@ def cut(rows: int, stored: int, layout: Layout) -> tuple[int, int, int, int]:
 
 
 @cache
-def _programs(loss: Loss, layout: Layout | None, interpret: bool) -> xla.Programs:
+def _programs(loss: Loss, layout: TileLayout | None, interpret: bool) -> xla.Programs:
     from jax import numpy as jnp
 
     def block(theta: Any, pair: tuple[Any, Any]) -> Any:
@@ -141,7 +141,7 @@ def _programs(loss: Loss, layout: Layout | None, interpret: bool) -> xla.Program
     return xla.programs(block)
 
 
-def _sums(loss: Loss, layout: Layout, interpret: bool, count: int, stored: int) -> Any:
+def _sums(loss: Loss, layout: TileLayout, interpret: bool, count: int, stored: int) -> Any:
     """Return the kernel for a block of `count` rows of `stored` columns, whole tiles of both."""
     import jax
     from jax import lax
