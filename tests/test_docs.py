@@ -186,7 +186,7 @@ def test_api_reference_has_every_name(generated):
     for name in vestry.__all__:
         thing = getattr(vestry, name)
         assert f"::: {thing.__module__}.{thing.__qualname__}\n" in front, name
-    for room, thing in (("families", BetaBernoulliFamily), ("mechanisms", LangevinSample)):
+    for room, thing in (("conjugate", BetaBernoulliFamily), ("regression", LangevinSample)):
         assert f"::: {thing.__module__}.{thing.__qualname__}\n" in generated[f"reference/{room}.md"]
 
 

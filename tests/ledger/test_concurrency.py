@@ -107,7 +107,7 @@ def one_opens(address: object) -> None:
     told = work("openings", address, PROCESSES, charge.sequence)["told"]
     assert sorted(facts == ["opened"] for facts in told) == [False] * (PROCESSES - 1) + [True]
     for facts in told:
-        assert facts == ["opened"] or facts[0]["error"] == "EntryState"
+        assert facts == ["opened"] or facts[0]["error"] == "LedgerStateError"
     assert [entry.action for entry in ledger.entries()].count("open") == 1
     ledger.verify()
 

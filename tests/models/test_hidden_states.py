@@ -164,7 +164,7 @@ def test_nothing_after_the_counts_depends_on_the_entries(tmp_path):
         path.unlink()
     pytest.importorskip("numba")
     found = open_release(tmp_path / "release.json")
-    assert Posterior.from_release(found.release, sweeps=4).states().probabilities.shape == (5, 12, 2)
+    assert Posterior.from_release(found, sweeps=4).states().probabilities.shape == (5, 12, 2)
 
 
 def test_one_charge_pays_for_one_noise(tmp_path):

@@ -371,8 +371,8 @@ def test_a_minimum_is_computed_until_its_gradient_is_small(method, monkeypatch):
 @pytest.mark.parametrize("method", ["output", "objective"])
 def test_the_number_of_steps_is_tried_before_anything_is_charged(method, monkeypatch):
     tried = []
-    module = {"output": output_perturbation, "objective": objective_perturbation}[method]
-    monkeypatch.setattr(module, "iterations_for", lambda *given: tried.append(given[2]))
+    module = f"vestry.regression.{method}_perturbation"
+    monkeypatch.setattr(f"{module}.iterations_for", lambda *given: tried.append(given[2]))
     made = regression(problem(), ASKED, method=method, regularisation=LAM)
     assert tried == [pytest.approx(tolerance_of(made, method), rel=1e-6)]
 

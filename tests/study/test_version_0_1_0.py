@@ -55,7 +55,7 @@ def old(request, tmp_path, monkeypatch) -> Old:
     with tarfile.open(DATA / f"{request.param}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     # The page of all of them takes a minute, and has tests of its own.
-    monkeypatch.setattr("vestry.study.story.page", lambda story, write=None: "<html></html>")
+    monkeypatch.setattr("vestry.study.report_data.page", lambda story, write=None: "<html></html>")
     with closed_engines():
         yield Old(tmp_path, EXPECTED[request.param])
 

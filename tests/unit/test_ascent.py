@@ -248,7 +248,7 @@ def test_every_loss_comes_within_the_tolerance_in_the_public_count(monkeypatch, 
         raise AssertionError("the public count did not do")
 
     monkeypatch.setattr(certified_minimum, "one_by_one", lambda *_, **__: True)
-    monkeypatch.setattr(certified_minimum.minimise, "minimise", refused)
+    monkeypatch.setattr(certified_minimum.accelerated_descent, "minimise", refused)
     rows, y = data(seed, 25)
     rows[:5], rows[5:15] = 0.0, rows[5]
     linear = np.array([0.3, -1.0, 0.2])

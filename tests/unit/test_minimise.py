@@ -162,9 +162,9 @@ def only(monkeypatch, way: str) -> None:
 
     monkeypatch.setattr(certified_minimum, "one_by_one", lambda *_, **__: way == "one by one")
     if way == "one by one":
-        monkeypatch.setattr(certified_minimum.minimise, "minimise", refused)
+        monkeypatch.setattr(certified_minimum.accelerated_descent, "minimise", refused)
     else:
-        monkeypatch.setattr(certified_minimum.ascent, "ascend", refused)
+        monkeypatch.setattr(certified_minimum.sdca, "ascend", refused)
 
 
 WAYS = ["one by one", "full gradients"]
@@ -276,8 +276,8 @@ def test_a_point_that_rounding_has_spoilt_is_found_and_replaced(monkeypatch, wro
             "nan": np.full(3, np.nan),
         }[wrong]
         monkeypatch.setattr(certified_minimum, "one_by_one", lambda *_, **__: way == "one by one")
-        monkeypatch.setattr(certified_minimum.minimise, "minimise", lambda *_, x=spoilt, **__: x)
-        monkeypatch.setattr(certified_minimum.ascent, "ascend", lambda *_, x=spoilt, **__: x)
+        monkeypatch.setattr(certified_minimum.accelerated_descent, "minimise", lambda *_, x=spoilt, **__: x)
+        monkeypatch.setattr(certified_minimum.sdca, "ascend", lambda *_, x=spoilt, **__: x)
         found = regularised(problem, [(rows, y)], 1.0, np.zeros(3), tolerance, stream=stream())
         assert np.linalg.norm(found - optimum) <= tolerance + 1e-14
 

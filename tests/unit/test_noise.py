@@ -211,7 +211,7 @@ def test_seeded_noise_repeats_and_system_noise_does_not():
 
 
 def test_package_exports_the_seam_and_its_one_implementation():
-    assert vestry.noise.__all__ == ["Noise", "SystemNoise"]
+    assert vestry.noise.__all__ == ["NoiseSource", "SystemNoise"]
 
 
 def test_import_leaves_the_heavy_libraries_alone():

@@ -145,7 +145,7 @@ def test_repr_is_short():
             {"prior": (1, 1, -1)},
             "alpha must be above 0 and finite",
         ),
-        (CASES["dirichlet"], {"prior": (1, 1, 1, 1)}, "the prior of dirichlet-categorical must be 3"),
+        (CASES["dirichlet"], {"prior": (1, 1, 1, 1)}, "must be one alpha for each of 3 categories"),
         (CASES["normal"], {"prior": (0, 0)}, "the prior's variance must be above 0 and finite"),
         (CASES["normal"], {"prior": (0, float("inf"))}, "the prior's variance must be a finite number"),
         (released(counts(1, 2, 3)), {}, "the number of noisy statistics must be 2, not 3"),
