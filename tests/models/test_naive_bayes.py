@@ -116,6 +116,15 @@ def test_next_to_no_noise_gives_the_conjugate_posterior():
     assert post.classify({}, rng, draws=20_000)["yes"] == pytest.approx(0.286, abs=0.005)
 
 
+def test_the_probabilities_of_two_classes_differ_together():
+    """p - (1 - p) = 2 p - 1: twice the deviation of one. Drawn apart it would be sqrt(2) times. Six standard errors."""
+    contents = {"no": (50, 30, 20, 80, 20), "yes": (4, 12, 24, 16, 24)}
+    post = Posterior.from_release(release_of(contents, scale=3.0))
+    row, *_ = post.contrast("no", "yes", rng=np.random.default_rng(1), draws=20_000)
+    own = math.sqrt(post.laws["no"].marginal(0).variance())
+    assert row["sd"] == pytest.approx(2 * own, rel=6 / math.sqrt(2 * 20_000))
+
+
 def test_the_plug_in_is_the_papers():
     contents = {"no": (500, 300, 200, 800, 200), "yes": (40, 120, -7, 160, 240)}
     post = Posterior.from_release(release_of(contents, scale=9.0), method="plug-in")

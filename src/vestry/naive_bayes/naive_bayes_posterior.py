@@ -157,8 +157,8 @@ class NaiveBayesReader(Reader):
             return tables
         shares = self.shares.draw(rng, len(next(iter(tables.values()))))
         return {
-            group: np.column_stack([shares[:, place], table[:, 1:]])
-            for place, (group, table) in enumerate(tables.items())
+            group: np.column_stack([shares[:, self.classes.index(group)], table[:, 1:]])
+            for group, table in tables.items()
         }
 
     def classify(

@@ -152,9 +152,10 @@ class Posterior:
     def contrast(
         self, a: str, b: str, *, rng: np.random.Generator | None = None, level: float = 0.9, draws: int = 20_000
     ) -> Rows:
-        """Return the difference of group a's parameters from group b's, from independent joint draws of both.
+        """Return the difference of group a's parameters from group b's, from joint draws of both.
 
-        The groups' noise is independent, and so are their posteriors.
+        The groups' noise is independent, and so are their posteriors; of classes, whose probabilities add up to 1, the
+        probabilities are drawn together.
         """
         if self.by is None:
             raise InvalidParameter("a contrast", "a release without groups", "between two groups", "a release with by")
@@ -164,7 +165,8 @@ class Posterior:
         if a == b:
             raise InvalidParameter("a contrast", f"{a} and itself", "between two groups", "two different groups")
         tail = (1 - checked_level(level)) / 2
-        difference = self._drawn(a, rng, draws) - self._drawn(b, rng, draws)
+        pair = self.reading.joint({group: self._drawn(group, rng, draws) for group in (a, b)}, rng)
+        difference = pair[a] - pair[b]
         ends = np.quantile(difference, [tail, 1 - tail], axis=0)
         return [
             {

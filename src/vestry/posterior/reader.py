@@ -160,6 +160,10 @@ class Reader:
         """Return the noise's standard deviation on one parameter, to first order; None where there is no formula."""
         return None
 
+    def joint(self, tables: dict[str, Array], rng: np.random.Generator | None) -> dict[str, Array]:
+        """Return draws of several groups that belong together; they are independent unless a model says otherwise."""
+        return tables
+
     def classify(
         self, levels: Mapping[str, Any], posterior: Any, rng: np.random.Generator | None, draws: int | None
     ) -> dict[str, float]:
