@@ -173,7 +173,7 @@ def test_a_curve_calibrated_first_meets_its_guarantee(vestry):
 
 def test_a_plot_is_a_picture(vestry, tmp_path):
     path = tmp_path / "curve.png"
-    found = figures(vestry, f"curve diffused {BETA} --at 0.5 --orders 2 --epsilons 1 --plot {path}")
+    found = figures(vestry, f"curve diffused {BETA} --at 0.5 --orders 2 --epsilons 1 --plot {shlex.quote(str(path))}")
     assert len(found["renyi"]) == 1
     content = path.read_bytes()
     assert content[:8] == b"\x89PNG\r\n\x1a\n"
@@ -184,7 +184,7 @@ def test_a_curve_that_is_infinite_at_every_order_is_drawn(vestry, tmp_path):
     """Of several records of a person, a perturbed objective has no Renyi bound."""
     path = tmp_path / "curve.png"
     line = "curve objective --lipschitz 1 --smoothness 0.25 --regularisation 10 --at 5 --rows 2 --orders 2,50"
-    found = figures(vestry, f"{line} --plot {path}")
+    found = figures(vestry, f"{line} --plot {shlex.quote(str(path))}")
     assert [row["epsilon"] for row in found["renyi"]] == [None, None]
     assert path.read_bytes()[:4] == b"\x89PNG"
 

@@ -241,7 +241,7 @@ def test_no_room_for_the_release_loses_it_and_draws_nothing_twice(tmp_path, crow
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.out) == (2, "")
     assert re.fullmatch(
-        r"vestry: \S+/readmission/release-1-[0-9a-f]{8}\.json cannot be written \(No space left on device\); make room"
+        r"vestry: .+/readmission/release-1-[0-9a-f]{8}\.json cannot be written \(No space left on device\); make room"
         r" or name another folder by --output\. What was drawn for readmission is lost, and entry 1 stays spent; to pay"
         r" again write: vestry release study\.toml readmission --again, or leave it out\.",
         done.err.strip(),
