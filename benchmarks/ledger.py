@@ -59,11 +59,12 @@ def looking(ledger: Ledger) -> list[dict]:
 def measured(arguments: list[str]) -> tuple[float, float]:
     """Return seconds and megabytes of one command, start of the program and imports included."""
     script = (
-        "import resource, sys, time; start = time.perf_counter()\n"
+        "import sys, time; start = time.perf_counter()\n"
         "from vestry.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "lines = open('/proc/self/status').read().splitlines()\n"
+        "most = next(int(line.split()[1]) / 1024 for line in lines if line.startswith('VmHWM:'))\n"
         "print(time.perf_counter() - start, most, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
