@@ -1,4 +1,4 @@
-"""Run every benchmark, print one table and write bench-output/bench.json: `make bench`, or with --quick.
+"""Run every benchmark, print one table and write bench-output/bench.json: `make bench`, or with --quick; names choose.
 
 A row is a ratio against a peer or a limit measured in the same run, so that it means the same on every machine.
 """
@@ -36,9 +36,13 @@ _MODULES = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
-    quick = parser.parse_args().quick
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of benchmarks: all unless given")
+    arguments = parser.parse_args()
+    quick, chosen = arguments.quick, arguments.names or [module.__name__ for module in _MODULES]
+    if unknown := set(chosen) - {module.__name__ for module in _MODULES}:
+        parser.error(f"no benchmark {', '.join(sorted(unknown))}; choose from {', '.join(m.__name__ for m in _MODULES)}")
     rows = []
-    for module in _MODULES:
+    for module in (each for each in _MODULES if each.__name__ in chosen):
         print(f"running {module.__name__} ...", file=sys.stderr, flush=True)
         rows += module.run(quick=quick)
     print_table(rows)
