@@ -139,14 +139,14 @@ ATTAINED = [
 def test_worst_neighbours_nearly_attain_the_claim(mechanism, family, population):
     """At epsilon 0 the bound falls short of the claim by no more than sampling explains, so the pair attains it.
 
-    With 1e5 trials a cell and bounds at 4.4 deviations, two proportions lose up to 0.014; 4 deviations of their own
-    error are another 0.009.
+    With 1e5 trials a cell and bounds at 5.7 deviations, two proportions lose up to 0.018; 6 deviations of their own
+    error are another 0.013.
     """
     subject, model = made(mechanism, family, population)
-    found = audit_shipped(subject, model, noise=SeededNoise(2), trials=400_000, releases=0, alarm=1e-3)
+    found = audit_shipped(subject, model, noise=SeededNoise(2), trials=400_000, releases=0, alarm=1e-6)
     start = max((each for each in found.evidence if each.epsilon == 0), key=lambda each: each.lower)
     assert start.claimed > 0.07
-    assert start.lower > start.claimed - 0.023
+    assert start.lower > start.claimed - 0.031
     assert not found.refuted
 
 

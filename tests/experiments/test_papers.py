@@ -140,7 +140,7 @@ def test_held_out_likelihoods_end_where_the_posterior_is():
         held, repeats = panel["held_out"], record["settings"]["repeats"]
         error = held["posterior"]["deviation"] / math.sqrt(repeats)
         for name in ("gaussian", "noise-aware"):
-            assert abs(held[name]["mean"][-1] - held["posterior"]["mean"]) < 5 * math.sqrt(2) * error
+            assert abs(held[name]["mean"][-1] - held["posterior"]["mean"]) < 6 * math.sqrt(2) * error
 
 
 def test_plug_in_intervals_are_too_short_and_noise_aware_ones_are_not():
@@ -148,7 +148,7 @@ def test_plug_in_intervals_are_too_short_and_noise_aware_ones_are_not():
     for panel in record["panels"]:
         assert panel["coverage"]["gaussian"][0] < 0.4
         deviation = math.sqrt(0.9 * 0.1 / record["settings"]["repeats"])
-        assert np.abs(np.array(panel["coverage"]["noise-aware"]) - 0.9).max() < 5 * deviation
+        assert np.abs(np.array(panel["coverage"]["noise-aware"]) - 0.9).max() < 6 * deviation
 
 
 def test_a_matching_prior_helps_the_concentrated_posterior():
@@ -252,7 +252,7 @@ def test_draws_have_the_moments_of_the_mixture():
     for row, z in enumerate((30, 90)):
         alone = public_count(z, count=100, alpha=PRIOR.alpha, beta=PRIOR.beta, noise=law)
         part = drawn[row * 40_000 : (row + 1) * 40_000]
-        assert abs(part.mean() - alone.mean()) < 5 * math.sqrt(alone.variance() / 40_000)
+        assert abs(part.mean() - alone.mean()) < 6 * math.sqrt(alone.variance() / 40_000)
         assert part.var() == pytest.approx(alone.variance(), rel=0.05)
 
 
@@ -271,7 +271,7 @@ def test_ops_draws_follow_the_truncated_law():
     drawn = ops_draws(rng, np.full(40_000, 2.0), n=20, truncation=0.2, temperature=tempered)
     other = truncated_beta(rng, 1 + 2 / tempered, 1 + 18 / tempered, 0.2, 0.8, 40_000)
     assert drawn.min() >= 0.2
-    assert abs(drawn.mean() - other.mean()) < 5 * math.sqrt(2 * other.var() / 40_000)
+    assert abs(drawn.mean() - other.mean()) < 6 * math.sqrt(2 * other.var() / 40_000)
 
 
 def test_kl_by_quadrature_is_the_closed_form_of_one_member():

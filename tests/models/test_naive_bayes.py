@@ -130,7 +130,7 @@ def test_noise_widens_what_is_known():
 
 
 @pytest.mark.parametrize("target", ["ill", None])
-@pytest.mark.parametrize(("mechanism", "spend"), [("laplace", "epsilon=2"), ("gaussian", "rho=0.5")])
+@pytest.mark.parametrize(("mechanism", "spend"), [("laplace", "epsilon=4"), ("gaussian", "rho=2")])
 def test_a_release_of_counts(target, mechanism, spend, tmp_path):
     features = ("age", "smoker") if target else ("age", "smoker", "ill")
     model, made = NaiveBayes(features, target=target), ledger(tmp_path)
@@ -148,6 +148,7 @@ def test_a_release_of_counts(target, mechanism, spend, tmp_path):
     chosen = truth[truth.ill == "yes"] if target else truth
     place = post.parameters.index("probability[age: high]")
     found = post.laws["yes" if target else "all"].marginal(place).mean()
+    # Noise of scale 1 moves a count of 109 by 20 once in 1e8 releases.
     assert found == pytest.approx((chosen.age == "high").mean(), abs=0.2)
     assert set(post.predict(10, np.random.default_rng(1), draws=3)) == set(post.laws)
 

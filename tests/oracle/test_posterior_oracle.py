@@ -251,7 +251,7 @@ def test_dirichlet_steps_do_not_show(monkeypatch):
 
 
 def test_counts_given_their_sum_are_drawn_from_their_law():
-    """Chi-squared over all joint counts, false-alarm rate 1e-6; a law twice as wide is rejected."""
+    """Chi-squared over all joint counts, false-alarm rate 1e-7; a law twice as wide is rejected."""
     rng = np.random.default_rng(11)
     laws = [
         Measure(0, np.array([5.0, 3, 1, 1])),
@@ -270,7 +270,7 @@ def test_counts_given_their_sum_are_drawn_from_their_law():
     def statistic(expected):
         return ((seen[possible] - expected) ** 2 / expected).sum()
 
-    limit = chi2.isf(1e-6, possible.sum() - 1)
+    limit = chi2.isf(1e-7, possible.sum() - 1)
     assert statistic(size * mass[possible] / mass.sum()) < limit
     flat = np.sqrt(mass[possible])
     assert statistic(size * flat / flat.sum()) > limit
