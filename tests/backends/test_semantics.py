@@ -5,6 +5,7 @@ import math
 import pytest
 from backends.tables import REALS, ROWS, SPELLED, TRUTHS, TYPES, WARDS, Question, questions
 from backends.tally_oracle import sums
+from example_count import examples
 from hypothesis import Phase, given, settings
 
 from vestry.data import Table
@@ -34,10 +35,11 @@ def agree(backend, rows, question) -> None:
     assert asked(table, question) == expected
 
 
+@pytest.mark.hypothesis
 def test_any_table(backend):
     phases = [Phase.explicit, Phase.generate] + [Phase.shrink] * (backend.name not in SERVERS)
 
-    @settings(max_examples=EXAMPLES[backend.name], phases=phases)
+    @settings(max_examples=examples(EXAMPLES[backend.name]), phases=phases)
     @given(ROWS, questions())
     def law(rows, question):
         agree(backend, rows, question)

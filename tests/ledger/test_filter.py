@@ -11,6 +11,7 @@ from typing import Protocol
 
 import mpmath
 import pytest
+from example_count import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -395,7 +396,7 @@ CHARGES = st.one_of(
 FILTERS = {b: Filter.of(b) for b in (*BUDGETS[:3], PureDP(1), ZCDP(0.05), GaussianDP(0.3), RenyiDP(12, 0.5))}
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(budget=st.sampled_from(list(FILTERS)), charges=st.lists(CHARGES, min_size=1, max_size=15))
 def test_what_was_accepted_satisfies_some_alternative_and_what_was_refused_none(budget, charges):
     filter = FILTERS[budget]

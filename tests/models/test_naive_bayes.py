@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scipy.special import gammaln
 
 import vestry
@@ -301,7 +302,7 @@ def test_a_list_is_a_list():
 @pytest.mark.slow
 def test_class_probabilities_cover():
     """Nominal 90 % intervals of a class's probability and of a level's hold the truth in 90 % of repetitions."""
-    rng, hits, repeats = np.random.default_rng(5), np.zeros(2), 120
+    rng, hits, repeats = np.random.default_rng(5), np.zeros(2, int), 300
     for _ in range(repeats):
         shares = rng.dirichlet([1, 1])
         theta = {group: (rng.dirichlet([1, 1, 1]), rng.dirichlet([1, 1])) for group in ("no", "yes")}
@@ -316,5 +317,5 @@ def test_class_probabilities_cover():
         for place, (index, truth) in enumerate([(0, shares[1]), (2, theta["yes"][0][1])]):
             low, high = laws["yes"].marginal(index).interval(0.9)
             hits[place] += low <= truth <= high
-    # Four standard errors of a proportion of 0.9.
-    assert np.abs(hits / repeats - 0.9).max() < 4 * math.sqrt(0.09 / repeats)
+    # Exact binomial tests at 4e-7 each: 80 % of the repetitions would be too few, 98 % too many.
+    assert min(stats.binomtest(int(each), repeats, 0.9).pvalue for each in hits) > 4e-7

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from example_count import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,7 +99,7 @@ tables = given(rows=st.lists(records, min_size=1, max_size=7), change=st.lists(r
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 @tables
 def test_no_neighbour_is_further_than_declared(name, rows, change):
     for unit, relation in (("row", "replace"), ("person=id,rows=2", "replace")):

@@ -224,7 +224,8 @@ def test_the_last_step_has_all_of_its_noise():
     values = np.concatenate([[0.0], np.ravel(drawn(made, np.zeros((1, 1), np.float32), np.ones(1)))])
     noise = (values[1:] - (1 - eta * m) * values[:-1]) / math.sqrt(2 * eta)
     assert abs(noise.mean()) < DEVIATIONS / math.sqrt(draws)
-    assert abs(noise.var() - 1) < DEVIATIONS * math.sqrt(2 / draws)  # a scale that is off by a tenth moves it by 0.19 or more
+    # A scale that is off by a tenth moves it by 0.19 or more.
+    assert abs(noise.var() - 1) < DEVIATIONS * math.sqrt(2 / draws)
 
 
 def test_the_noise_on_top_of_a_minimum_has_its_scale():

@@ -10,6 +10,7 @@ import math
 
 import pandas as pd
 import pytest
+from example_count import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -93,7 +94,7 @@ def neighbour(rows, unit: str, relation: str, change):
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 @pytest.mark.parametrize("unit", ["row", "person=id,rows=2"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(
     rows=st.lists(records, min_size=1, max_size=7),
     change=st.lists(records, min_size=1, max_size=4),

@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from example_count import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -314,7 +315,7 @@ def test_two_categories_are_a_proportion():
         assert second["low"] == pytest.approx(1 - proportion["high"], rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     z=st.integers(-(2**62), 2**62) | st.integers(-100, 1100),
     n=st.integers(1, 1000) | st.integers(1, 10**12),
@@ -336,7 +337,7 @@ def test_any_noisy_count_has_a_posterior(z, n, alpha, beta_, scale, law):
         assert np.all(found.cdf(ends * (1 + 1e-9)) >= [0.05 - 1e-9, 0.95 - 1e-9])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     far=st.lists(st.floats(-1e4, 1e4) | st.floats(-3, 3), min_size=2, max_size=5),
     n=st.integers(1, 300),
