@@ -200,6 +200,7 @@ def test_simulated_noise_of_a_large_scale_is_whole_and_as_wide():
     assert np.std(drawn) == pytest.approx(1e5, rel=0.05)
 
 
+@pytest.mark.long
 def test_draws_bought_together_are_audited_together():
     model = BetaBernoulli()
     subject = calibrated("diffused", model, model.prior((1, 2)), PUBLIC, Guarantee.parse("order=2,epsilon=1"), draws=3)

@@ -35,7 +35,7 @@ def agree(backend, rows, question) -> None:
     assert asked(table, question) == expected
 
 
-@pytest.mark.hypothesis
+@pytest.mark.examples
 def test_any_table(backend):
     phases = [Phase.explicit, Phase.generate] + [Phase.shrink] * (backend.name not in SERVERS)
 

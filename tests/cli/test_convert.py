@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import mpmath
 import pytest
+from frozen import frozen
 
 import vestry as package
 from vestry.cli import convert as module
@@ -41,12 +42,14 @@ def crossing(rising, low, high):
     return low
 
 
+@frozen
 def gaussian_epsilon(mu, delta):
-    return crossing(lambda x: delta - hockey(mu, x), 0, 10)
+    return str(crossing(lambda x: mp.mpf(delta) - hockey(mp.mpf(mu), x), 0, 10))
 
 
+@frozen
 def gaussian_mu(epsilon, delta):
-    return crossing(lambda m: hockey(m, epsilon) - delta, "0.01", 10)
+    return str(crossing(lambda m: hockey(m, mp.mpf(epsilon)) - mp.mpf(delta), "0.01", 10))
 
 
 def cks(order, value, delta):
@@ -63,6 +66,11 @@ def zcdp_epsilon(rho, delta):
         low, high = (low, right) if values[0] < values[1] else (left, high)
     order = 1 + mp.exp((low + high) / 2)
     return cks(order, rho * order, delta)
+
+
+@frozen
+def zcdp_rho(epsilon, delta):
+    return str(crossing(lambda rho: zcdp_epsilon(rho, mp.mpf(delta)) - mp.mpf(epsilon), "0.001", 1))
 
 
 def odds_mu(log_odds):
@@ -82,7 +90,7 @@ def kairouz(total, failure, epsilon):
 
 
 E5, E6 = mp.mpf("1e-5"), mp.mpf("1e-6")
-MU = mp.mpf("0.268051123212228")  # 1 / 3.73063163, cut to 15 digits
+MU = "0.268051123212228"  # 1 / 3.73063163, cut to 15 digits
 
 CONVERSIONS = {
     "epsilon=1 --to rho": ("rho", mp.mpf("0.5")),
@@ -98,8 +106,8 @@ CONVERSIONS = {
         "epsilon",
         mp.log(mp.e - (E5 - E6) / (1 - E6) * (1 + mp.e)),
     ),
-    "mu=0.268051123212228 --to delta=1e-5": ("epsilon", gaussian_epsilon(MU, E5)),
-    "mu=0.5 --to delta=1e-5": ("epsilon", gaussian_epsilon(mp.mpf("0.5"), E5)),
+    "mu=0.268051123212228 --to delta=1e-5": ("epsilon", mp.mpf(gaussian_epsilon(MU, "1e-5"))),
+    "mu=0.5 --to delta=1e-5": ("epsilon", mp.mpf(gaussian_epsilon("0.5", "1e-5"))),
     "mu=0.7 --to rho": ("rho", mp.mpf("0.245")),
     "mu=0.7 --to order=10": ("epsilon", mp.mpf("2.45")),
     "mu=1 --to epsilon=2": ("delta", hockey(mp.mpf(1), mp.mpf(2))),
@@ -119,7 +127,7 @@ CONVERSIONS = {
     "rho=0.1 --neighbours add-remove --to-neighbours replace": ("rho", mp.mpf("0.4")),
     "mu=0.1 --neighbours add-remove --to-neighbours replace --to delta=1e-5": (
         "epsilon",
-        gaussian_epsilon(mp.mpf("0.2"), E5),
+        mp.mpf(gaussian_epsilon("0.2", "1e-5")),
     ),
 }
 
@@ -132,11 +140,8 @@ def test_figures_are_right_to_nine_digits_and_never_too_small(vestry, line):
 
 
 MEETINGS = {
-    "epsilon=1,delta=1e-5 --to mu": ("mu", gaussian_mu(mp.mpf(1), E5)),
-    "epsilon=1,delta=1e-5 --to rho": (
-        "rho",
-        crossing(lambda rho: zcdp_epsilon(rho, E5) - 1, "0.001", 1),
-    ),
+    "epsilon=1,delta=1e-5 --to mu": ("mu", mp.mpf(gaussian_mu("1", "1e-5"))),
+    "epsilon=1,delta=1e-5 --to rho": ("rho", mp.mpf(zcdp_rho("1", "1e-5"))),
     "epsilon=1,delta=1e-5 --to order=20": ("epsilon", 1 - cks(mp.mpf(20), 0, E5)),
     # (x, 1e-6) has delta 1e-5 at epsilon 1: solve the profile for x.
     "epsilon=1,delta=1e-5 --to delta=1e-6": (

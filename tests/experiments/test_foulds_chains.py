@@ -189,6 +189,7 @@ def test_the_known_posterior(power):
     assert foulds_ais.cells(power=power) == pytest.approx(np.array(pieces) / sum(pieces), rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.long
 def test_annealing_paths_cost_what_their_rungs_cost():
     rows = {row["path"]: row for row in foulds_ais._paths(np.random.default_rng(4), 8, 1500)}
     rising = sum(foulds_ais.LAST * (j + 1) / 8 for j in range(8))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.records import quick
 from scipy.integrate import quad
 from scipy.special import expit
 
@@ -41,11 +42,6 @@ SCALE = np.array([1.0, 0.7, 0.4])
 def no_folder(monkeypatch, request):
     if "real" not in request.node.name:
         monkeypatch.delenv("VESTRY_DATA", raising=False)
-
-
-@cache
-def quick(name):
-    return EXPERIMENTS[name].record(quick=True)
 
 
 def simulated(seed=3, count=400):
@@ -147,6 +143,7 @@ def test_reference_chains_draw_from_the_posterior():
     agree(draws.T, mean, covariance, 4000)
 
 
+@pytest.mark.long
 def test_slice_sampling_draws_from_the_posterior():
     from vestry.samplers import slice_logistic
 
@@ -162,6 +159,7 @@ def test_slice_sampling_draws_from_the_posterior():
     assert np.linalg.norm(draws, axis=1).max() > 1
 
 
+@pytest.mark.long
 def test_nuts_draws_from_the_posterior():
     rows, labels, mean, covariance = oracle()
     draws = nuts_posterior(rows, labels, precision=1.5, draws=1000, seed=1, assume_converged=True)

@@ -2,10 +2,10 @@
 
 import json
 import math
-from functools import cache
 
 import numpy as np
 import pytest
+from experiments.records import EACH, quick
 
 from vestry.experiments import EXPERIMENTS
 from vestry.experiments.beta_trial import FAMILY, POPULATION, PRIOR, calibrate, kl_to_mixture
@@ -28,16 +28,11 @@ FAILED = {
 }
 
 
-@cache
-def quick(name):
-    return EXPERIMENTS[name].record(quick=True)
-
-
 def found(record):
     return {(record["name"], claim["says"]) for claim in record["claims"] if not claim["holds"]}
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", EACH)
 def test_what_does_not_come_out_is_known(name):
     assert found(quick(name)) == {each for each in FAILED if each[0] == name}
 
@@ -48,7 +43,7 @@ def test_full_runs_say_the_same(name):
     assert found(EXPERIMENTS[name].record(quick=False)) == {each for each in FAILED if each[0] == name}
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", EACH)
 def test_numbers_are_plain_json_and_say_how_they_were_made(name):
     record = quick(name)
     assert json.loads(json.dumps(record, allow_nan=False)) == record

@@ -99,6 +99,7 @@ def test_none_of_its_laws_is_used(monkeypatch):
     assert "dp_event" not in inspect.getsource(batch)
 
 
+@pytest.mark.long
 def test_hundred_exponential_mechanisms():
     """Between the composition of the worst common pair and rho = 100/8; one draw alone would be far below both."""
     draws, delta = event("exponential", epsilon=1, count=100), 1e-6
@@ -176,6 +177,7 @@ def test_integer_laplace(count):
         covers(priced.delta(epsilon), truth, within=1e-3 if truth > 1e-8 else mp.inf)
 
 
+@pytest.mark.long
 def test_two_laplaces():
     """The first output's loss shifts epsilon for the second; both densities are integrated."""
     size = mpf(8) / 10

@@ -149,7 +149,7 @@ def law(*strategies: st.SearchStrategy, most: int = 15, kinds: Callable = each_k
 
     def decorate(holds: Callable) -> Callable:
         @kinds
-        @pytest.mark.hypothesis
+        @pytest.mark.examples
         def test(kind):
             few = settings(some, max_examples=2 if kind in SLOW else examples(most))
             few(given(STRATEGIES[kind], *strategies)(holds))()
@@ -453,7 +453,7 @@ def test_every_law_is_calibrated():
 
 @pytest.mark.parametrize("like", CURRENCIES, ids=lambda like: f"{like.amount}-{like}")
 @each_searched_kind
-@pytest.mark.hypothesis
+@pytest.mark.examples
 def test_calibrated_mechanism_costs_what_was_asked(kind, like):
     one, search = (FALLING[kind], least) if kind in FALLING else (GROWING[kind], greatest)
     slow = kind in SLOW

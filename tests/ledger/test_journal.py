@@ -613,6 +613,7 @@ def rows(raw: sqlite3.Connection, table: str) -> list[tuple[int, dict[str, objec
     return [(row[0], dict(zip(names, row[1:], strict=True))) for row in found]
 
 
+@pytest.mark.long
 def test_any_changed_byte_of_any_column_of_any_row_is_found(tampered):
     ledger, raw = tampered
     unnoticed, tried, columns = [], 0, set()

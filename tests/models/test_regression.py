@@ -207,6 +207,7 @@ DOMAINS = {
 ANY = st.floats(allow_nan=True, allow_infinity=True)
 
 
+@pytest.mark.long
 @given(
     st.lists(st.tuples(ANY, ANY, st.sampled_from(["A", "B", "C", "Z", None]), ANY), min_size=1, max_size=8),
     st.booleans(),

@@ -225,6 +225,7 @@ def test_a_broken_update_is_rejected(name, fault):
 # --- held-out cells ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampler", [collapsed_gibbs, pytest.param(blocked_gibbs, marks=pytest.mark.slow)])
 def test_held_out_likelihood_against_enumeration(sampler):
     """p(held-out counts | the rest) is a ratio of two sums over paths; the estimate is within 6 standard errors."""

@@ -105,7 +105,7 @@ def held(writer: Writer, count: int) -> None:
 QUICK = ["pandas-frame", "pandas-csv", "parquet", "parquet-files", "duckdb-file", "polars-frame"]
 
 
-@pytest.mark.hypothesis
+@pytest.mark.examples
 @pytest.mark.parametrize("name", QUICK)
 def test_no_person_changes_another(name):
     held(EVERY[name], examples(2))

@@ -254,6 +254,7 @@ def test_normal_intervals_cover_where_the_count_is_private(kind):
 # What the check must reject
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize("factor", [0.9, 1.1])
 def test_noise_misjudged_by_a_tenth_is_rejected(kind, factor):
@@ -347,6 +348,7 @@ def normal_ranks(rng, *, factor=1.0):
     return np.array(found).T
 
 
+@pytest.mark.long
 def test_ranks_of_the_truth_among_draws_are_uniform():
     """Simulation-based calibration: chi-squared with 15 degrees of freedom, false-alarm rate 1e-8 each."""
     assert rank_statistic(beta_ranks(generator("ranks")), 63) < RANK_LIMIT

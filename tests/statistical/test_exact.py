@@ -273,6 +273,7 @@ def test_a_truncated_dirichlet_of_other_parameters_is_rejected(name):
     assert worst(sample, reference(name)) < REJECT
 
 
+@pytest.mark.long
 def test_a_truncated_dirichlet_of_large_parameters_is_the_plain_one_where_nothing_is_cut():
     sample = np.array(exact.dirichlet(Bits(SeededNoise(52)), (1e8, 2e8, 3e8), grid=GRID, size=FEW, low=0.1))
     for i, alpha in enumerate((1e8, 2e8, 3e8)):

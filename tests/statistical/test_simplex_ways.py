@@ -48,6 +48,7 @@ def test_every_way_has_the_law(way, monkeypatch):
     assert np.abs(scores(LOW, way, monkeypatch)).max() < 6
 
 
+@pytest.mark.long
 def test_another_truncation_is_seen(monkeypatch):
     assert np.abs(scores(0.09, Loose, monkeypatch)).max() > 6
 

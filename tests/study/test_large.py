@@ -123,6 +123,7 @@ def test_a_file_holds_up_to_ten_thousand_numbers(numbers):
     assert _size(numbers, None) == (4, 1000)
 
 
+@pytest.mark.long
 def test_more_draws_are_written_on_demand(tmp_path, monkeypatch):
     import xarray
 

@@ -205,6 +205,7 @@ def database(server) -> Database:
 # Nothing fails
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", [pytest.param('"row"', marks=pytest.mark.slow), PERSON])
 def test_every_command_is_silent_when_all_goes_well(tmp_path, temporary, silent, written, unit):
     study = written(tmp_path, "readmission", unit=unit, lines=TABLES["planted"])

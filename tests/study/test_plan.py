@@ -233,6 +233,7 @@ def _wide_windows(monkeypatch) -> None:
     monkeypatch.setattr(Categories, "_windows", wide)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_wide_windows")
 @pytest.mark.parametrize(("name", "relation", "studies", "datasets"), STUDIES)
 @pytest.mark.parametrize("mechanism", SPENDS)
@@ -336,6 +337,7 @@ def standard(law, draws: np.ndarray) -> bool:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mechanism", "name", "relation"), DRAWN_CELLS)
 def test_the_law_of_draws_is_as_predicted(mechanism, name, relation):
     """The predicted width and divergence are those of the law, and released draws come from that law.

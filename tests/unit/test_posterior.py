@@ -374,6 +374,7 @@ def test_a_large_count_needs_little_memory(n):
     assert peak < 100e6
 
 
+@pytest.mark.long
 def test_a_private_count_needs_bounded_memory():
     tracemalloc.start()
     beta.private_count(30, 70, alpha=1, beta=1, noise=Laplace(1000)).interval(0.9)

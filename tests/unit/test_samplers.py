@@ -466,6 +466,7 @@ def log_skew(point):
     return 3 * point[0] - jnp.exp(point[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampler", [metropolis_walk, barker_walk])
 @pytest.mark.parametrize("temperature", [pytest.param(1.0, marks=SLOW), 2.0])
 def test_walks_have_their_law(sampler, temperature):
