@@ -3,11 +3,23 @@
 `make test` looks at a fifth of the examples, `make check` at all of them; `make test-all` explores new cases.
 """
 
+from functools import cache
+
+import typer.main
 from example_count import PROFILE, examples
 from hypothesis import HealthCheck, settings
+
+from vestry.ledger import filter as filters
 
 calm = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
 settings.register_profile("quick", derandomize=True, max_examples=examples(100), **calm)
 settings.register_profile("repeat", derandomize=True, **calm)
 settings.register_profile("explore", **calm)
 settings.load_profile(PROFILE)
+
+# Every call of the command line builds all commands anew, which a process does once. Here one process calls it often.
+typer.main.get_command = cache(typer.main.get_command)
+
+if PROFILE == "quick":  # a filter takes a while to find, and most ledgers here have one of a few budgets
+    found = cache(filters._approximate)
+    filters._approximate = lambda budget, orders: found(budget, None if orders is None else tuple(orders))

@@ -1,5 +1,6 @@
 """Every example that README and docs print is run here, and must print what is printed there; the site is whole."""
 
+import atexit
 import importlib.util
 import json
 import os
@@ -27,11 +28,13 @@ HAS_MKDOCS = all(importlib.util.find_spec(name) is not None for name in ("materi
 
 @cache
 def runner() -> subprocess.Popen:
-    """Start the process in which every page runs; it ends with this one, as nothing more comes in."""
-    return subprocess.Popen(
+    """Start the process that runs the pages of this session; it ends when nothing more can come in."""
+    warm = subprocess.Popen(
         [sys.executable, str(RUNNER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env={**os.environ, "COLUMNS": "200"},
     )  # fmt: skip
+    atexit.register(warm.communicate)
+    return warm
 
 
 def run(examples: list[dict], folder: Path) -> list[str]:
