@@ -6,8 +6,8 @@
 from functools import cache
 
 import typer.main
-from example_count import PROFILE, examples
 from hypothesis import HealthCheck, settings
+from share import PROFILE, examples
 
 from vestry.ledger import filter as filters
 

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from example_count import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import examples
 
 from vestry.data.bound import check_bound
 from vestry.errors import InvalidParameter

@@ -5,8 +5,8 @@ import math
 import pytest
 from backends.tables import REALS, ROWS, SPELLED, TRUTHS, TYPES, WARDS, Question, questions
 from backends.tally_oracle import sums
-from example_count import examples
 from hypothesis import Phase, given, settings
+from share import examples
 
 from vestry.data import Table
 from vestry.statistics.domain import Interval, Levels

@@ -42,14 +42,14 @@ def crossing(rising, low, high):
     return low
 
 
-@frozen
+@frozen(mp.mpf)
 def gaussian_epsilon(mu, delta):
-    return str(crossing(lambda x: mp.mpf(delta) - hockey(mp.mpf(mu), x), 0, 10))
+    return crossing(lambda x: delta - hockey(mu, x), 0, 10)
 
 
-@frozen
+@frozen(mp.mpf)
 def gaussian_mu(epsilon, delta):
-    return str(crossing(lambda m: hockey(m, mp.mpf(epsilon)) - mp.mpf(delta), "0.01", 10))
+    return crossing(lambda m: hockey(m, epsilon) - delta, "0.01", 10)
 
 
 def cks(order, value, delta):
@@ -68,9 +68,9 @@ def zcdp_epsilon(rho, delta):
     return cks(order, rho * order, delta)
 
 
-@frozen
+@frozen(mp.mpf)
 def zcdp_rho(epsilon, delta):
-    return str(crossing(lambda rho: zcdp_epsilon(rho, mp.mpf(delta)) - mp.mpf(epsilon), "0.001", 1))
+    return crossing(lambda rho: zcdp_epsilon(rho, delta) - epsilon, "0.001", 1)
 
 
 def odds_mu(log_odds):
@@ -90,7 +90,7 @@ def kairouz(total, failure, epsilon):
 
 
 E5, E6 = mp.mpf("1e-5"), mp.mpf("1e-6")
-MU = "0.268051123212228"  # 1 / 3.73063163, cut to 15 digits
+MU = mp.mpf("0.268051123212228")  # 1 / 3.73063163, cut to 15 digits
 
 CONVERSIONS = {
     "epsilon=1 --to rho": ("rho", mp.mpf("0.5")),
@@ -106,8 +106,8 @@ CONVERSIONS = {
         "epsilon",
         mp.log(mp.e - (E5 - E6) / (1 - E6) * (1 + mp.e)),
     ),
-    "mu=0.268051123212228 --to delta=1e-5": ("epsilon", mp.mpf(gaussian_epsilon(MU, "1e-5"))),
-    "mu=0.5 --to delta=1e-5": ("epsilon", mp.mpf(gaussian_epsilon("0.5", "1e-5"))),
+    "mu=0.268051123212228 --to delta=1e-5": ("epsilon", gaussian_epsilon(MU, E5)),
+    "mu=0.5 --to delta=1e-5": ("epsilon", gaussian_epsilon(mp.mpf("0.5"), E5)),
     "mu=0.7 --to rho": ("rho", mp.mpf("0.245")),
     "mu=0.7 --to order=10": ("epsilon", mp.mpf("2.45")),
     "mu=1 --to epsilon=2": ("delta", hockey(mp.mpf(1), mp.mpf(2))),
@@ -127,7 +127,7 @@ CONVERSIONS = {
     "rho=0.1 --neighbours add-remove --to-neighbours replace": ("rho", mp.mpf("0.4")),
     "mu=0.1 --neighbours add-remove --to-neighbours replace --to delta=1e-5": (
         "epsilon",
-        mp.mpf(gaussian_epsilon("0.2", "1e-5")),
+        gaussian_epsilon(mp.mpf("0.2"), E5),
     ),
 }
 
@@ -140,8 +140,8 @@ def test_figures_are_right_to_nine_digits_and_never_too_small(vestry, line):
 
 
 MEETINGS = {
-    "epsilon=1,delta=1e-5 --to mu": ("mu", mp.mpf(gaussian_mu("1", "1e-5"))),
-    "epsilon=1,delta=1e-5 --to rho": ("rho", mp.mpf(zcdp_rho("1", "1e-5"))),
+    "epsilon=1,delta=1e-5 --to mu": ("mu", gaussian_mu(mp.mpf(1), E5)),
+    "epsilon=1,delta=1e-5 --to rho": ("rho", zcdp_rho(mp.mpf(1), E5)),
     "epsilon=1,delta=1e-5 --to order=20": ("epsilon", 1 - cks(mp.mpf(20), 0, E5)),
     # (x, 1e-6) has delta 1e-5 at epsilon 1: solve the profile for x.
     "epsilon=1,delta=1e-5 --to delta=1e-6": (

@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 import pytest
-from example_count import examples
 from mechanism_oracle import (
     delta_of_dirichlets,
     delta_of_losses,
@@ -20,6 +19,7 @@ from mechanism_oracle import (
     renyi_of_losses,
     shifts,
 )
+from share import examples
 
 from vestry.errors import Unreachable
 from vestry.families import BetaBernoulli, DirichletCategorical, NormalMean

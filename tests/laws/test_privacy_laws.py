@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import partial
 
 import pytest
-from example_count import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from share import examples
 
 from vestry.errors import NoConversion, Unreachable
 from vestry.families.draw import draw

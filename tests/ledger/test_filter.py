@@ -11,9 +11,9 @@ from typing import Protocol
 
 import mpmath
 import pytest
-from example_count import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import examples
 
 from vestry.errors import InvalidParameter
 from vestry.ledger.filter import FAILURE_UNITS, UNITS, Filter, Spent

@@ -44,7 +44,7 @@ def mp_noise(law, k):
 # Beta, count public: quadrature over theta of prior x sum over s of binomial x noise
 
 
-@frozen
+@frozen(float)
 def beta_public_count(kind, scale, z, a, b):
     """Return mean, variance, distribution function and log-density of a posterior of 7 records."""
     n, law = 7, {"Laplace": Laplace, "Gaussian": Gaussian}[kind](scale)

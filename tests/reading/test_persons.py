@@ -12,13 +12,13 @@ from uuid import UUID
 
 import pandas as pd
 import pytest
-from example_count import examples
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from reading import oracle_meaning as oracle
 from reading.columns import ODD, WHO, Cells, who, who_declared
 from reading.laws import shown
 from reading.writers import NEWER, WRITERS, Writer, Written
+from share import examples
 
 from vestry.data import Table
 from vestry.statistics.private import reveal

@@ -10,9 +10,9 @@ import math
 
 import pandas as pd
 import pytest
-from example_count import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import examples
 
 from vestry.data import Table
 from vestry.mechanisms.additive import layout

@@ -7,9 +7,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from example_count import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import examples
 
 from vestry.certificate import Certificate, Draws, NoisyStatistics, Release
 from vestry.errors import InvalidParameter, VestryError
