@@ -19,7 +19,7 @@ from mechanism_oracle import (
     renyi_of_losses,
     shifts,
 )
-from share import examples
+from share import cases, examples
 
 from vestry.errors import Unreachable
 from vestry.families import BetaBernoulli, DirichletCategorical, NormalMean
@@ -159,7 +159,7 @@ def farthest(found: np.ndarray, keep: int = 8) -> np.ndarray:
 @pytest.mark.examples
 @pytest.mark.parametrize("key", POPULATIONS)
 @pytest.mark.parametrize("name", [name for name in FAMILIES if not normal(name)])
-@pytest.mark.parametrize("mechanism", ["diffused", "concentrated"])
+@pytest.mark.parametrize("mechanism", cases(["diffused", "concentrated"], quick=["diffused"]))
 def test_a_posterior_draw_hides_worst_and_random_neighbours(mechanism, name, key):
     population = POPULATIONS[key]
     family, numbers = FAMILIES[name]

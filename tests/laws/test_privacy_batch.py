@@ -14,6 +14,7 @@ import dp_accounting
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from mpmath import mp, mpf
+from share import cases
 
 from vestry.errors import InvalidParameter
 from vestry.privacy import accountant, batch
@@ -135,7 +136,10 @@ def _solve(delta_at: Callable[[float], mpf], delta: float, low: float, high: flo
 # Batches of one kind
 
 
-@pytest.mark.parametrize(("mu", "count"), [(0.1, 1), (0.1, 100), (1, 4), (0.02, 900), (0.0005, 10**6), (0.002, 10**6)])
+GAUSSIANS = [(0.1, 1), (0.1, 100), (1, 4), (0.02, 900), (0.0005, 10**6), (0.002, 10**6)]
+
+
+@pytest.mark.parametrize(("mu", "count"), cases(GAUSSIANS, quick=GAUSSIANS[:2]))
 def test_gaussians(mu, count):
     """n of them are one, of mu sqrt(n)."""
     priced = Batch(event("gaussian", sensitivity=mu, scale=1, count=count))
@@ -145,9 +149,10 @@ def test_gaussians(mu, count):
         covers(priced.delta(epsilon), normal_delta(mpf(epsilon), total))
 
 
-@pytest.mark.parametrize(
-    ("size", "count"), [(0.1, 1), (0.1, 100), (1, 10), (0.01, 1000), (0.3, 37), (5, 3), (0.5, 200)]
-)
+COINS = [(0.1, 1), (0.1, 100), (1, 10), (0.01, 1000), (0.3, 37), (5, 3), (0.5, 200)]
+
+
+@pytest.mark.parametrize(("size", "count"), cases(COINS, quick=COINS[:2]))
 def test_coins(size, count):
     """Against the binomial sum, down to deltas that rounding in the convolution could swallow."""
     priced = Batch(event("pure", epsilon=size, count=count))

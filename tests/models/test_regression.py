@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from share import cases
 
 from vestry import Interval, Ledger, Levels, Linear, Logistic, Study, Table, release
 from vestry.errors import InvalidParameter, MissingExtra, StudyFault, Unreachable
@@ -71,8 +72,8 @@ def test_a_bound_on_the_number_of_records_must_be_declared_where_the_number_is_p
     Study.open(path).check()
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
-@pytest.mark.parametrize("method", ["posterior", "objective", "output"])
+@pytest.mark.parametrize("neighbours", cases(["add-remove", "replace"], quick=["add-remove"]))
+@pytest.mark.parametrize("method", cases(["posterior", "objective", "output"], quick=["objective"]))
 def test_coefficients_come_back_under_their_names(tmp_path, method, neighbours):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     path = study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n', neighbours)

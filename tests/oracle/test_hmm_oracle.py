@@ -132,6 +132,7 @@ def last_paths(sampler, name: str) -> np.ndarray:
 QUICK = {(collapsed_gibbs, name) for name in list(MODELS)[2:]} | {(blocked_gibbs, list(MODELS)[2])}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sampler", "name"),
     [

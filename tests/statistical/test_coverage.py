@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import binom, chi2
+from share import cases
 
 from vestry.posterior import beta, dirichlet, normal, plug_in
 from vestry.posterior.noise_law import Gaussian, Laplace
@@ -202,7 +203,7 @@ def generator(*facts):
 GRID_OF_CELLS = list(itertools.product(COUNTS, EPSILONS, LAWS))
 FAST = [(50, 0.1, "laplace"), (50, 0.3, "gaussian"), (100, 1.0, "laplace"), (1000, 0.1, "gaussian")]
 SLOW = [pytest.param(*cell, marks=pytest.mark.slow) for cell in GRID_OF_CELLS if cell not in FAST]
-each_cell = pytest.mark.parametrize(("n", "epsilon", "kind"), FAST + SLOW)
+each_cell = pytest.mark.parametrize(("n", "epsilon", "kind"), cases(FAST, quick=FAST[:3]) + SLOW)
 
 
 @each_cell

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from seeded_noise import SeededNoise
+from share import cases
 
 from vestry.families import Beta, Dirichlet, Gamma, Normal
 from vestry.noise import SystemNoise, exact
@@ -72,7 +73,10 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+QUICK = {"beta 0.3, 0.7", "beta 44, 74", "gamma 0.3", "gamma 7", "normal"}
+
+
+@pytest.mark.parametrize("name", cases(LAWS, quick=QUICK))
 @each_size
 def test_exact_draws_have_their_law(name, size):
     draw, law, others = LAWS[name]
@@ -105,7 +109,7 @@ MEMBERS = {
 }
 
 
-@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("name", cases(MEMBERS, quick=["beta", "normal"]))
 def test_exact_and_fast_path_agree(name):
     member, draw = MEMBERS[name]
     slowly, fast = np.array(draw(Bits(SeededNoise(43)), FEW)), member.draw(np.random.default_rng(44), FEW)
@@ -164,7 +168,7 @@ BETAS = {  # the last three have no mass left in doubles
 }
 
 
-@pytest.mark.parametrize("name", BETAS)
+@pytest.mark.parametrize("name", cases(BETAS, quick=["middle", "far"]))
 @each_size
 def test_truncated_beta(name, size):
     a, b, low, high = BETAS[name]
@@ -251,7 +255,7 @@ def test_each_way_to_a_truncated_dirichlet(name, way):
     assert worst(np.array(rows), reference(name)) > REJECT
 
 
-@pytest.mark.parametrize("name", DIRICHLETS)
+@pytest.mark.parametrize("name", cases(DIRICHLETS, quick=["two", "small"]))
 @pytest.mark.parametrize("size", [FEW // 4, pytest.param(FEW, marks=pytest.mark.slow)])
 def test_truncated_dirichlet(name, size):
     alphas, low = DIRICHLETS[name]

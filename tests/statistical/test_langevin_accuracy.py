@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 from seeded_noise import SeededNoise
+from share import cases
 
 from vestry.losses import Huber, Logistic, Probit
 from vestry.mechanisms.langevin import LangevinSample, _made
@@ -47,7 +48,7 @@ def drawn(mechanism: LangevinSample, rows, y, seed: int = 1) -> np.ndarray:
 
 
 @pytest.mark.parametrize("accuracy", [0.2, 0.05, 0.01])
-@pytest.mark.parametrize("condition", [1.001, 7.0, 300.0, 2e4])
+@pytest.mark.parametrize("condition", cases([1.001, 7.0, 300.0, 2e4], quick=[1.001, 7.0, 300.0]))
 @pytest.mark.parametrize("reach", [0.1, 50.0])
 def test_quadratics_are_as_near_as_stated(accuracy, condition, reach):
     """Mean and variance followed step by step, for curvatures ten times as dense as the schedule looks at."""
@@ -102,8 +103,8 @@ def huber(eta, y):
 VALUES = {"logistic": (Logistic(), lambda eta, y: np.logaddexp(0, -y * eta)), "huber": (Huber(0.7), huber)}
 
 
-@pytest.mark.parametrize("size", [1, 2])
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("size", cases([1, 2], quick=[1]))
+@pytest.mark.parametrize("name", cases(VALUES, quick=["logistic"]))
 def test_moments_of_small_posteriors_are_as_near_as_stated(name, size):
     loss, value = VALUES[name]
     rows, y = logistic_data(np.random.default_rng(size), 40, size)

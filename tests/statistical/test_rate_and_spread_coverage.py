@@ -12,6 +12,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
+from share import cases
 
 from vestry.posterior import gamma, mean_variance
 from vestry.posterior.noise_law import Gaussian, Laplace
@@ -99,7 +100,7 @@ def spread(n, law, size, rng, *, factor=1.0, private=False):
     return np.array(found)
 
 
-@each_cell
+@pytest.mark.parametrize(("n", "epsilon", "kind"), cases(FAST, quick=FAST[:1]) + SLOW)
 def test_rates_of_counts_cover(n, epsilon, kind):
     size = 2000 if (n, epsilon, kind) not in FAST else 1000
     assert_covers(poisson(n, LAWS[kind](HIGH / epsilon), size, np.random.default_rng(1)))

@@ -21,6 +21,7 @@ from scipy.special import betainc, betaln, digamma, gammaln, ndtri
 from scipy.stats import beta as beta_law
 from scipy.stats import norm
 from seeded_noise import SeededNoise
+from share import cases
 
 from vestry.errors import InvalidParameter, Unreachable
 from vestry.mechanisms.additive import Additive
@@ -370,7 +371,9 @@ def test_the_law_of_draws_is_as_predicted(mechanism, name, relation):
 
 
 @pytest.mark.parametrize(("name", "relation"), CASES)
-@pytest.mark.parametrize("spend", ["epsilon=0.1,delta=1e-6", "epsilon=1,delta=1e-4", "rho=0.02"])
+@pytest.mark.parametrize(
+    "spend", cases(["epsilon=0.1,delta=1e-6", "epsilon=1,delta=1e-4", "rho=0.02"], quick=["rho=0.02"])
+)
 def test_auto_takes_the_best_or_nearly(name, relation, spend):
     made = request(MODELS[name], "auto", spend)
     found = {each.mechanism: each.width for each in expectations(made, frame(relation), n=N)}
@@ -392,12 +395,13 @@ def test_auto_never_takes_draws_unless_they_are_asked_for():
     assert advised(pure, frame("replace"), N).mechanism == "ops"
 
 
+@pytest.mark.long
 def test_two_looks_at_one_plan_agree():
     made = request(MODELS["beta"], "auto", "epsilon=0.3,delta=1e-6")
     assert expectations(made, frame("replace"), n=N) == expectations(made, frame("replace"), n=N)
 
 
-@pytest.mark.parametrize("spend", ["epsilon=0.1", "epsilon=0.1,delta=1e-6", "rho=0.001"])
+@pytest.mark.parametrize("spend", cases(["epsilon=0.1", "epsilon=0.1,delta=1e-6", "rho=0.001"], quick=["epsilon=0.1"]))
 def test_the_budget_for_a_width_gives_that_width(spend):
     made = request(MODELS["normal"], "auto", spend)
     wanted = needed(made, frame("replace"), n=N, width=4.0)
