@@ -273,6 +273,6 @@ def test_constraints_hold_versions_and_no_address():
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9_.+!-]*", line) for line in lines)
 
 
-def test_continuous_integration_runs_the_test_command_and_nothing_else():
+def test_continuous_integration_runs_the_two_commands_and_nothing_else():
     script = (ROOT / ".ci" / "run").read_text().splitlines()
-    assert [line for line in script if not line.startswith("#")] == ["exec make test"]
+    assert [line for line in script if not line.startswith("#")] == ["make test && exec make check"]
