@@ -89,9 +89,9 @@ def test_the_posterior_is_not_refuted_and_comes_close(relation):
     [
         (HUBER, "add-remove", ((UP,), ())),
         (HUBER, "replace", ((UP,), (DOWN,))),
-        (HINGE, "replace", ((GOOD,), (BAD,))),
-        (HINGE, "add-remove", ((GOOD,), ())),
-        (Logistic(), "add-remove", ((GOOD,), ())),
+        pytest.param(HINGE, "replace", ((GOOD,), (BAD,)), marks=pytest.mark.long),
+        pytest.param(HINGE, "add-remove", ((GOOD,), ()), marks=pytest.mark.long),
+        pytest.param(Logistic(), "add-remove", ((GOOD,), ()), marks=pytest.mark.long),
     ],
 )
 def test_objective_perturbation_is_not_refuted(loss, relation, pair):

@@ -107,6 +107,7 @@ def small():
     return {**numbers, "claims": foulds_hmm._claims(numbers)}
 
 
+@pytest.mark.long
 def test_the_planted_states_are_found_through_the_noise():
     study = small()["studies"][0]
     assert study["agreement"]["not private"] > 0.99
@@ -121,6 +122,7 @@ def test_the_planted_states_are_found_through_the_noise():
         assert np.array(table) == pytest.approx(shares / shares.sum(axis=1, keepdims=True), abs=0.01)
 
 
+@pytest.mark.long
 def test_scores_rank_as_they_must():
     for study in small()["studies"]:
         markov, bayes = (
@@ -133,6 +135,7 @@ def test_scores_rank_as_they_must():
         assert bayes[foulds_hmm.METHODS[-1]] == []
 
 
+@pytest.mark.long
 def test_the_case_study_is_drawn_from_plain_json(tmp_path):
     record = json.loads(json.dumps(small(), allow_nan=False))
     foulds_hmm.draw(record, tmp_path / "foulds-hmm.png")

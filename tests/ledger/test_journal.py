@@ -772,6 +772,7 @@ def test_an_older_head_is_refused_by_the_next_charge(make):
         assert len(rows(raw, "vestry_journal")) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", ["state", "hash", "content", "sequence"])
 def test_no_changed_byte_of_the_head_is_built_upon(tampered, column):
     """A charge and an opening are refused, in a sentence of ours, and write nothing."""

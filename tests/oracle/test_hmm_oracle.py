@@ -145,6 +145,7 @@ def test_paths_have_their_exact_law(sampler, name):
     assert fit(name, last_paths(sampler, name)) > REJECT
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampler", [collapsed_gibbs, blocked_gibbs])
 def test_pair_marginals(sampler):
     """Each pair of cells is in the same state as often as it should be, within 6 standard errors."""

@@ -154,6 +154,7 @@ def test_beta_private_count(law, z, prior):
     assert found.cdf([0.1, 0.35, 0.8]) == pytest.approx(np.cumsum(pieces)[:3] / sum(pieces), abs=3e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("law", [Laplace(100), Laplace(1000)], ids=str)
 def test_beta_private_count_with_nothing_seen_is_uniform(law):
     """With z = (0, 0) and Beta(1, 1), theta is uniform given every n, so it is uniform, however wide the noise."""

@@ -631,6 +631,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.long
 def test_progress_shows_names_and_time_and_no_rows(tmp_path, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")

@@ -614,6 +614,7 @@ def test_check_looks_for_a_file_and_opens_none_and_asks_no_server(tmp_path, data
     assert json.loads(vestry("check", study, "--json").out)["data"] == "not read"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["check", "plan"])
 def test_noise_on_sums_of_numbers_is_told_in_units_of_the_column(tmp_path, command):
     """One record adds at most 30 from the middle and, beside it, as much for the count: 60/0.2 is the scale."""

@@ -482,6 +482,7 @@ def test_walks_have_their_law(sampler, temperature):
     assert stats.kstest(np.exp(draws[0, :, 0]), off.cdf).pvalue < REJECT
 
 
+@pytest.mark.long
 def test_barker_moves_less_than_metropolis_but_at_least_half_as_much():
     start = np.zeros((1500, 1))
     moved = {}
