@@ -252,7 +252,7 @@ class Campaign:
 
 
 OPTIONS = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"-c{ROOT / 'pyproject.toml'}"]
-OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+OPTIONS += ["-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 
 
 def campaign(name: str, given: argparse.Namespace, tell: Tell) -> None:

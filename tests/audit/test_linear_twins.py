@@ -72,6 +72,7 @@ def chain(relation: str = "replace") -> LangevinSample:
 # --- as shipped -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 def test_the_posterior_is_not_refuted_and_comes_close(relation):
     mechanism = chain(relation)
@@ -88,9 +89,9 @@ def test_the_posterior_is_not_refuted_and_comes_close(relation):
     [
         (HUBER, "add-remove", ((UP,), ())),
         (HUBER, "replace", ((UP,), (DOWN,))),
-        (HINGE, "replace", ((GOOD,), (BAD,))),
-        (HINGE, "add-remove", ((GOOD,), ())),
-        (Logistic(), "add-remove", ((GOOD,), ())),
+        pytest.param(HINGE, "replace", ((GOOD,), (BAD,)), marks=pytest.mark.long),
+        pytest.param(HINGE, "add-remove", ((GOOD,), ()), marks=pytest.mark.long),
+        pytest.param(Logistic(), "add-remove", ((GOOD,), ()), marks=pytest.mark.long),
     ],
 )
 def test_objective_perturbation_is_not_refuted(loss, relation, pair):
@@ -99,6 +100,7 @@ def test_objective_perturbation_is_not_refuted(loss, relation, pair):
     assert not found.refuted, found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("relation", "pair"), [("replace", ((UP,), (DOWN,))), ("add-remove", ((UP,), ()))])
 def test_output_perturbation_is_not_refuted_and_comes_close(relation, pair):
     mechanism = output_perturbation(problem(HUBER, relation, at_most=WIDE), STRONG, regularisation=2.0)
@@ -136,6 +138,7 @@ def test_half_the_sensitivity_of_the_posterior_is_refuted():
     assert audited(twin, ((UP,), (DOWN,)), real.event).refuted
 
 
+@pytest.mark.long
 def test_a_start_at_the_mode_is_refuted():
     real = chain()
     curved = real.likelihood_power + real.prior_precision
@@ -144,6 +147,7 @@ def test_a_start_at_the_mode_is_refuted():
     assert audited(from_the_mode(short), ((UP,), (DOWN,)), short.event).refuted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["posterior", "objective", "output"])
 def test_a_forgotten_intercept_is_refuted(name):
     """Features of norm R beside a 1: the records are sqrt(R^2 + 1) long and declared R."""
@@ -161,6 +165,7 @@ def test_a_forgotten_intercept_is_refuted(name):
     assert audited(twin, pair, twin.guarantee if name == "objective" else twin.event).refuted
 
 
+@pytest.mark.long
 def test_half_the_noise_is_refuted():
     real = objective_perturbation(problem(HINGE, "add-remove", at_most=WIDE), STRONG, regularisation=STIFF)
     assert audited(dataclasses.replace(real, scale=real.scale / 2), ((GOOD,), ()), STRONG).refuted
@@ -168,6 +173,7 @@ def test_half_the_noise_is_refuted():
     assert audited(dataclasses.replace(other, scale=other.scale / 2), ((UP,), (DOWN,)), other.event).refuted
 
 
+@pytest.mark.long
 def test_a_regularisation_that_was_not_run_is_refuted():
     """Calibrated for a large lam, where the Jacobian costs next to nothing, and run with a small one."""
     declared = problem(SmoothHinge(0.05), "add-remove", at_most=WIDE)
@@ -180,6 +186,7 @@ def test_a_regularisation_that_was_not_run_is_refuted():
     assert audited(dataclasses.replace(other, regularisation=1.0), ((GOOD,), ()), other.event).refuted
 
 
+@pytest.mark.long
 def test_a_replaced_record_priced_as_an_added_one_is_refuted():
     added = objective_perturbation(problem(HINGE, "add-remove", at_most=WIDE), STRONG, regularisation=STIFF)
     assert audited(added, ((GOOD,), (BAD,)), STRONG).refuted

@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import examples
 
 from vestry.data.overflow import check_bound
 from vestry.errors import InvalidParameter
@@ -42,7 +43,7 @@ def test_whole_levels_that_doubles_do_not_tell_apart():
         check_bound(SumQuery(("id",), (Count(),)), DOMAINS, 1)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.floats(-1e30, 1e30), st.floats(-1e30, 1e30), st.floats(1e-30, 1e60), st.integers(1, 2**61), st.booleans())
 def test_the_grid_that_is_advised_is_enough_and_what_passes_holds(one, other, grid, largest, squared):
     if one == other:

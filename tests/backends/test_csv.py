@@ -130,6 +130,7 @@ def compare(monkeypatch: pytest.MonkeyPatch, *, seed: int, files: int) -> None:
         assert found == expected, (text, separator, decimal, columns)
 
 
+@pytest.mark.long
 def test_random_files_read_as_the_oracle_reads_them(monkeypatch):
     compare(monkeypatch, seed=1, files=3_000)
 
@@ -196,6 +197,7 @@ def check_one_record(monkeypatch: pytest.MonkeyPatch, *, seed: int, pairs: int) 
         assert found[0] == found[1], "another record"
 
 
+@pytest.mark.long
 def test_a_changed_record_changes_no_other(monkeypatch):
     check_one_record(monkeypatch, seed=1, pairs=600)
 

@@ -57,6 +57,7 @@ def test_a_query_that_fails_on_a_value(backend, silent, monkeypatch):
     silent(caught.value)
 
 
+@pytest.mark.long
 def test_the_query_that_fails_would_have_shown_it(backend):
     """The sample is bad: without the wall the engine quotes the value."""
     from vestry.data.connect import connect

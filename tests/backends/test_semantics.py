@@ -6,6 +6,7 @@ import pytest
 from backends.tables import REALS, ROWS, SPELLED, TRUTHS, TYPES, WARDS, Question, questions
 from backends.tally_oracle import sums
 from hypothesis import Phase, given, settings
+from share import cases, examples
 
 from vestry.data import Table
 from vestry.schema.domain import Interval, Levels
@@ -34,10 +35,11 @@ def agree(backend, rows, question) -> None:
     assert asked(table, question) == expected
 
 
+@pytest.mark.examples
 def test_any_table(backend):
     phases = [Phase.explicit, Phase.generate] + [Phase.shrink] * (backend.name not in SERVERS)
 
-    @settings(max_examples=EXAMPLES[backend.name], phases=phases)
+    @settings(max_examples=examples(EXAMPLES[backend.name]), phases=phases)
     @given(ROWS, questions())
     def law(rows, question):
         agree(backend, rows, question)
@@ -90,7 +92,7 @@ def test_every_troublesome_level(backend, policy):
     agree(backend, EVERY, Question(SumQuery(("ward", "spelled_truth"), terms), domains, None, 1, ""))
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("rows", cases([1, 2, 5], quick=[2]))
 def test_rows_are_chosen_among_those_that_count_and_before_they_are_summed(backend, rows):
     domains = {
         "ward": Levels("a", "b", missing="level"),

@@ -49,6 +49,7 @@ def test_a_plug_in_posterior_is_called_so(shown):
     )
 
 
+@pytest.mark.long
 def test_hidden_states_have_a_map(shown):
     pytest.importorskip("numba")
     lines = shown(hidden())

@@ -1,6 +1,6 @@
 """Linear models in the papers: what is claimed, asserted on reduced runs, and the parts against oracles.
 
-Statistical assertions allow five standard errors unless they say otherwise: a false alarm in about two million.
+Statistical assertions allow six standard errors: a false alarm in about five hundred million for each comparison.
 """
 
 import math
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.records import quick
 from scipy.integrate import quad
 from scipy.special import expit
 
@@ -41,11 +42,6 @@ SCALE = np.array([1.0, 0.7, 0.4])
 def no_folder(monkeypatch, request):
     if "real" not in request.node.name:
         monkeypatch.delenv("VESTRY_DATA", raising=False)
-
-
-@cache
-def quick(name):
-    return EXPERIMENTS[name].record(quick=True)
 
 
 def simulated(seed=3, count=400):
@@ -130,12 +126,12 @@ def by_quadrature(rows, labels, power, precision, *, axis=60, reach=6.0):
 def agree(draws, mean, covariance, effective):
     """Compare moments of draws (n, d) with the true ones, in units of their own error."""
     error = np.sqrt(np.diag(covariance) / effective)
-    assert np.all(np.abs(draws.mean(axis=0) - mean) < 5 * error)
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < 6 * error)
     found = draws.var(axis=0)
     # A variance has a relative error of sqrt(2/n).
-    assert np.all(np.abs(found / np.diag(covariance) - 1) < 5 * math.sqrt(2 / effective))
-    # The test has power: a tenth of a deviation more would be seen.
-    assert np.all(0.5 * np.sqrt(np.diag(covariance)) > 5 * error)
+    assert np.all(np.abs(found / np.diag(covariance) - 1) < 6 * math.sqrt(2 / effective))
+    # The test has power: half a deviation more would be seen.
+    assert np.all(0.5 * np.sqrt(np.diag(covariance)) > 6 * error)
 
 
 @cache
@@ -151,6 +147,7 @@ def test_reference_chains_draw_from_the_posterior():
     agree(draws.T, mean, covariance, 4000)
 
 
+@pytest.mark.long
 def test_slice_sampling_draws_from_the_posterior():
     from vestry.mcmc import slice_logistic
 
@@ -166,6 +163,7 @@ def test_slice_sampling_draws_from_the_posterior():
     assert np.linalg.norm(draws, axis=1).max() > 1
 
 
+@pytest.mark.long
 def test_nuts_draws_from_the_posterior():
     rows, labels, mean, covariance = oracle()
     draws = nuts_posterior(rows, labels, precision=1.5, draws=1000, seed=1, assume_converged=True)
@@ -337,7 +335,7 @@ def test_real_abalone_errors_are_near_the_expected_ones():
     for epsilon, four, five in geumlek_fig3.WANTED_ERRORS:
         at = EPSILONS.index(epsilon)
         for name, wanted in (("concentrated", four), ("diffuse", five)):
-            assert abs(panel[name]["error"][at] - wanted) < 5 * math.hypot(panel[name]["error_se"][at], 0.0015)
+            assert abs(panel[name]["error"][at] - wanted) < 6 * math.hypot(panel[name]["error_se"][at], 0.0015)
 
 
 @real
@@ -355,4 +353,4 @@ def test_real_draws_agree_with_the_certified_chain():
     reference, _ = setting.released(Potential(rows, labels), 40, np.random.default_rng(7))
     errors = [(truth[:, None] * (rest @ theta) <= 0).mean(axis=0) for theta in (chain.T, reference)]
     gap = errors[0].mean() - errors[1].mean()
-    assert abs(gap) < 5 * math.hypot(*(each.std(ddof=1) / math.sqrt(40) for each in errors))
+    assert abs(gap) < 6 * math.hypot(*(each.std(ddof=1) / math.sqrt(40) for each in errors))

@@ -2,10 +2,10 @@
 
 import json
 import math
-from functools import cache
 
 import numpy as np
 import pytest
+from experiments.records import EACH, quick
 
 from vestry.conjugate.beta_bernoulli import Beta
 from vestry.conjugate.beta_posterior import public_count
@@ -28,16 +28,11 @@ FAILED = {
 }
 
 
-@cache
-def quick(name):
-    return EXPERIMENTS[name].record(quick=True)
-
-
 def found(record):
     return {(record["name"], claim["says"]) for claim in record["claims"] if not claim["holds"]}
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", EACH)
 def test_what_does_not_come_out_is_known(name):
     assert found(quick(name)) == {each for each in FAILED if each[0] == name}
 
@@ -48,7 +43,7 @@ def test_full_runs_say_the_same(name):
     assert found(EXPERIMENTS[name].record(quick=False)) == {each for each in FAILED if each[0] == name}
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", EACH)
 def test_numbers_are_plain_json_and_say_how_they_were_made(name):
     record = quick(name)
     assert json.loads(json.dumps(record, allow_nan=False)) == record
@@ -140,7 +135,7 @@ def test_held_out_likelihoods_end_where_the_posterior_is():
         held, repeats = panel["held_out"], record["settings"]["repeats"]
         error = held["posterior"]["deviation"] / math.sqrt(repeats)
         for name in ("gaussian", "noise-aware"):
-            assert abs(held[name]["mean"][-1] - held["posterior"]["mean"]) < 5 * math.sqrt(2) * error
+            assert abs(held[name]["mean"][-1] - held["posterior"]["mean"]) < 6 * math.sqrt(2) * error
 
 
 def test_plug_in_intervals_are_too_short_and_noise_aware_ones_are_not():
@@ -148,7 +143,7 @@ def test_plug_in_intervals_are_too_short_and_noise_aware_ones_are_not():
     for panel in record["panels"]:
         assert panel["coverage"]["gaussian"][0] < 0.4
         deviation = math.sqrt(0.9 * 0.1 / record["settings"]["repeats"])
-        assert np.abs(np.array(panel["coverage"]["noise-aware"]) - 0.9).max() < 5 * deviation
+        assert np.abs(np.array(panel["coverage"]["noise-aware"]) - 0.9).max() < 6 * deviation
 
 
 def test_a_matching_prior_helps_the_concentrated_posterior():
@@ -252,7 +247,7 @@ def test_draws_have_the_moments_of_the_mixture():
     for row, z in enumerate((30, 90)):
         alone = public_count(z, count=100, alpha=PRIOR.alpha, beta=PRIOR.beta, noise=law)
         part = drawn[row * 40_000 : (row + 1) * 40_000]
-        assert abs(part.mean() - alone.mean()) < 5 * math.sqrt(alone.variance() / 40_000)
+        assert abs(part.mean() - alone.mean()) < 6 * math.sqrt(alone.variance() / 40_000)
         assert part.var() == pytest.approx(alone.variance(), rel=0.05)
 
 
@@ -271,7 +266,7 @@ def test_ops_draws_follow_the_truncated_law():
     drawn = ops_draws(rng, np.full(40_000, 2.0), n=20, truncation=0.2, temperature=tempered)
     other = truncated_beta(rng, 1 + 2 / tempered, 1 + 18 / tempered, 0.2, 0.8, 40_000)
     assert drawn.min() >= 0.2
-    assert abs(drawn.mean() - other.mean()) < 5 * math.sqrt(2 * other.var() / 40_000)
+    assert abs(drawn.mean() - other.mean()) < 6 * math.sqrt(2 * other.var() / 40_000)
 
 
 def test_kl_by_quadrature_is_the_closed_form_of_one_member():

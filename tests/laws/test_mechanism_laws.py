@@ -19,6 +19,7 @@ from mechanism_oracle import (
     renyi_of_losses,
     shifts,
 )
+from share import cases, examples
 
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
@@ -157,14 +158,15 @@ def farthest(found: np.ndarray, keep: int = 8) -> np.ndarray:
     return np.array(sorted(maximal, key=lambda x: (x**2).sum())[-keep:])
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("key", POPULATIONS)
 @pytest.mark.parametrize("name", [name for name in FAMILIES if not normal(name)])
-@pytest.mark.parametrize("mechanism", ["diffused", "concentrated"])
+@pytest.mark.parametrize("mechanism", cases(["diffused", "concentrated"], quick=["diffused"]))
 def test_a_posterior_draw_hides_worst_and_random_neighbours(mechanism, name, key):
     population = POPULATIONS[key]
     family, numbers = FAMILIES[name]
     rng = np.random.default_rng(5)
-    pairs = list(dirichlet_neighbours(len(numbers), population, rng, random=30))
+    pairs = list(dirichlet_neighbours(len(numbers), population, rng, random=examples(30)))
     for guarantee in ("order=2,epsilon=0.1", "epsilon=1,delta=1e-5"):
         made = calibrated(mechanism, name, population, guarantee)
         members = [posterior(made, family, numbers, one, other) for one, other in pairs]

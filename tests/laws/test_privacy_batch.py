@@ -14,6 +14,7 @@ import dp_accounting
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from mpmath import mp, mpf
+from share import cases
 
 from vestry.errors import InvalidParameter
 from vestry.privacy import accountant, pld
@@ -99,6 +100,7 @@ def test_none_of_its_laws_is_used(monkeypatch):
     assert "dp_event" not in inspect.getsource(pld)
 
 
+@pytest.mark.long
 def test_hundred_exponential_mechanisms():
     """Between the composition of the worst common pair and rho = 100/8; one draw alone would be far below both."""
     draws, delta = event("exponential", epsilon=1, count=100), 1e-6
@@ -134,7 +136,10 @@ def _solve(delta_at: Callable[[float], mpf], delta: float, low: float, high: flo
 # Batches of one kind
 
 
-@pytest.mark.parametrize(("mu", "count"), [(0.1, 1), (0.1, 100), (1, 4), (0.02, 900), (0.0005, 10**6), (0.002, 10**6)])
+GAUSSIANS = [(0.1, 1), (0.1, 100), (1, 4), (0.02, 900), (0.0005, 10**6), (0.002, 10**6)]
+
+
+@pytest.mark.parametrize(("mu", "count"), cases(GAUSSIANS, quick=GAUSSIANS[:2]))
 def test_gaussians(mu, count):
     """n of them are one, of mu sqrt(n)."""
     priced = PLDAccountant(event("gaussian", sensitivity=mu, scale=1, count=count))
@@ -144,9 +149,10 @@ def test_gaussians(mu, count):
         covers(priced.delta(epsilon), normal_delta(mpf(epsilon), total))
 
 
-@pytest.mark.parametrize(
-    ("size", "count"), [(0.1, 1), (0.1, 100), (1, 10), (0.01, 1000), (0.3, 37), (5, 3), (0.5, 200)]
-)
+COINS = [(0.1, 1), (0.1, 100), (1, 10), (0.01, 1000), (0.3, 37), (5, 3), (0.5, 200)]
+
+
+@pytest.mark.parametrize(("size", "count"), cases(COINS, quick=COINS[:2]))
 def test_coins(size, count):
     """Against the binomial sum, down to deltas that rounding in the convolution could swallow."""
     priced = PLDAccountant(event("pure", epsilon=size, count=count))
@@ -176,6 +182,7 @@ def test_integer_laplace(count):
         covers(priced.delta(epsilon), truth, within=1e-3 if truth > 1e-8 else mp.inf)
 
 
+@pytest.mark.long
 def test_two_laplaces():
     """The first output's loss shifts epsilon for the second; both densities are integrated."""
     size = mpf(8) / 10

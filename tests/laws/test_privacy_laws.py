@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from share import examples
 
 from vestry.conjugate.draw_cost import draw
 from vestry.conjugate.gamma_draw_cost import rate_draw
@@ -130,20 +131,27 @@ STRATEGIES: dict[str, st.SearchStrategy[Event]] = {
 # Their Renyi curve is integrated from their profile, or far from it: few examples.
 SLOW = {"profile", *OBJECTIVES}
 
+# And their profile is searched, or summed, for long.
+LONG = {"rate-draw", "objective-one-sided-replace", "objective-lecture"}
+
 each_kind = pytest.mark.parametrize("kind", STRATEGIES)
-some = settings(deadline=None, derandomize=True, max_examples=15)
+each_searched_kind = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.long) if kind in LONG else kind for kind in STRATEGIES]
+)
+some = settings(deadline=None, derandomize=True, max_examples=examples(15))
 orders = st.floats(1.0001, 1000)
 counts = st.integers(1, 30)
 epsilons = st.floats(0, 20)
 
 
-def law(*strategies: st.SearchStrategy, examples: int = 15) -> Callable:
+def law(*strategies: st.SearchStrategy, most: int = 15, kinds: Callable = each_kind) -> Callable:
     """Turn a property of an event into a test of every kind; kinds whose Renyi curve is slow have few examples."""
 
     def decorate(holds: Callable) -> Callable:
-        @each_kind
+        @kinds
+        @pytest.mark.examples
         def test(kind):
-            few = settings(some, max_examples=2 if kind in SLOW else examples)
+            few = settings(some, max_examples=2 if kind in SLOW else examples(most))
             few(given(STRATEGIES[kind], *strategies)(holds))()
 
         test.__name__, test.__doc__ = holds.__name__, holds.__doc__
@@ -214,7 +222,7 @@ def test_delta_grows_with_count(mechanism, epsilon, one, other):
     assert fewer <= more * (1 + SEARCH)
 
 
-@law(st.integers(1, 6), st.integers(1, 3), examples=8)
+@law(st.integers(1, 6), st.integers(1, 3), most=8, kinds=each_searched_kind)
 def test_repeating_is_composing_copies(mechanism, count, inner):
     mechanism = mechanism.times(inner)
     repeated = prices(mechanism.times(count))
@@ -287,7 +295,7 @@ def test_composition_of_pure_events_loses_no_more_than_their_sum(count):
     assert accountant.delta(coins, count) == 0
 
 
-@law(epsilons, counts)
+@law(epsilons, counts, kinds=each_searched_kind)
 def test_epsilon_is_the_inverse_of_delta(mechanism, epsilon, count):
     mechanism = mechanism.times(count)
     delta, failed = accountant.delta(mechanism, epsilon), up(accountant.failure(mechanism))
@@ -299,7 +307,7 @@ def test_epsilon_is_the_inverse_of_delta(mechanism, epsilon, count):
     assert back < 1e-6 or accountant.delta(mechanism, back * (1 - 1e-4)) > delta * (1 - SEARCH)
 
 
-@law(counts)
+@law(counts, kinds=each_searched_kind)
 def test_what_is_priced_is_met(mechanism, count):
     mechanism = mechanism.times(count)
     for like in (PureDP(1), ApproxDP(1, 1e-6), ApproxDP(1, 0.5), RenyiDP(2, 1), ZCDP(1), GaussianDP(1)):
@@ -444,12 +452,13 @@ def test_every_law_is_calibrated():
 
 
 @pytest.mark.parametrize("like", CURRENCIES, ids=lambda like: f"{like.amount}-{like}")
-@each_kind
+@each_searched_kind
+@pytest.mark.examples
 def test_calibrated_mechanism_costs_what_was_asked(kind, like):
     one, search = (FALLING[kind], smallest_parameter) if kind in FALLING else (GROWING[kind], largest_parameter)
     slow = kind in SLOW
 
-    @settings(some, max_examples=1 if slow else 6)
+    @settings(some, max_examples=examples(1 if slow else 6))
     @given(target=st.floats(0.01, 10), count=st.just(1) if slow else st.integers(1, 20))
     def holds(target, count):
         def mechanism(parameter: float) -> Event:

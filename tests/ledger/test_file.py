@@ -210,6 +210,7 @@ def test_certificates_name_what_an_old_copy_lacks(make, tmp_path):
 # What is in the one file after a kill
 
 
+@pytest.mark.long
 def test_what_was_acknowledged_is_in_the_file_and_its_journal_after_kills(make, tmp_path):
     """Copied as they lie after each kill, the file and its journal hold every charge that was acknowledged."""
     ledger = make("epsilon=0.1")
@@ -281,6 +282,7 @@ def test_a_ledger_that_0_1_0_has_open_is_read_and_not_written(old, monkeypatch):
     assert versions(old) == b"\1\1"
 
 
+@pytest.mark.long
 def test_eight_processes_convert_a_ledger_at_once(old):
     told = work("race", old, PROCESSES, "epsilon=0.05,delta=1e-9", "opened-after")["accepted"]
     accepted = sequences(told)

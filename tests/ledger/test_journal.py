@@ -617,6 +617,7 @@ def rows(raw: sqlite3.Connection, table: str) -> list[tuple[int, dict[str, objec
     return [(row[0], dict(zip(names, row[1:], strict=True))) for row in found]
 
 
+@pytest.mark.long
 def test_any_changed_byte_of_any_column_of_any_row_is_found(tampered):
     ledger, raw = tampered
     unnoticed, tried, columns = [], 0, set()
@@ -775,6 +776,7 @@ def test_an_older_head_is_refused_by_the_next_charge(make):
         assert len(rows(raw, "vestry_journal")) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", ["state", "hash", "content", "sequence"])
 def test_no_changed_byte_of_the_head_is_built_upon(tampered, column):
     """A charge and an opening are refused, in a sentence of ours, and write nothing."""

@@ -247,6 +247,7 @@ def test_beta_replace_private_count(prior, power, scale, rows):
     equal(claimed(beta_draw(prior, population, power, scale)), found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("prior", "power"), [((6, 12), 0.5), ((0.5, 2), 0.1)])
 def test_up_to_100_records(prior, power):
     for population, check in ((Adjacency("replace"), equal), (Adjacency("add-remove"), dominates)):

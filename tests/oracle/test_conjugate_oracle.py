@@ -6,6 +6,7 @@ import math
 
 import mpmath as mp
 import pytest
+from share import cases
 
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
@@ -131,7 +132,7 @@ NORMALS = {
 }
 
 
-@pytest.mark.parametrize("name", NORMALS)
+@pytest.mark.parametrize("name", cases(NORMALS, quick=["diffused"]))
 def test_normal_mean_against_50_digit_quadrature(name):
     """The worst pair by hand: a unit's records from the low corner to the high one, everything else the same.
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import examples
 
 from vestry.data import Table
 from vestry.hmm.hmm_model import HiddenMarkovModel
@@ -99,7 +100,7 @@ tables = given(rows=st.lists(records, min_size=1, max_size=7), change=st.lists(r
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 @tables
 def test_no_neighbour_is_further_than_declared(name, rows, change):
     for unit, relation in (("row", "replace"), ("person=id,rows=2", "replace")):

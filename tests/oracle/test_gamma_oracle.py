@@ -9,6 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from scipy import stats
+from share import cases
 
 from vestry.conjugate import gamma_posterior
 from vestry.conjugate.gamma import Gamma
@@ -111,7 +112,7 @@ def brute(family, prior, values, n: int, rows: int, power: float, scale: float, 
     [(GammaPoissonFamily(3), (0.0, 1.0, 3.0)), (GammaExponentialFamily(0.5, 2.0), (0.5, 1.4, 2.0))],
     ids=["poisson", "exponential"],
 )
-@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rows", cases([1, 2], quick=[1]))
 @pytest.mark.parametrize(("power", "scale"), [(0.3, 1.0), (1.0, 0.4)])
 def test_brute_force_over_all_neighbours(family, values, rows, power, scale):
     prior, population = family.prior((2.0, 1.5)), Adjacency("replace", rows, 4)

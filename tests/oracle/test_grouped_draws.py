@@ -108,6 +108,7 @@ def delta(p, q, epsilon: float) -> float:
     return float(np.maximum(np.exp(first) - np.exp(epsilon + second), 0).sum()) * step * step
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("prior", PRIORS[:2])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5])
 def test_hockey_stick_of_a_move_is_within_the_claim(prior, epsilon):

@@ -132,6 +132,7 @@ def last_paths(sampler, name: str) -> np.ndarray:
 QUICK = {(collapsed_gibbs, name) for name in list(MODELS)[2:]} | {(blocked_gibbs, list(MODELS)[2])}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sampler", "name"),
     [
@@ -144,6 +145,7 @@ def test_paths_have_their_exact_law(sampler, name):
     assert fit(name, last_paths(sampler, name)) > REJECT
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampler", [collapsed_gibbs, blocked_gibbs])
 def test_pair_marginals(sampler):
     """Each pair of cells is in the same state as often as it should be, within 6 standard errors."""
@@ -225,6 +227,7 @@ def test_a_broken_update_is_rejected(name, fault):
 # --- held-out cells ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampler", [collapsed_gibbs, pytest.param(blocked_gibbs, marks=pytest.mark.slow)])
 def test_held_out_likelihood_against_enumeration(sampler):
     """p(held-out counts | the rest) is a ratio of two sums over paths; the estimate is within 6 standard errors."""

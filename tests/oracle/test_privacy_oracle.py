@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from frozen import frozen
 from mpmath import inf, mp, mpf
 from mpmath.calculus.quadrature import GaussLegendre
 from scipy.special import log_ndtr
@@ -27,6 +28,7 @@ from vestry.privacy import renyi as renyis
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
 from vestry.privacy.pricing import PRICINGS, event
 
+pytestmark = pytest.mark.frozen
 ORDERS = [1.0001, 1.5, 2.0, 10.0, 1000.0]
 LOST = mpf(10) ** -20  # what the truths themselves may lose, relative
 
@@ -115,6 +117,16 @@ def worst_split(value: Callable[[Points], mpf], epsilon) -> mpf:
     return found
 
 
+@frozen(mpf)
+def split_renyi(order, epsilon) -> mpf:
+    return worst_split(lambda pair: divergence(pair, order), epsilon)
+
+
+@frozen(mpf)
+def split_delta(epsilon_, epsilon) -> mpf:
+    return worst_split(lambda pair: hockey_stick(pair, epsilon_), epsilon)
+
+
 def geometric(term: Callable[[int], mpf], start: int, step: int) -> mpf:
     """Sum term(start), term(start + step), ... whose ratio is constant."""
     first = term(start)
@@ -151,6 +163,7 @@ def laplace_pair(sensitivity, scale):
     return lambda x: -abs(x) / b - mp.log(2 * b), lambda x: -abs(x - d) / b - mp.log(2 * b)
 
 
+@frozen(mpf)
 def laplace_renyi(order, sensitivity, scale) -> mpf:
     a, d, b = read(order), read(sensitivity), read(scale)
     log_p, log_q = laplace_pair(sensitivity, scale)
@@ -163,6 +176,7 @@ def laplace_renyi(order, sensitivity, scale) -> mpf:
     return mp.log(integral(term, below) + integral(term, between) + integral(term, above)) / (a - 1)
 
 
+@frozen(mpf)
 def laplace_delta(epsilon, sensitivity, scale) -> mpf:
     e, d, b = read(epsilon), read(sensitivity), read(scale)
     log_p, log_q = laplace_pair(sensitivity, scale)
@@ -173,6 +187,7 @@ def laplace_delta(epsilon, sensitivity, scale) -> mpf:
     return integral(lambda x: max(mp.exp(log_p(x)) - mp.exp(e + log_q(x)), mpf(0)), cuts)
 
 
+@frozen(mpf)
 def normal_renyi(order, mu: mpf) -> mpf:
     a = read(order)
     peak = (1 - a) * mu
@@ -183,6 +198,7 @@ def normal_renyi(order, mu: mpf) -> mpf:
     return mp.log(integral(term, [peak + k * mpf(5) / 2 for k in range(-6, 7)])) / (a - 1)
 
 
+@frozen(mpf)
 def normal_delta(epsilon, mu: mpf) -> mpf:
     e = read(epsilon)
     edge = mu / 2 - e / mu  # where p = e^epsilon q
@@ -267,8 +283,8 @@ TRUTHS: dict[str, Truth] = {
     ),
     "exponential": Truth(
         [{"epsilon": e} for e in SIZES],
-        renyi=lambda order, epsilon: worst_split(lambda pair: divergence(pair, order), epsilon),
-        delta=lambda epsilon_, epsilon: worst_split(lambda pair: hockey_stick(pair, epsilon_), epsilon),
+        renyi=split_renyi,
+        delta=split_delta,
         largest=lambda epsilon: read(epsilon),
         squared_mu=lambda epsilon: overlapping_mu(-worst_split(lambda pair: -overlap(pair), epsilon)) ** 2,
     ),

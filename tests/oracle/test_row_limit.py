@@ -104,6 +104,7 @@ def test_zero_has_one_meaning():
         assert np.array_equal(*same)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_table_and_an_estimator_choose_by_the_ledgers_key(order, tmp_path, monkeypatch):
     import pandas as pd

@@ -189,6 +189,7 @@ def test_a_lone_surrogate_of_polars():
     assert counts(frame, Levels("no", "yes", missing="level")) == (1, 1, 1)
 
 
+@pytest.mark.long
 def test_an_estimator_is_fitted_beside_a_missing_truth_value():
     """A truth value of Polars may be missing; the other rows are what they were."""
     polars = pytest.importorskip("polars", reason="pip install polars")

@@ -18,11 +18,14 @@ from reading.columns import KINDS
 from reading.laws import Score, trial
 from reading.servers import postgres, spark_parquet, written_by_spark
 from reading.writers import NEWER, WRITERS, Writer
+from share import cases
 
 EVERY = {**WRITERS, **NEWER}
 ONCE = {"arrow-reader"}
 # A file of its own types a part, and so a query of many parts.
 PARTS = {"hive", "parquet-files", "pandas-files"}
+# One scan of many: what the other formats share is tried by them.
+QUICK = ["pandas-frame", "pandas-csv", "csv", "parquet", "arrow-table", "duckdb-file", "polars-frame"]
 # At most this share of the pairs may be refused by the writer itself: frames that take one type a column refuse most.
 REFUSED = {"pandas-parquet": 0.9, "pandas-files": 0.9}
 
@@ -49,7 +52,7 @@ def held(
     return total
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", cases(EVERY, quick=QUICK))
 def test_one_record_changes_no_other(name):
     kinds = [kind for kind in KINDS if kind not in ("moment", "zoned") or name == "arrow-table"]  # these take longer
     width = 3 if name in PARTS else 8

@@ -18,6 +18,7 @@ from reading import oracle_meaning as oracle
 from reading.columns import ODD, WHO, Cells, who, who_declared
 from reading.laws import shown
 from reading.writers import NEWER, WRITERS, Writer, Written
+from share import examples
 
 from vestry.data import Table
 from vestry.schema.private import reveal
@@ -87,10 +88,10 @@ def check_chosen(found: dict[str, int], names: list[str | None], rows: int) -> N
         assert sum(own) == (0 if name is None else min(rows, len(own))), f"a person called {shown(name)}"
 
 
-def held(writer: Writer, examples: int) -> None:
+def held(writer: Writer, count: int) -> None:
     compared = []
 
-    @settings(max_examples=examples, phases=[Phase.explicit, Phase.generate])
+    @settings(max_examples=count, phases=[Phase.explicit, Phase.generate])
     @given(seed=st.integers(0, 2**32 - 1))
     def law(seed: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -104,9 +105,10 @@ def held(writer: Writer, examples: int) -> None:
 QUICK = ["pandas-frame", "pandas-csv", "parquet", "parquet-files", "duckdb-file", "polars-frame"]
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("name", QUICK)
 def test_no_person_changes_another(name):
-    held(EVERY[name], 2)
+    held(EVERY[name], examples(2))
 
 
 @pytest.mark.slow

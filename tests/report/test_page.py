@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from report.example import AWKWARD, CANARY, FOUR, LONG, coefficients, hidden, result, story
 from report.reader import faults, read
+from share import cases
 
 from vestry.errors import InvalidParameter
 from vestry.posterior import Posterior
@@ -26,7 +27,8 @@ from vestry.report.page import page
 from vestry.report.plotting import privacy_curve
 from vestry.report.tempering import weight
 
-each_case = pytest.mark.parametrize("case", [*AWKWARD, "four"])
+LARGE = {"thirty categories", "twelve long groups", "draws of categories by group"}
+each_case = pytest.mark.parametrize("case", [*cases(AWKWARD, quick=set(AWKWARD) - LARGE), "four"])
 
 
 @cache

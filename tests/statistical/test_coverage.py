@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import binom, chi2
+from share import cases
 
 from vestry.conjugate import beta_posterior, dirichlet_posterior, normal_posterior
 from vestry.conjugate.beta_bernoulli import plug_in_beta
@@ -207,7 +208,7 @@ def generator(*facts):
 GRID_OF_CELLS = list(itertools.product(COUNTS, EPSILONS, LAWS))
 FAST = [(50, 0.1, "laplace"), (50, 0.3, "gaussian"), (100, 1.0, "laplace"), (1000, 0.1, "gaussian")]
 SLOW = [pytest.param(*cell, marks=pytest.mark.slow) for cell in GRID_OF_CELLS if cell not in FAST]
-each_cell = pytest.mark.parametrize(("n", "epsilon", "kind"), FAST + SLOW)
+each_cell = pytest.mark.parametrize(("n", "epsilon", "kind"), cases(FAST, quick=FAST[:3]) + SLOW)
 
 
 @each_cell
@@ -259,6 +260,7 @@ def test_normal_intervals_cover_where_the_count_is_private(kind):
 # What the check must reject
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize("factor", [0.9, 1.1])
 def test_noise_misjudged_by_a_tenth_is_rejected(kind, factor):
@@ -355,6 +357,7 @@ def normal_ranks(rng, *, factor=1.0):
     return np.array(found).T
 
 
+@pytest.mark.long
 def test_ranks_of_the_truth_among_draws_are_uniform():
     """Simulation-based calibration: chi-squared with 15 degrees of freedom, false-alarm rate 1e-8 each."""
     assert rank_statistic(beta_ranks(generator("ranks")), 63) < RANK_LIMIT

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from seeded_noise import SeededNoise
+from share import cases
 
 from vestry.conjugate.beta_bernoulli import Beta
 from vestry.conjugate.dirichlet_categorical import Dirichlet
@@ -75,7 +76,10 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+QUICK = {"beta 0.3, 0.7", "beta 44, 74", "gamma 0.3", "gamma 7", "normal"}
+
+
+@pytest.mark.parametrize("name", cases(LAWS, quick=QUICK))
 @each_size
 def test_exact_draws_have_their_law(name, size):
     draw, law, others = LAWS[name]
@@ -114,7 +118,7 @@ MEMBERS = {
 }
 
 
-@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("name", cases(MEMBERS, quick=["beta", "normal"]))
 def test_exact_and_fast_path_agree(name):
     member, draw = MEMBERS[name]
     slowly, fast = np.array(draw(Bits(SeededNoise(43)), FEW)), member.draw(np.random.default_rng(44), FEW)
@@ -173,7 +177,7 @@ BETAS = {  # the last three have no mass left in doubles
 }
 
 
-@pytest.mark.parametrize("name", BETAS)
+@pytest.mark.parametrize("name", cases(BETAS, quick=["middle", "far"]))
 @each_size
 def test_truncated_beta(name, size):
     a, b, low, high = BETAS[name]
@@ -260,7 +264,7 @@ def test_each_way_to_a_truncated_dirichlet(name, way):
     assert worst(np.array(rows), reference(name)) > REJECT
 
 
-@pytest.mark.parametrize("name", DIRICHLETS)
+@pytest.mark.parametrize("name", cases(DIRICHLETS, quick=["two", "small"]))
 @pytest.mark.parametrize("size", [FEW // 4, pytest.param(FEW, marks=pytest.mark.slow)])
 def test_truncated_dirichlet(name, size):
     alphas, low = DIRICHLETS[name]
@@ -282,6 +286,7 @@ def test_a_truncated_dirichlet_of_other_parameters_is_rejected(name):
     assert worst(sample, reference(name)) < REJECT
 
 
+@pytest.mark.long
 def test_a_truncated_dirichlet_of_large_parameters_is_the_plain_one_where_nothing_is_cut():
     sample = np.array(exact_sampling.dirichlet(Bits(SeededNoise(52)), (1e8, 2e8, 3e8), grid=GRID, size=FEW, low=0.1))
     for i, alpha in enumerate((1e8, 2e8, 3e8)):

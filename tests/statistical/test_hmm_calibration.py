@@ -4,9 +4,9 @@ Parameters, states and counts are drawn from the model, the sampler is run on th
 draws must be uniform. What is ranked does not depend on the names of states: the mean chance to stay, the largest
 probability of the first level, the number of changes of state, the log-likelihood. Ties are broken at random.
 
-False alarms: each chi-squared test of uniform ranks rejects at p < 1e-6. Draws are thinned so that they are nearly
-independent. A sampler that is told three times the alpha or the beta must be rejected; over many
-datasets, one and a half times.
+False alarms: each chi-squared test of uniform ranks rejects at p < 1e-7, and there are four in a test. Draws are
+thinned so that they are nearly independent. A sampler that is told three times the alpha or the beta must be rejected;
+over many datasets, one and a half times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy import stats
 
 from vestry.hmm import blocked_gibbs, collapsed_gibbs
 
-REJECT = 1e-6
+REJECT = 1e-7
 STATES, ALPHA, BETA, LEVELS = 2, 0.6, 0.9, (2, 3)
 REGIONS, MONTHS, PER_CELL = 2, 6, 3
 

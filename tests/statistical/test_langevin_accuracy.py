@@ -1,6 +1,6 @@
 """How near a certified chain comes to the posterior: against quadrature, a long run of another sampler, and algebra.
 
-Monte Carlo errors are allowed five standard deviations: a false-alarm rate of 6e-7 for each comparison.
+Monte Carlo errors are allowed six standard deviations: 2e-9 for each comparison, below 1e-6 for each test.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 from seeded_noise import SeededNoise
+from share import cases
 
 from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
@@ -22,7 +23,7 @@ from vestry.regression.objective_perturbation import objective_perturbation
 from vestry.regression.problem import LinearProblem
 from vestry.regression.step_schedule import Schedule, schedule
 
-DEVIATIONS = 5.0
+DEVIATIONS = 6.0
 
 
 def sampler(loss, rows, *, power: float, precision: float, draws: int, accuracy: float, norm: float = 1.0):
@@ -47,7 +48,7 @@ def drawn(mechanism: LangevinSample, rows, y, seed: int = 1) -> np.ndarray:
 
 
 @pytest.mark.parametrize("accuracy", [0.2, 0.05, 0.01])
-@pytest.mark.parametrize("condition", [1.001, 7.0, 300.0, 2e4])
+@pytest.mark.parametrize("condition", cases([1.001, 7.0, 300.0, 2e4], quick=[1.001, 7.0, 300.0]))
 @pytest.mark.parametrize("reach", [0.1, 50.0])
 def test_quadratics_are_as_near_as_stated(accuracy, condition, reach):
     """Mean and variance followed step by step, for curvatures ten times as dense as the schedule looks at."""
@@ -102,8 +103,8 @@ def huber(eta, y):
 VALUES = {"logistic": (Logistic(), lambda eta, y: np.logaddexp(0, -y * eta)), "huber": (Huber(0.7), huber)}
 
 
-@pytest.mark.parametrize("size", [1, 2])
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("size", cases([1, 2], quick=[1]))
+@pytest.mark.parametrize("name", cases(VALUES, quick=["logistic"]))
 def test_moments_of_small_posteriors_are_as_near_as_stated(name, size):
     loss, value = VALUES[name]
     rows, y = logistic_data(np.random.default_rng(size), 40, size)
@@ -223,8 +224,9 @@ def test_the_last_step_has_all_of_its_noise():
     made = dataclasses.replace(made, schedule=Schedule((eta,), (1,), 0.0, 0.0))
     values = np.concatenate([[0.0], np.ravel(drawn(made, np.zeros((1, 1), np.float32), np.ones(1)))])
     noise = (values[1:] - (1 - eta * m) * values[:-1]) / math.sqrt(2 * eta)
-    assert abs(noise.mean()) < 5 / math.sqrt(draws)
-    assert abs(noise.var() - 1) < 5 * math.sqrt(2 / draws)  # a scale that is off by a tenth moves it by 0.19 or more
+    assert abs(noise.mean()) < DEVIATIONS / math.sqrt(draws)
+    # A scale that is off by a tenth moves it by 0.19 or more.
+    assert abs(noise.var() - 1) < DEVIATIONS * math.sqrt(2 / draws)
 
 
 def test_the_noise_on_top_of_a_minimum_has_its_scale():
@@ -235,4 +237,4 @@ def test_the_noise_on_top_of_a_minimum_has_its_scale():
     made = dataclasses.replace(made, scale=1e-9, top=2.0, tolerance=1e-3, device="cpu")
     noise, block = SeededNoise(5), [(np.zeros((1, 10), np.float32), np.ones(1))]
     values = np.ravel([made.drawn(block, noise).values for _ in range(400)]) / made.top
-    assert abs(values.var() - 1) < 5 * math.sqrt(2 / len(values))
+    assert abs(values.var() - 1) < DEVIATIONS * math.sqrt(2 / len(values))

@@ -17,6 +17,7 @@ from closed_engines import closed_engines
 from scipy import stats
 from scipy.special import betaincinv
 from seeded_noise import SeededNoise
+from share import cases
 
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
@@ -179,6 +180,7 @@ def log_moments(alphas: tuple[float, ...], low: float, which: int) -> float:
     return float(logs[which] @ weights / weights.sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["uneven", "other order", "crowded"])
 def test_the_largest_parameter_of_a_truncated_dirichlet(name, dirichlet_samples):
     """The mean of the log of its component, within 5.7 standard errors; 10 % off is rejected either way."""
@@ -244,7 +246,7 @@ def test_released_statistics_have_noise_of_the_calibrated_scale(noise, guarantee
         assert abs(size.mean() - expected * factor**power) / (size.std() / math.sqrt(size.size)) > 5.7
 
 
-@pytest.mark.parametrize("name", ["direct", "diffused", "concentrated"])
+@pytest.mark.parametrize("name", cases(["direct", "diffused", "concentrated"], quick=["diffused"]))
 def test_a_posterior_sample_is_drawn_from_the_right_member(name):
     """Quantiles of Beta(6/m + 38 r, 12/m + 62 r); a member with a tenth more records is rejected."""
     guarantee = Guarantee.parse("order=2,epsilon=0.3" if name == "direct" else "order=2,epsilon=3")
@@ -265,6 +267,7 @@ def test_a_posterior_sample_is_drawn_from_the_right_member(name):
     assert fit(6 + 38, 12 + 62) < REJECT or name == "direct"
 
 
+@pytest.mark.long
 def test_ops_is_drawn_from_the_truncated_tempered_member():
     """Beta(1 + 38/T, 1 + 62/T) on [0.2, 0.8]: the prior is not tempered; untempered data or no truncation are seen."""
     made = truncated_posterior.ops(

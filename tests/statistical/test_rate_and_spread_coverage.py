@@ -12,6 +12,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
+from share import cases
 
 from vestry.conjugate import gamma_posterior
 from vestry.conjugate import normal_inverse_gamma_posterior as mean_variance
@@ -102,18 +103,20 @@ def spread(n, law, size, rng, *, factor=1.0, private=False):
     return np.array(found)
 
 
-@each_cell
+@pytest.mark.parametrize(("n", "epsilon", "kind"), cases(FAST, quick=FAST[:1]) + SLOW)
 def test_rates_of_counts_cover(n, epsilon, kind):
     size = 2000 if (n, epsilon, kind) not in FAST else 1000
     assert_covers(poisson(n, LAWS[kind](HIGH / epsilon), size, np.random.default_rng(1)))
 
 
+@pytest.mark.long
 @each_cell
 def test_rates_of_times_cover(n, epsilon, kind):
     size = 2000 if (n, epsilon, kind) not in FAST else 800
     assert_covers(exponential(n, LAWS[kind](2**20 / epsilon), size, np.random.default_rng(2)))
 
 
+@pytest.mark.long
 @each_cell
 def test_means_and_variances_cover(n, epsilon, kind):
     size = 2000 if (n, epsilon, kind) not in FAST else 400
@@ -132,6 +135,7 @@ def test_noise_misjudged_by_a_tenth_is_rejected(factor):
     assert_rejected(poisson(1000, Laplace(HIGH / 0.1), 12_000, np.random.default_rng(5), factor=factor))
 
 
+@pytest.mark.long
 def test_the_plug_in_posterior_is_rejected():
     assert_rejected(poisson(100, Laplace(HIGH / 0.1), 2000, np.random.default_rng(6), plugged=True))
     assert_rejected(poisson(100, Laplace(HIGH / 0.1), 3000, np.random.default_rng(7), factor=0.5))

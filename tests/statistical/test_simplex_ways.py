@@ -1,7 +1,7 @@
 """Every way to draw a truncated Dirichlet exactly has the same law: means against integration.
 
-Of the components and of the smallest one: four numbers a way, each within 5 standard errors of 8,000 draws, so that a
-false alarm comes once in 1e5 runs. A truncation that is off by a tenth is seen.
+Of the components and of the smallest one: four numbers a way, each within 6 standard errors of 8,000 draws, so that a
+false alarm has probability below 1e-8. A truncation that is off by a tenth is seen.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from seeded_noise import SeededNoise
+from share import cases
 
 from vestry.noise import exact_sampling
 from vestry.noise.bits import Bits
@@ -43,13 +44,14 @@ def scores(low: float, way, monkeypatch) -> np.ndarray:
     return (found.mean(axis=0) - integrated()) / (found.std(axis=0) / np.sqrt(DRAWS))
 
 
-@pytest.mark.parametrize("way", [Loose, TiltedSimplex, Largest])
+@pytest.mark.parametrize("way", cases([Loose, TiltedSimplex, Largest], quick=[TiltedSimplex]))
 def test_every_way_has_the_law(way, monkeypatch):
-    assert np.abs(scores(LOW, way, monkeypatch)).max() < 5
+    assert np.abs(scores(LOW, way, monkeypatch)).max() < 6
 
 
+@pytest.mark.long
 def test_another_truncation_is_seen(monkeypatch):
-    assert np.abs(scores(0.09, Loose, monkeypatch)).max() > 5
+    assert np.abs(scores(0.09, Loose, monkeypatch)).max() > 6
 
 
 def test_a_concentrated_posterior_of_rows_raises_the_prior_as_little_as_it_must():

@@ -37,6 +37,7 @@ def large(tmp_path, levels: int, *lines: str):
     return study
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("levels", "lines", "size"),
     [
@@ -133,6 +134,7 @@ def test_a_file_holds_up_to_ten_thousand_numbers(numbers):
     assert _size(numbers, None) == (4, 1000)
 
 
+@pytest.mark.long
 def test_more_draws_are_written_on_demand(tmp_path, monkeypatch):
     import xarray
 
@@ -160,6 +162,7 @@ def test_more_draws_are_written_on_demand(tmp_path, monkeypatch):
     assert done.code == 0
 
 
+@pytest.mark.long
 def test_a_page_tells_of_the_first_rows_of_very_many(monkeypatch):
     from report.example import counts, laplace, release, result
 

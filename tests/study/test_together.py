@@ -65,6 +65,7 @@ def assert_one_of_three(fact: dict) -> None:
     assert sorted(dones) == [["released"] * 2, *[["released before, free"] * 2] * 2]
 
 
+@pytest.mark.long
 def test_of_three_processes_one_pays_and_all_end_well(tmp_path):
     (fact,) = together(tmp_path, 1)
     assert_one_of_three(fact)

@@ -39,5 +39,6 @@ def test_the_first_page_loads_nothing_heavy(arguments):
     assert heavy(loaded(command(*arguments))) == []
 
 
+@pytest.mark.long
 def test_a_heavy_import_would_be_seen():
     assert heavy(loaded("import vestry, vestry.ledger, scipy.stats")) == ["scipy.stats", "sqlalchemy"]

@@ -191,6 +191,7 @@ def test_the_derivative_in_jax_is_that_of_numpy(loss):
     assert np.abs(found - loss.derivative(numpy_math)(eta, y)).max() < 1e-12 * max(1.0, loss.slope)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("features", [64, 100, 784])
 def test_the_fused_kernel_is_numpy_when_interpreted(features):
     pytest.importorskip("jax", reason="the extra `glm` is not installed")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import examples
 
 from vestry.conjugate import beta_posterior, dirichlet_posterior, normal_posterior
 from vestry.errors import InvalidParameter, VestryError
@@ -317,7 +318,7 @@ def test_two_categories_are_a_proportion():
         assert second["low"] == pytest.approx(1 - proportion["high"], rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     z=st.integers(-(2**62), 2**62) | st.integers(-100, 1100),
     n=st.integers(1, 1000) | st.integers(1, 10**12),
@@ -339,7 +340,7 @@ def test_any_noisy_count_has_a_posterior(z, n, alpha, beta_, scale, law):
         assert np.all(found.cdf(ends * (1 + 1e-9)) >= [0.05 - 1e-9, 0.95 - 1e-9])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     far=st.lists(st.floats(-1e4, 1e4) | st.floats(-3, 3), min_size=2, max_size=5),
     n=st.integers(1, 300),
@@ -378,6 +379,7 @@ def test_a_large_count_needs_little_memory(n):
     assert peak < 100e6
 
 
+@pytest.mark.long
 def test_a_private_count_needs_bounded_memory():
     tracemalloc.start()
     beta_posterior.private_count(30, 70, alpha=1, beta=1, noise=Laplace(1000)).interval(0.9)

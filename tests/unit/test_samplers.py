@@ -465,6 +465,7 @@ def log_skew(point):
     return 3 * point[0] - jnp.exp(point[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampler", [metropolis_walk, barker_walk])
 @pytest.mark.parametrize("temperature", [pytest.param(1.0, marks=SLOW), 2.0])
 def test_walks_have_their_law(sampler, temperature):
@@ -480,6 +481,7 @@ def test_walks_have_their_law(sampler, temperature):
     assert stats.kstest(np.exp(draws[0, :, 0]), off.cdf).pvalue < REJECT
 
 
+@pytest.mark.long
 def test_barker_moves_less_than_metropolis_but_at_least_half_as_much():
     start = np.zeros((1500, 1))
     moved = {}

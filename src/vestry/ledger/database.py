@@ -263,9 +263,9 @@ def _server_engine(server: ServerAddress) -> sql.Engine:
         raise MissingExtra("a ledger on PostgreSQL", "postgres") from None
 
     def connect() -> Any:
-        asked = {"connect_timeout": "10", **server.filled()}
+        asked: dict[str, Any] = {"connect_timeout": "10", **server.filled()}
         asked["options"] = f"{asked.get('options', '')} -csynchronous_commit=on"
-        return psycopg.connect(**asked)  # type: ignore[arg-type]
+        return psycopg.connect(**asked)
 
     return sql.create_engine("postgresql+psycopg://", creator=connect, isolation_level="READ COMMITTED")
 
