@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from report.example import AWKWARD, CANARY, FOUR, LONG, coefficients, hidden, result, story
-from report.reader import faults, read
+from report.page_reader import faults, read
 from share import cases
 
 from vestry.errors import InvalidParameter

@@ -23,8 +23,8 @@ from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-from backends.conftest import SLOW, SPARK_FOLDER
 from closed_engines import closed_engines
+from data.conftest import SLOW, SPARK_FOLDER
 from study.fault_study import HEADER, Done, actions, records, study_in, vestry
 
 from vestry.cli import main
