@@ -342,21 +342,21 @@ with_profile = pytest.mark.parametrize(("kind", "case"), [p for p in EVERY if TR
 
 # Laws that others register once they are imported, and where their truths are.
 ELSEWHERE = {
-    "conjugate-draw": "test_conjugate_oracle.py",
-    "rate-draw": "test_gamma_oracle.py",
-    "gibbs": "test_langevin_kernel.py",
-    "langevin": "test_langevin_kernel.py",
-    "objective": "test_objective_oracle.py",
-    "objective-one-sided": "test_objective_oracle.py",
-    "objective-one-sided-replace": "test_objective_oracle.py",
-    "objective-published": "test_objective_oracle.py",
-    "objective-lecture": "test_objective_oracle.py",
+    "conjugate-draw": "conjugate/test_conjugate_oracle.py",
+    "rate-draw": "conjugate/test_gamma_oracle.py",
+    "gibbs": "regression/test_langevin_kernel.py",
+    "langevin": "regression/test_langevin_kernel.py",
+    "objective": "privacy/test_objective_cost.py",
+    "objective-one-sided": "privacy/test_objective_cost.py",
+    "objective-one-sided-replace": "privacy/test_objective_cost.py",
+    "objective-published": "privacy/test_objective_cost.py",
+    "objective-lecture": "privacy/test_objective_cost.py",
 }
 
 
 def test_every_law_has_a_truth():
     assert PRICINGS.keys() - ELSEWHERE.keys() == TRUTHS.keys()
-    assert all(Path(__file__).with_name(name).exists() for name in ELSEWHERE.values())
+    assert all(Path(__file__).parents[1].joinpath(name).exists() for name in ELSEWHERE.values())
 
 
 @every_case
