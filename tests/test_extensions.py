@@ -19,8 +19,8 @@ from vestry.mechanisms.posterior_sample import concentrated, diffused, direct, p
 from vestry.model.request import Request
 from vestry.pipeline import schema_of
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Interval
 from vestry.schema.private import Private, reveal
 

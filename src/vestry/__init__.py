@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from vestry.pipeline import release
     from vestry.posterior import Posterior
     from vestry.privacy.accountant import convert, price
-    from vestry.privacy.adjacency import Adjacency
     from vestry.privacy.event import Event, compose
     from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
-    from vestry.privacy.neighbours import Neighbours, Unit
+    from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
     from vestry.privacy.pld import PLDAccountant
     from vestry.privacy.pricing import event
     from vestry.regression.linear_model import LinearRegression
@@ -59,7 +58,6 @@ _HOMES = {
         "convert",
         "price",
     ),
-    "vestry.privacy.adjacency": ("Adjacency",),
     "vestry.privacy.event": (
         "Event",
         "compose",
@@ -73,6 +71,7 @@ _HOMES = {
         "RenyiDP",
     ),
     "vestry.privacy.neighbours": (
+        "Adjacency",
         "Neighbours",
         "Unit",
     ),

@@ -25,8 +25,7 @@ from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
 from vestry.mechanisms.release import Mechanism, assumptions_of, publish
 from vestry.model.columns import purpose_of
-from vestry.model.request import AUTO, Model, PreparedRelease, Request, TableSchema
-from vestry.model.size_limit import check_size
+from vestry.model.request import AUTO, Model, PreparedRelease, Request, TableSchema, check_size
 from vestry.noise import NoiseSource
 from vestry.planning import choose_mechanism
 from vestry.posterior import Posterior

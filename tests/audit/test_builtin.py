@@ -24,8 +24,8 @@ from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.factory import calibrated
 from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.noise import SystemNoise
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 
 PUBLIC, PRIVATE, MOVING = Adjacency("replace", 1, 100), Adjacency("replace"), Adjacency("add-remove")
 PERSONS, GROUPS, MOVING_GROUPS = Adjacency("replace", 3, 100), Adjacency("replace", groups=2), Adjacency(

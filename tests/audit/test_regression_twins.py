@@ -14,8 +14,8 @@ import pytest
 from seeded_noise import SeededNoise
 
 from vestry.audit import audit
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.regression.langevin import LangevinSample, posterior
 from vestry.regression.losses import Huber, Logistic, SmoothHinge
 from vestry.regression.objective_perturbation import objective_perturbation

@@ -16,10 +16,10 @@ from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.numerics import largest
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.calibration import largest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee, RenyiDP
+from vestry.privacy.neighbours import Adjacency
 
 pytestmark = pytest.mark.oracle
 

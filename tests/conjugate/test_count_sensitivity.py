@@ -20,9 +20,9 @@ from vestry.model.request import Request
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
 from vestry.pipeline import schema_of
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import compose
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Levels
 from vestry.schema.private import reveal
 from vestry.schema.statistics import Indicator, SumQuery

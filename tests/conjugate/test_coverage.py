@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from scipy.stats import binom, chi2
 from share import cases
 
-from vestry.conjugate import beta_posterior, dirichlet_posterior, normal_posterior
+from vestry.conjugate import beta_bernoulli, dirichlet_posterior, normal_posterior
 from vestry.conjugate.beta_bernoulli import plug_in_beta
 from vestry.conjugate.dirichlet_categorical import plug_in_dirichlet
 from vestry.conjugate.normal_mean import plug_in_normal
@@ -60,7 +60,7 @@ def beta_public(n, law, size, rng, *, prior=(1.0, 1.0), factor=1.0, plugged=Fals
         if plugged:
             posterior = plug_in_beta(np.array([value]), count=n, alpha=prior[0], beta=prior[1])
         else:
-            posterior = beta_posterior.public_count(
+            posterior = beta_bernoulli.public_count(
                 int(value), count=n, alpha=prior[0], beta=prior[1], noise=misjudged(law, factor)
             )
         found[same] = posterior.cdf(theta[same])
@@ -82,7 +82,7 @@ def beta_private(law, size, rng, *, prior=(1.0, 1.0), factor=1.0, most=60, seen=
             kept.append((theta, z))
     found = [
         float(
-            beta_posterior.private_count(
+            beta_bernoulli.private_count(
                 int(z[0]), int(z[1]), alpha=prior[0], beta=prior[1], noise=misjudged(law, factor)
             ).cdf(theta)
         )
@@ -300,7 +300,7 @@ def test_the_interval_covers_when_the_distribution_function_is_central():
     rng = generator("shortcut")
     for _ in range(60):
         theta, z = rng.beta(1, 1), int(rng.integers(-20, 80))
-        mixture = beta_posterior.public_count(z, count=50, alpha=1, beta=1, noise=Laplace(10))
+        mixture = beta_bernoulli.public_count(z, count=50, alpha=1, beta=1, noise=Laplace(10))
         for level in LEVELS:
             low, high = mixture.interval(level)
             pit = float(mixture.cdf(theta))
@@ -325,7 +325,7 @@ def beta_ranks(rng, *, factor=1.0):
     theta = rng.beta(1, 1, 4000)
     z = rng.binomial(50, theta) + noise(Laplace(10), 4000, rng)
     laws = {
-        v: beta_posterior.public_count(int(v), count=50, alpha=1, beta=1, noise=Laplace(10 * factor))
+        v: beta_bernoulli.public_count(int(v), count=50, alpha=1, beta=1, noise=Laplace(10 * factor))
         for v in np.unique(z)
     }
     return np.array([(laws[v].draw(rng, 63)[:, 0] < t).sum() for t, v in zip(theta, z, strict=True)])

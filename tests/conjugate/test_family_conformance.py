@@ -28,7 +28,7 @@ from vestry.conjugate.normal_inverse_gamma import MeanVariance, NormalInverseGam
 from vestry.conjugate.normal_mean import Normal, NormalMeanFamily
 from vestry.errors import InvalidParameter
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.neighbours import Adjacency
 
 pytestmark = pytest.mark.property
 

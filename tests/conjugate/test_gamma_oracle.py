@@ -19,8 +19,8 @@ from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms import posterior_sample
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 
 pytestmark = pytest.mark.oracle
 

@@ -26,8 +26,8 @@ from vestry.mechanisms import posterior_sample, truncated_posterior
 from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive
 from vestry.mechanisms.factory import calibrated
 from vestry.noise import exact_sampling
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Interval
 from vestry.schema.private import Private, reveal
 from vestry.schema.statistics import Product, Sum, SumQuery

@@ -13,12 +13,11 @@ from numpy.polynomial.legendre import leggauss
 from scipy.stats import chi2
 from share import cases
 
-from vestry.conjugate import beta_posterior, dirichlet_posterior, normal_posterior
+from vestry.conjugate import beta_bernoulli, dirichlet_posterior, normal_posterior
 from vestry.posterior.counts_given_total import Measure, split, tree
 from vestry.posterior.discrete_noise import Gaussian, Laplace
-from vestry.posterior.gauss_rule import thin
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, NormalMixture
-from vestry.posterior.support import lattice, log_ratio
+from vestry.posterior.support import lattice, log_ratio, thin
 
 pytestmark = pytest.mark.oracle
 
@@ -72,7 +71,7 @@ def beta_public_count(kind, scale, z, a, b):
 def test_beta_public_count(law, z, prior):
     a, b = prior
     mean, variance, below, logs = beta_public_count(type(law).__name__, law.scale, z, a, b)
-    found = beta_posterior.public_count(z, count=7, alpha=a, beta=b, noise=law)
+    found = beta_bernoulli.public_count(z, count=7, alpha=a, beta=b, noise=law)
     assert found.mean() == pytest.approx(mean, rel=1e-12)
     assert found.variance() == pytest.approx(variance, rel=1e-11)
     assert found.cdf([0.05, 0.3, 0.6, 0.95]) == pytest.approx(below, rel=1e-11)
@@ -92,7 +91,7 @@ def test_beta_window_keeps_the_whole_sum(n, law, prior, where):
     logs += -np.abs(z - s) / law.scale if isinstance(law, Laplace) else -((z - s) ** 2) / (2 * law.scale**2)
     weights = np.exp(logs - logs.max())
     whole = BetaMixture(weights / weights.sum(), a + s, b + n - s)
-    found = beta_posterior.public_count(z, count=n, alpha=a, beta=b, noise=law)
+    found = beta_bernoulli.public_count(z, count=n, alpha=a, beta=b, noise=law)
     x = np.clip(whole.mean() + np.sqrt(whole.variance()) * np.array([-2, -1, 0, 1, 2]), 1e-6, 1 - 1e-6)
     # log-gammas of 5,000 written out lose 1e-11; the sum under test does not.
     assert found.cdf(x) == pytest.approx(whole.cdf(x), abs=2e-11)
@@ -106,7 +105,7 @@ def test_beta_window_reaches_a_prior_that_favours_zero():
     lgamma = np.vectorize(math.lgamma)
     logs = lgamma(a + s) - lgamma(s + 1) + lgamma(b + n - s) - lgamma(n - s + 1) - np.abs(z - s) / law.scale
     weights = np.exp(logs - logs.max())
-    found = beta_posterior.public_count(z, count=n, alpha=a, beta=b, noise=law)
+    found = beta_bernoulli.public_count(z, count=n, alpha=a, beta=b, noise=law)
     assert weights[0] / weights.sum() > 1e-6
     assert found.weights[0] == pytest.approx(weights[0] / weights.sum(), rel=1e-9)
     assert found.alphas[0] == a
@@ -117,7 +116,7 @@ def test_beta_with_a_uniform_prior_has_a_closed_form_at_a_billion():
     n, z, scale = 10**9, 3 * 10**8, 10.0
     q = math.exp(-1 / scale)
     spread = 2 * q / (1 - q) ** 2  # variance of the discrete Laplace law
-    found = beta_posterior.public_count(z, count=n, alpha=1, beta=1, noise=Laplace(scale))
+    found = beta_bernoulli.public_count(z, count=n, alpha=1, beta=1, noise=Laplace(scale))
     assert found.mean() == pytest.approx((z + 1) / (n + 2), rel=1e-14)
     product = (z + 1) * (n - z + 1) - spread  # E[(s + 1)(n - s + 1)]
     assert found.variance() == pytest.approx(product / (n + 2) ** 2 / (n + 3) + spread / (n + 2) ** 2, rel=1e-12)
@@ -152,7 +151,7 @@ def test_beta_private_count(law, z, prior):
 
     cut = np.arcsin(np.sqrt([0.1, 0.35, 0.8]))
     pieces = [integral(low, high) for low, high in itertools.pairwise([0, *cut, math.pi / 2])]
-    found = beta_posterior.private_count(*z, alpha=a, beta=b, noise=law)
+    found = beta_bernoulli.private_count(*z, alpha=a, beta=b, noise=law)
     assert found.cdf([0.1, 0.35, 0.8]) == pytest.approx(np.cumsum(pieces)[:3] / sum(pieces), abs=3e-9)
 
 
@@ -160,7 +159,7 @@ def test_beta_private_count(law, z, prior):
 @pytest.mark.parametrize("law", [Laplace(100), Laplace(1000)], ids=str)
 def test_beta_private_count_with_nothing_seen_is_uniform(law):
     """With z = (0, 0) and Beta(1, 1), theta is uniform given every n, so it is uniform, however wide the noise."""
-    found = beta_posterior.private_count(0, 0, alpha=1, beta=1, noise=law)
+    found = beta_bernoulli.private_count(0, 0, alpha=1, beta=1, noise=law)
     x = np.linspace(0.02, 0.98, 9)
     assert found.cdf(x) == pytest.approx(x, abs=1e-9)
 
@@ -246,7 +245,7 @@ def test_dirichlet_private_count_agrees_with_the_exact_sum_of_two_counts():
         ((30, 70), (200, 100), Laplace(10)),
         ((3000, 70), (6, 12), Gaussian(30)),
     ]:
-        exact = beta_posterior.private_count(*z, alpha=prior[0], beta=prior[1], noise=law)
+        exact = beta_bernoulli.private_count(*z, alpha=prior[0], beta=prior[1], noise=law)
         found = dirichlet_posterior.private_count(
             np.array(z, float), alphas=np.array(prior, float), noise=law
         ).marginal(0)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from share import examples
 
-from vestry.data.overflow import check_bound
+from vestry.data.encoding import check_bound
 from vestry.errors import InvalidParameter
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.statistics import Count, Product, Sum, SumQuery

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vestry.data import csv_reader, csv_tokens
+from vestry.data import csv_reader
 from vestry.data.csv_reader import Dialect, dialect_from, header, read_csv
 from vestry.errors import InvalidParameter
 
@@ -211,7 +211,7 @@ def test_a_changed_record_changes_no_other_many_times(monkeypatch):
 
 
 def tokenise_where(change):
-    whole = csv_tokens.tokenise
+    whole = csv_reader.tokenise
 
     def twin(run, separator, *, ended):
         run, ended = change(run.copy(), ended)
@@ -230,20 +230,20 @@ def columns_where(**changed):
 
 
 def without_returns(run, at, lines):
-    return csv_tokens_fields(np.where(run == csv_tokens.CR, 32, run).astype(np.uint8), at, lines)
+    return csv_reader_fields(np.where(run == csv_reader.CR, 32, run).astype(np.uint8), at, lines)
 
 
-csv_tokens_fields = csv_tokens._fields
+csv_reader_fields = csv_reader._fields
 TWINS = {
     "a bare CR ends a record": (csv_reader, "tokenise", tokenise_where(with_byte(13, 10))),
     "a block ends a record": (csv_reader, "tokenise", tokenise_where(lambda run, ended: (run, True))),
     "NUL is a separator": (csv_reader, "tokenise", tokenise_where(with_byte(0, ord(",")))),
     "bytes that are not UTF-8 stay": (csv_reader, "_replaced", lambda array: array),
     "no quotes": (csv_reader, "tokenise", tokenise_where(with_byte(34, 39))),
-    "every quote is structural": (csv_tokens, "_walk", lambda begins, touches: np.ones(len(begins), np.bool_)),
-    "a quote that begins a field is the only one": (csv_tokens, "_walk", lambda begins, touches: begins),
-    "a doubled quote is none": (csv_tokens, "_shifted", lambda flags, first: np.full_like(flags, first)),
-    "CR LF leaves a CR": (csv_tokens, "_fields", without_returns),
+    "every quote is structural": (csv_reader, "_walk", lambda begins, touches: np.ones(len(begins), np.bool_)),
+    "a quote that begins a field is the only one": (csv_reader, "_walk", lambda begins, touches: begins),
+    "a doubled quote is none": (csv_reader, "_shifted", lambda flags, first: np.full_like(flags, first)),
+    "CR LF leaves a CR": (csv_reader, "_fields", without_returns),
     "a blank line is a record": (csv_reader, "_columns", columns_where(alone=True)),
     "a blank line is never a record": (csv_reader, "_columns", columns_where(alone=False)),
     "a byte-order mark belongs to the name": (csv_reader, "_UTF8", b"none"),

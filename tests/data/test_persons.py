@@ -12,12 +12,12 @@ from uuid import UUID
 
 import pandas as pd
 import pytest
+from data import oracle_meaning as oracle
 from data.columns import ODD, WHO, Cells, who, who_declared
 from data.laws import shown
 from data.writers import NEWER, WRITERS, Writer, Written
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from data import oracle_meaning as oracle
 from share import examples
 
 from vestry.data import Table

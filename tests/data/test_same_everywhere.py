@@ -12,13 +12,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from data import oracle_meaning as oracle
 from data.columns import KINDS, WHO, Cells, Declared, days, levels, numbers, who
 from data.laws import ROWS, contributions, shown
 from data.servers import postgres, spark_parquet
 from data.writers import NEWER, WRITERS, Writer
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from data import oracle_meaning as oracle
 
 EVERY = {**WRITERS, **NEWER}
 ONCE = {"arrow-reader"}

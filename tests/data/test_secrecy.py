@@ -60,7 +60,7 @@ def test_a_query_that_fails_on_a_value(backend, silent, monkeypatch):
 @pytest.mark.long
 def test_the_query_that_fails_would_have_shown_it(backend):
     """The sample is bad: without the wall the engine quotes the value."""
-    from vestry.data.connect import connect
+    from vestry.data.table import connect
 
     with connect(backend.load(ROWS)) as source, pytest.raises(Exception, match=CANARY):
         source.rows(breaking(None, source.parts[0], row_key=""))

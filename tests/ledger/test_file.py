@@ -27,7 +27,7 @@ from vestry.errors import (
     LedgerStateError,
     LedgerUnavailable,
 )
-from vestry.ledger import Ledger, ledger_file
+from vestry.ledger import Ledger, sqlite
 from vestry.ledger import database as database_module
 from vestry.ledger import ledger as journal_module
 
@@ -108,7 +108,7 @@ def test_a_file_that_is_itself_mounted_is_refused(make, tmp_path, monkeypatch):
     table = tmp_path / "mountinfo"
     place = ledger.address.replace(" ", "\\040")
     table.write_text(f"36 35 98:0 / / rw - ext4 /dev/root rw\n37 36 98:0 /x {place} rw shared:1 - ext4 /dev/root rw\n")
-    monkeypatch.setattr(ledger_file, "_MOUNTS", str(table))
+    monkeypatch.setattr(sqlite, "_MOUNTS", str(table))
     for use in uses(ledger)[:2]:
         with pytest.raises(
             LedgerUnavailable, match=r"is itself mounted there.*; mount the folder that holds it instead"
@@ -116,7 +116,7 @@ def test_a_file_that_is_itself_mounted_is_refused(make, tmp_path, monkeypatch):
             use()
     table.write_text("36 35 98:0 / / rw - ext4 /dev/root rw\n")
     ledger.charge("epsilon=0.1", purpose="x")
-    monkeypatch.setattr(ledger_file, "_MOUNTS", str(tmp_path / "nowhere"))  # a system without such a table
+    monkeypatch.setattr(sqlite, "_MOUNTS", str(tmp_path / "nowhere"))  # a system without such a table
     ledger.charge("epsilon=0.1", purpose="x")
 
 

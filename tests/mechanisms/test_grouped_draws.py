@@ -19,8 +19,8 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.errors import GuaranteeUnreachable
 from vestry.mechanisms import posterior_sample
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pld import PLDAccountant
 
 pytestmark = pytest.mark.oracle

@@ -18,7 +18,7 @@ from vestry.conjugate.normal_inverse_gamma import NormalInverseGammaFamily
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import GAUSSIAN, event_of
-from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.neighbours import Adjacency
 
 pytestmark = pytest.mark.oracle
 

@@ -24,8 +24,8 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.ledger import Ledger
 from vestry.mechanisms import additive_noise, posterior_sample, truncated_posterior
 from vestry.mechanisms.truncated_posterior import truncated_beta, truncated_dirichlet
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.schema.private import Private
 
 pytestmark = pytest.mark.statistical

@@ -21,8 +21,8 @@ from vestry.noise import SystemNoise, exact_sampling
 from vestry.noise.bits import Bits
 from vestry.noise.grid import PROBABILITY_GRID
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee, PureDP
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.schema.private import Private
 

@@ -27,8 +27,8 @@ from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import GuaranteeUnreachable
 from vestry.mechanisms import additive_noise, posterior_sample, truncated_posterior
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 
 pytestmark = pytest.mark.property
 

@@ -17,8 +17,8 @@ from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, Additive, additi
 from vestry.mechanisms.posterior_sample import diffused
 from vestry.mechanisms.truncated_posterior import ops
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 
 pytestmark = pytest.mark.property
 

@@ -20,9 +20,9 @@ from vestry.ledger import Ledger
 from vestry.mechanisms import additive_noise, posterior_sample, truncated_posterior
 from vestry.mechanisms.release import certificate, publish
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics, Release, open_release
 from vestry.schema.private import Private
 

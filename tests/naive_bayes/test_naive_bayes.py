@@ -23,8 +23,8 @@ from vestry.noise import SystemNoise
 from vestry.pipeline import charge_for, run, schema_of
 from vestry.posterior import Posterior
 from vestry.posterior.discrete_noise import noise_law
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Certificate, NoisyStatistics, Release
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import reveal

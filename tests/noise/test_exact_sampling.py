@@ -24,8 +24,8 @@ from vestry.noise.densities import LogGamma, LogitBeta, StandardNormal
 from vestry.noise.dirichlet import Largest, Loose, TiltedSimplex, truncated
 from vestry.noise.grid import PROBABILITY_GRID, Grid, declared_grid
 from vestry.noise.log_concave import Concave
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.schema.private import Private
 
 GRID = PROBABILITY_GRID

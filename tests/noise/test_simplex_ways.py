@@ -16,8 +16,8 @@ from vestry.noise.bits import Bits
 from vestry.noise.dirichlet import Largest, Loose, TiltedSimplex
 from vestry.noise.grid import PROBABILITY_GRID
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP
+from vestry.privacy.neighbours import Adjacency
 from vestry.regression.gibbs_calibration import draw_event
 from vestry.regression.langevin import concentrated_posterior, posterior
 from vestry.regression.losses import Logistic

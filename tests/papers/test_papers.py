@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from papers.records import EACH, quick
 
-from vestry.conjugate.beta_bernoulli import Beta
-from vestry.conjugate.beta_posterior import public_count
+from vestry.conjugate.beta_bernoulli import Beta, public_count
 from vestry.mechanisms.truncated_posterior import truncated_beta
 from vestry.papers import EXPERIMENTS
 from vestry.papers.beta_trial import FAMILY, POPULATION, PRIOR, calibrate, kl_to_mixture

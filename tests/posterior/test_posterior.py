@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from share import examples
 
-from vestry.conjugate import beta_posterior, dirichlet_posterior, normal_posterior
+from vestry.conjugate import beta_bernoulli, dirichlet_posterior, normal_posterior
 from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior import Posterior
 from vestry.posterior.discrete_noise import Gaussian, Laplace
@@ -301,11 +301,11 @@ def test_intervals_are_wider_than_the_plug_in_ones():
 def test_successes_and_failures_mirror_each_other():
     x = np.linspace(0.05, 0.95, 7)
     for law in (Laplace(3), Gaussian(3)):
-        one = beta_posterior.public_count(-4, count=30, alpha=0.5, beta=4, noise=law)
-        two = beta_posterior.public_count(34, count=30, alpha=4, beta=0.5, noise=law)
+        one = beta_bernoulli.public_count(-4, count=30, alpha=0.5, beta=4, noise=law)
+        two = beta_bernoulli.public_count(34, count=30, alpha=4, beta=0.5, noise=law)
         assert one.cdf(x) == pytest.approx(1 - two.cdf(1 - x), abs=1e-12)
-        one = beta_posterior.private_count(-4, 9, alpha=0.5, beta=4, noise=law)
-        two = beta_posterior.private_count(9, -4, alpha=4, beta=0.5, noise=law)
+        one = beta_bernoulli.private_count(-4, 9, alpha=0.5, beta=4, noise=law)
+        two = beta_bernoulli.private_count(9, -4, alpha=4, beta=0.5, noise=law)
         assert one.cdf(x) == pytest.approx(1 - two.cdf(1 - x), abs=1e-9)
 
 
@@ -328,7 +328,7 @@ def test_two_categories_are_a_proportion():
     law=st.sampled_from([Laplace, Gaussian]),
 )
 def test_any_noisy_count_has_a_posterior(z, n, alpha, beta_, scale, law):
-    found = beta_posterior.public_count(z, count=n, alpha=alpha, beta=beta_, noise=law(scale))
+    found = beta_bernoulli.public_count(z, count=n, alpha=alpha, beta=beta_, noise=law(scale))
     assert found.weights.sum() == pytest.approx(1, abs=1e-12)
     assert np.all((found.alphas >= alpha) & (found.betas >= beta_))
     assert 0 < found.mean() < 1
@@ -373,7 +373,7 @@ def test_far_statistics_have_a_posterior(values):
 def test_a_large_count_needs_little_memory(n):
     tracemalloc.start()
     for scale in (10.0, 1e4):
-        beta_posterior.public_count(n // 3, count=n, alpha=1, beta=1, noise=Laplace(scale)).interval(0.9)
+        beta_bernoulli.public_count(n // 3, count=n, alpha=1, beta=1, noise=Laplace(scale)).interval(0.9)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100e6
@@ -382,7 +382,7 @@ def test_a_large_count_needs_little_memory(n):
 @pytest.mark.long
 def test_a_private_count_needs_bounded_memory():
     tracemalloc.start()
-    beta_posterior.private_count(30, 70, alpha=1, beta=1, noise=Laplace(1000)).interval(0.9)
+    beta_bernoulli.private_count(30, 70, alpha=1, beta=1, noise=Laplace(1000)).interval(0.9)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 200e6

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 
 from vestry.errors import GuaranteeUnreachable
-from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.neighbours import Adjacency
 from vestry.regression import certified_minimum
 from vestry.regression.accelerated_descent import iterations, minimise
 from vestry.regression.certified_minimum import finest, reach_of, regularised

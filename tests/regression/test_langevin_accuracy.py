@@ -15,8 +15,8 @@ from scipy.special import expit
 from seeded_noise import SeededNoise
 from share import cases
 
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.regression.langevin import LangevinSample, _made
 from vestry.regression.losses import Huber, Logistic, Probit
 from vestry.regression.objective_perturbation import objective_perturbation

@@ -16,8 +16,8 @@ from seeded_noise import SeededNoise
 
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.noise import bounded_error_normals
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.regression import accelerated_descent, default_penalty, gibbs_calibration, langevin
 from vestry.regression import gradient as losses
 from vestry.regression.certified_minimum import finest, reach_of

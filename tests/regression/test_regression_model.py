@@ -252,7 +252,7 @@ def test_private_rows_show_nothing():
 
 
 def test_groups_are_refused():
-    from vestry.privacy.adjacency import Adjacency
+    from vestry.privacy.neighbours import Adjacency
     from vestry.regression.losses import Logistic as Loss
 
     with pytest.raises(InvalidParameter, match="groups must be 1 for a regression"):

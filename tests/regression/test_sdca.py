@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import minimize
 
 from vestry.errors import InvalidParameter
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.regression import certified_minimum, sdca
 from vestry.regression.losses import (
     Huber,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vestry.errors import InvalidParameter
-from vestry.ledger.ledger_address import Address
+from vestry.ledger.sqlite import Address
 from vestry.schema.design_matrix import clip
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery

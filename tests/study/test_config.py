@@ -24,7 +24,7 @@ from vestry.mechanisms.factory import PARAMETERS
 from vestry.model.request import AUTO
 from vestry.registry import MODELS
 from vestry.study import Study, config
-from vestry.study.release_spec import KEYS
+from vestry.study.config import KEYS
 from vestry.study.toml_table import GUARANTEE, LineIndex
 
 ROOT = Path(__file__).parents[2]

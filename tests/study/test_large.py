@@ -14,9 +14,9 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.hmm.hmm_model import HiddenMarkovModel
-from vestry.model.size_limit import MOST_COUNTS, MOST_PARAMETERS, check_size
+from vestry.model.request import MOST_COUNTS, MOST_PARAMETERS, check_size
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
-from vestry.posterior.draw_file import MOST_NUMBERS, _size
+from vestry.posterior.posterior import MOST_NUMBERS, _size
 from vestry.regression.logistic_model import LogisticRegression
 from vestry.schema.domain import Levels
 from vestry.study import Study

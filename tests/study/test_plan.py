@@ -31,8 +31,7 @@ from vestry.conjugate.normal_mean import NormalMean
 from vestry.conjugate.simulation import noise_aware
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
-from vestry.model.prepared_release import PreparedSums
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import PreparedSums, Request, TableSchema
 from vestry.planning import Forecast, best, budget_for_width, choose_mechanism, forecasts
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit

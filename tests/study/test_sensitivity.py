@@ -20,8 +20,8 @@ from vestry.conjugate.normal_mean import NormalMean
 from vestry.data import Table
 from vestry.model.request import Request, TableSchema
 from vestry.pipeline import schema_of
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import reveal
 

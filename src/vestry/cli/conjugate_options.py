@@ -13,9 +13,9 @@ from vestry.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from vestry.conjugate.family import ConjugateFamily
-    from vestry.privacy.adjacency import Adjacency
     from vestry.privacy.event import Event
     from vestry.privacy.guarantee import Guarantee
+    from vestry.privacy.neighbours import Adjacency
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class Conjugate(MechanismOption):
     @property
     def population(self) -> Adjacency:
         """Whose change is hidden, and the number of records where it is public."""
-        from vestry.privacy.adjacency import Adjacency
+        from vestry.privacy.neighbours import Adjacency
 
         whose = super().population
         known = self.count or ("public" if whose.replaces else "private")

@@ -10,8 +10,7 @@ import typer
 from vestry.cli.mechanism_commands import CONJUGATE, LANGEVIN, LINEAR, add, group
 from vestry.cli.mechanism_options import MechanismOption
 from vestry.cli.options import Plot, numbers, option_name
-from vestry.cli.output import Json, emit, examples
-from vestry.cli.progress import working
+from vestry.cli.output import Json, emit, examples, working
 from vestry.errors import InvalidParameter
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vestry.cli.output import Json, columns, emit, examples, say
-from vestry.cli.progress import working
+from vestry.cli.output import Json, columns, emit, examples, say, working
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
 
     from vestry.planning import Forecast
     from vestry.study import Study
-    from vestry.study.outcome import ReleaseOutcome
+    from vestry.study.config import ReleaseSpec
     from vestry.study.release_costs import Cost
-    from vestry.study.release_spec import ReleaseSpec
+    from vestry.study.runner import ReleaseOutcome
 
 File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Releases; all if left out.")]

@@ -9,9 +9,9 @@ from vestry.mechanisms import posterior_sample, truncated_posterior
 from vestry.mechanisms.additive_noise import Additive, additive, event_of
 from vestry.mechanisms.posterior_sample import Meets, PosteriorSample, exactly
 from vestry.mechanisms.statistic_family import StatisticFamily
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 
 # What each mechanism calibrates.
 PARAMETERS = {

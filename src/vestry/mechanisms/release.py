@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from vestry.errors import IN_LEDGER, DeclarationMismatch
 from vestry.ledger import Charge, OpenCharge
 from vestry.noise import NoiseSource, SystemNoise
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Certificate, Draws, NoisyStatistics, Release
 from vestry.schema.private import Private, PrivateRows
 

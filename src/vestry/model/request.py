@@ -1,4 +1,9 @@
-"""A request: a model, a guarantee and a mechanism; and what it comes to for a table, before anything is charged."""
+"""A request: a model, a guarantee and a mechanism; and what it comes to for a table, before anything is charged.
+
+What a release of sums over the records needs, whichever model asks for them.
+
+How many numbers a release may have: what is larger is refused by its declaration, before anything is charged.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +11,21 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.overflow import LARGEST
+from vestry.data.encoding import LARGEST, check_bound
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.factory import ADDITIVE, PARAMETERS
 from vestry.mechanisms.release import Mechanism
 from vestry.model.columns import check_names, groups_of
-from vestry.model.size_limit import Size
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee, PureDP
-from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.schema.domain import Domain, drops
+from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
+from vestry.schema.domain import Domain, Levels, drops
 from vestry.schema.private import Private, PrivateRows
+from vestry.schema.statistics import SumQuery
 
 AUTO = "auto"
 
@@ -226,3 +230,70 @@ class Request:
         read = {column: frame.domains[column].to_dict() for column in self.model.columns}
         text = json.dumps({"request": self.to_dict(), "columns": read}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class PreparedSums:
+    """All that a release needs but the ledger's leave and the records: see `PreparedRelease`.
+
+    Attributes
+    ----------
+    tally
+        What is collected, in one query.
+    """
+
+    model: Model
+    described: Mapping[str, Any]
+    numbers: tuple[float, ...]
+    mechanism: Mechanism
+    tally: SumQuery
+    groups: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    def check(self, table: Table) -> None:
+        """Try all that can fail without touching values."""
+        table.check(self.tally)
+
+    def collect(self, table: Table, *, row_key: str) -> Private:
+        """Sum over the records."""
+        return table.collect(self.tally, row_key=row_key)
+
+    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+        """Refuse sums that 64 bits cannot hold."""
+        check_bound(self.tally, domains, largest)
+
+
+# Parameters that are estimated one by one, each with its interval: at a few milliseconds each.
+MOST_PARAMETERS = 2_500
+# Counts from which states are sampled.
+MOST_COUNTS = 250_000
+
+
+class Size(NamedTuple):
+    """How many numbers a release of a model has, how many it may have, and of what they are the product."""
+
+    number: int
+    most: int
+    what: str
+
+
+def check_size(model: Any, domains: Mapping[str, Domain]) -> None:
+    """Refuse a model of more parameters than can be read in seconds and in little memory."""
+    if any(column not in domains for column in model.columns):
+        return  # the model itself refuses what is not declared, and says what is
+    size: Size = model.size(domains)
+    if size.number > size.most:
+        instead = "fewer levels, some of them joined into one"
+        raise InvalidParameter(f"the size of the model ({size.what})", size.number, f"at most {size.most}", instead)
+
+
+def size_by_group(model: Any, domains: Mapping[str, Domain]) -> Size:
+    """Return the size of a model with a parameter for each level of its columns, or one for an interval, by group."""
+    groups = len(groups_of(domains, model.by))
+    number = groups * sum(parameters_of(domains[column]) for column in model.columns if column != model.by)
+    return Size(number, MOST_PARAMETERS, "groups x parameters" if groups > 1 else "parameters")
+
+
+def parameters_of(domain: Domain) -> int:
+    """Return how many parameters a column has: one per level, or one."""
+    return len(domain.names) if isinstance(domain, Levels) else 1

@@ -22,11 +22,10 @@ from vestry.papers.geumlek_fig3 import Potential
 from vestry.papers.picture import picture
 from vestry.posterior.discrete_noise import Array
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.calibration import smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP
-from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression.objective_perturbation import objective_event, objective_scale
 from vestry.regression.output_perturbation import output_event
 from vestry.report.plot_style import COLOURS, DASHES, line

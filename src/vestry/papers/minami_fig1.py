@@ -17,9 +17,8 @@ from scipy.special import expit
 
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.picture import picture
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP
-from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression import numpy_math
 from vestry.regression.gibbs_calibration import likelihood_power
 from vestry.regression.losses import Logistic

@@ -18,9 +18,8 @@ from scipy.optimize import brentq
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.picture import picture
 from vestry.privacy import gibbs_cost
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP
-from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.privacy.profile import gaussian
 from vestry.regression.gibbs_calibration import GDP, RENYI, likelihood_power
 from vestry.report.plot_style import GREY, line
