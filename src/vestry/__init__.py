@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vestry.conjugate.normal_mean import NormalMean
     from vestry.conjugate.statistical_query import StatisticalQuery
     from vestry.data import Table
+    from vestry.display.plotting import plot
     from vestry.errors import VestryError
     from vestry.hmm.hmm_model import HiddenMarkovModel
     from vestry.ledger import Ledger
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from vestry.regression.linear_model import LinearRegression
     from vestry.regression.logistic_model import LogisticRegression
     from vestry.releases import open_release
-    from vestry.report.plotting import plot
     from vestry.schema.domain import Interval, Levels
     from vestry.study import Study
 
@@ -79,7 +79,7 @@ _HOMES = {
     "vestry.privacy.pricing": ("event",),
     "vestry.regression.linear_model": ("LinearRegression",),
     "vestry.regression.logistic_model": ("LogisticRegression",),
-    "vestry.report.plotting": ("plot",),
+    "vestry.display.plotting": ("plot",),
     "vestry.schema.domain": (
         "Interval",
         "Levels",

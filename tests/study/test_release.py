@@ -18,12 +18,12 @@ from study.fault_study import RELEASES, actions, create_arguments, ledger_of, re
 
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.data import Table
+from vestry.display.plotting import plot
 from vestry.errors import BudgetExceeded, DeclarationMismatch, InvalidParameter, VestryError
 from vestry.ledger import Ledger
 from vestry.pipeline import release
 from vestry.posterior import Posterior
 from vestry.releases import open_release
-from vestry.report.plotting import plot
 from vestry.schema.domain import Levels
 from vestry.study import Study
 from vestry.study.storage import ReleaseStore

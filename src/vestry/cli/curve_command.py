@@ -57,7 +57,7 @@ def curve(
             record["at_delta"] = {"delta": delta, "epsilon": _finite(found)}
             text += f"\n\nepsilon {format_up(found, digits=10)} at delta {decimal(delta)}"
         if plot is not None:
-            from vestry.report.plotting import privacy_curve
+            from vestry.display.plotting import privacy_curve
 
             privacy_curve(event, title=f"{given.mechanism}, {given.parameter.replace('_', ' ')} {value:.4g}", path=plot)
     emit(record, text, as_json=json)

@@ -53,7 +53,7 @@ def posterior(
             lines = [*lines, "", f"draws: {draws}"]
             record = {**record, "draws_file": str(draws)}
     if plot is not None:
-        from vestry.report.plotting import plot as draw
+        from vestry.display.plotting import plot as draw
 
         draw(found, path=plot)
     emit({"posterior": found.label, **record}, "\n".join(lines), as_json=json)

@@ -257,7 +257,7 @@ def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]
 
 
 def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
-    from vestry.report.tempering import weight
+    from vestry.report.guarantee_section import weight
 
     weakened = " ".join(weight(outcome.release.certificate).split())  # a terminal needs no thin spaces
     how = [f"  {weakened}"] if weakened else []

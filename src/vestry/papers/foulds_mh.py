@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from vestry.display.plotting import GREY, line
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.foulds_ais import (
     DELTA,
@@ -37,7 +38,6 @@ from vestry.papers.picture import picture
 from vestry.posterior.discrete_noise import Array
 from vestry.privacy import accountant
 from vestry.privacy.mcmc_cost import barker_update, shared_scan
-from vestry.report.plot_style import GREY, line
 
 PRICES = (1.0, 3.0, 10.0)
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

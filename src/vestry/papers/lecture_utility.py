@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vestry.display.plotting import COLOURS, DASHES, line
 from vestry.errors import GuaranteeUnreachable
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.geumlek_fig3 import Potential
@@ -28,7 +29,6 @@ from vestry.privacy.guarantee import ApproxDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression.objective_perturbation import objective_event, objective_scale
 from vestry.regression.output_perturbation import output_event
-from vestry.report.plot_style import COLOURS, DASHES, line
 
 ROWS, FEATURES, DELTA = 1000, 5, 1e-5
 POPULATION = Adjacency(Neighbours.ADD_REMOVE)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from vestry.display.plotting import GREY, line
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.picture import picture
 from vestry.privacy.guarantee import ApproxDP
@@ -22,7 +23,6 @@ from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression import numpy_math
 from vestry.regression.gibbs_calibration import likelihood_power
 from vestry.regression.losses import Logistic
-from vestry.report.plot_style import GREY, line
 
 EPSILON, DELTA, PRECISION = 1.0, 1e-5, 1.0
 

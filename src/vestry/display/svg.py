@@ -11,9 +11,8 @@ import re
 import warnings
 from typing import Any
 
-from vestry.report.figures import WIDTH
-from vestry.report.plot_style import COLOURS, GRID, PAPER
-from vestry.report.templates import Markup, safe, tag
+from vestry.display.plotting import COLOURS, GRID, PAPER, WIDTH
+from vestry.display.templates import Markup, safe, tag
 
 # Which variable of the page's stylesheet stands for which colour of the house style.
 _VARIABLES = {
