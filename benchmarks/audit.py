@@ -6,7 +6,7 @@ import numpy as np
 
 from vestry.audit import audit, audit_shipped
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
-from vestry.mechanisms.factory import calibrated
+from vestry.mechanisms.release import calibrated
 from vestry.noise import SystemNoise
 from vestry.privacy.guarantee import GaussianDP, Guarantee
 from vestry.privacy.neighbours import Adjacency

@@ -74,7 +74,6 @@ TABLE = {
     "privacy/mcmc_cost.py": ("oracle/test_chain_costs.py", "unit/test_privacy_edges.py"),
     "privacy/group.py": PRIVACY,
     "privacy/accountant.py": (*PRIVACY, "unit/test_mechanisms.py"),
-    "privacy/calibration.py": (*PRIVACY, "unit/test_mechanisms.py"),
     "privacy/guarantee.py": PRIVACY,
     **{f"mechanisms/{name}.py": CONJUGATE for name in ("calibrated", "additive", "posterior_sample", "exponential")},
     **{f"mechanisms/{name}.py": LINEAR for name in ("gibbs", "schedule", "langevin", "objective", "output")},

@@ -78,7 +78,7 @@ def test_a_reason_covers_its_case_its_place_and_its_size_alone(script):
 
 def test_every_model_family_and_mechanism_has_its_cases(script, tmp_path):
     from vestry.conjugate.family import family_names
-    from vestry.mechanisms.factory import PARAMETERS
+    from vestry.mechanisms.release import PARAMETERS
     from vestry.registry import MODELS
 
     script.make_folder(tmp_path)

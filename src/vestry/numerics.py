@@ -12,8 +12,10 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 Number = Fraction | float
+Array = NDArray[np.float64]
 
 SLACK = 1e-12
 

@@ -21,8 +21,8 @@ from vestry.conjugate.normal_inverse_gamma import NormalInverseGammaFamily
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
-from vestry.mechanisms.factory import calibrated
 from vestry.mechanisms.posterior_sample import PosteriorSample
+from vestry.mechanisms.release import calibrated
 from vestry.noise import SystemNoise
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency

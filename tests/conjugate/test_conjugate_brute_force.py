@@ -20,7 +20,7 @@ from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.draw_cost import draw
 from vestry.privacy import accountant
-from vestry.privacy.calibration import largest_parameter
+from vestry.privacy.accountant import largest_parameter
 from vestry.privacy.event import Event, compose
 from vestry.privacy.guarantee import RenyiDP
 from vestry.privacy.neighbours import Adjacency

@@ -16,7 +16,7 @@ from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.numerics import largest
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
-from vestry.privacy.calibration import largest_parameter
+from vestry.privacy.accountant import largest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee, RenyiDP
 from vestry.privacy.neighbours import Adjacency

@@ -24,7 +24,7 @@ from vestry.data.table import Table
 from vestry.errors import InvalidParameter
 from vestry.mechanisms import posterior_sample, truncated_posterior
 from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive
-from vestry.mechanisms.factory import calibrated
+from vestry.mechanisms.release import calibrated
 from vestry.noise import exact_sampling
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency

@@ -15,9 +15,8 @@ from share import cases
 
 from vestry.conjugate import beta_bernoulli, dirichlet_posterior, normal_posterior
 from vestry.posterior.counts_given_total import Measure, split, tree
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import Gaussian, Laplace, lattice, log_ratio, thin
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, NormalMixture
-from vestry.posterior.support import lattice, log_ratio, thin
 
 pytestmark = pytest.mark.oracle
 

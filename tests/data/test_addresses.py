@@ -123,7 +123,7 @@ def test_a_password_is_used_and_never_shown(way, keeper, tmp_path, monkeypatch, 
     assert "yes: released" in said
     said += command(monkeypatch, capsys, "report", path) + command(monkeypatch, capsys, "ledger", "show", "answers")
     with connect(address) as source:
-        assert source.rows(source.table.aggregate(n=source.table.count()))[0]["n"] == 300
+        assert source.rows(source.parts[0].aggregate(n=source.parts[0].count()))[0]["n"] == 300
         said += repr(source) + repr(source.backend) + str(vars(source.backend)) + source.backend.db_identity
         said += repr(pickle.dumps(source.backend.__getstate__()))
     with pytest.raises(VestryError, match="a table that this user can read") as refused:

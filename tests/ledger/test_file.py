@@ -517,6 +517,17 @@ def test_a_changed_schema_is_found(make):
             ledger.verify()
 
 
+@pytest.mark.parametrize("bit", range(8))
+def test_a_changed_version_in_the_header_is_found(make, bit):
+    """Byte 18 says who may write: SQLite only reads a file of another version, and every page is as before."""
+    ledger = make()
+    content = bytearray(Path(ledger.address).read_bytes())
+    content[18] ^= 1 << bit
+    Path(ledger.address).write_bytes(content)
+    with pytest.raises(LedgerCorrupt, match=r"its header was changed"):
+        Ledger.open(ledger.address).verify()
+
+
 def test_a_changed_index_is_found_and_opens_nothing_again(make):
     """An index that no longer says that charge 1 was opened; the line itself is as before."""
     ledger = make()

@@ -13,8 +13,7 @@ from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import DeclarationMismatch, GuaranteeUnreachable, InvalidParameter
 from vestry.ledger import Ledger
 from vestry.mechanisms import posterior_sample, truncated_posterior
-from vestry.mechanisms.factory import calibrated
-from vestry.mechanisms.release import publish
+from vestry.mechanisms.release import calibrated, publish
 from vestry.mechanisms.table_sample import drawn_tables
 from vestry.mechanisms.truncated_posterior import ops
 from vestry.noise import SystemNoise, exact_sampling

@@ -9,7 +9,7 @@ import vestry
 from vestry.conjugate.normal_mean import NormalMean
 from vestry.errors import InvalidParameter
 from vestry.hmm.hmm_model import HiddenMarkovModel
-from vestry.model.columns import purpose_of
+from vestry.model.request import purpose_of
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
 from vestry.posterior import Posterior
 from vestry.posterior.posterior import Names

@@ -19,8 +19,7 @@ from seeded_noise import SeededNoise
 import vestry.noise
 from vestry.errors import InvalidParameter, NoiseNotReproducible, NoiseUnavailable, VestryError
 from vestry.noise import NoiseSource, SystemNoise
-from vestry.noise.noise_parameter import checked_scale
-from vestry.noise.system_noise import _draw
+from vestry.noise.system_noise import _draw, checked_scale
 
 SAMPLERS = {
     "discrete_laplace": lambda noise, values, scale: noise.discrete_laplace(values, scale=scale),

@@ -22,7 +22,7 @@ from vestry.papers.geumlek_tightness import flipped, lower, two_rows, upper
 from vestry.papers.lecture_utility import exponential, packing
 from vestry.papers.minami_temperatures import allowed
 from vestry.privacy import accountant
-from vestry.privacy.calibration import smallest_parameter
+from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.guarantee import RenyiDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression import gibbs_calibration

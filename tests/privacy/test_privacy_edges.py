@@ -12,7 +12,7 @@ from scipy.stats import norm
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.ledger.privacy_filter import PrivacyFilter
 from vestry.privacy import accountant, pld, profile, renyi
-from vestry.privacy.calibration import largest_parameter, smallest_parameter
+from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.group import group
 from vestry.privacy.guarantee import ApproxDP, Guarantee, PureDP
 from vestry.privacy.mcmc_cost import categorical_span, metropolis_update, near

@@ -22,7 +22,7 @@ from mpmath.calculus.quadrature import GaussLegendre
 from scipy.special import log_ndtr
 
 from vestry.errors import ConversionError
-from vestry.privacy import accountant, calibration, group
+from vestry.privacy import accountant, group
 from vestry.privacy import profile as profiles
 from vestry.privacy import renyi as renyis
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP
@@ -467,7 +467,7 @@ def test_gaussian_delta_beyond_the_smallest_float():
 @pytest.mark.parametrize("sensitivity", [1, 100, 1e-3])
 def test_analytic_gaussian_scale(sensitivity, epsilon, delta, scale):
     """Scales of the analytic Gaussian mechanism at sensitivity 1, found with 40 digits [BalleW18, Alg. 1]."""
-    found = calibration.smallest_parameter(
+    found = accountant.smallest_parameter(
         lambda s: event("gaussian", sensitivity=sensitivity, scale=s), ApproxDP(epsilon, delta)
     )
     assert found == pytest.approx(scale * sensitivity, rel=2e-9)
@@ -481,7 +481,7 @@ def test_gdp_to_approximate_and_back(mu, delta):
     assert normal_delta(epsilon, read(mu)) <= delta
     if epsilon > 1e-300:  # delta exceeds H_mu(0) otherwise
         assert normal_delta(epsilon * (1 - 1e-9), read(mu)) > delta
-        back = calibration.largest_parameter(lambda m: event("gdp", mu=m), ApproxDP(epsilon, delta))
+        back = accountant.largest_parameter(lambda m: event("gdp", mu=m), ApproxDP(epsilon, delta))
         assert back == pytest.approx(mu, rel=1e-9)
         assert normal_delta(epsilon, read(back)) <= delta
 

@@ -19,7 +19,7 @@ from vestry.errors import ConversionError, GuaranteeUnreachable
 from vestry.numerics import root, up
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
-from vestry.privacy.calibration import largest_parameter, smallest_parameter
+from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event, compose
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.pricing import PRICINGS, event

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from vestry.cli import main
 from vestry.cli.init_command import STUDY
 from vestry.errors import InvalidParameter, StudyFileError, VestryError
-from vestry.mechanisms.factory import PARAMETERS
+from vestry.mechanisms.release import PARAMETERS
 from vestry.model.request import AUTO
 from vestry.registry import MODELS
 from vestry.study import Study, config

@@ -51,7 +51,7 @@ class Conjugate(MechanismOption):
         return 1.0 if self.mechanism == "direct" else None
 
     def _event(self, value: float) -> Event:
-        from vestry.mechanisms.factory import event_at
+        from vestry.mechanisms.release import event_at
 
         return event_at(*self._what(), value, **self._how())
 
@@ -62,7 +62,7 @@ class Conjugate(MechanismOption):
     def made(self, guarantee: Guarantee) -> Any:
         """Return the mechanism itself, calibrated."""
         from vestry.mechanisms import posterior_sample
-        from vestry.mechanisms.factory import calibrated
+        from vestry.mechanisms.release import calibrated
 
         analyses = {"exact": posterior_sample.exactly, "renyi": posterior_sample.through_renyi}
         if self.analysis not in analyses:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from vestry.errors import VestryError, printable
 
@@ -105,3 +106,25 @@ def _place(error: Exception) -> str:
 
 
 _AGAIN = "change what is asked, or run it again: what was charged and not opened is free."
+
+
+class Commands(TyperGroup):
+    """Shows switches without a value, in its own help and in that of the commands below it."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return its own options."""
+        return _switched(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command below it."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None:
+            _switched(found.get_params(ctx))
+        return found
+
+
+def _switched(options: Any) -> Any:
+    for each in options:
+        if getattr(each, "is_flag", False):
+            each.metavar = ""
+    return options

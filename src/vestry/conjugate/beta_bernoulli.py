@@ -28,11 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, betaln, digamma, xlog1py, xlogy
 
-import vestry.conjugate.beta_bernoulli as beta_posterior
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw, moved
 from vestry.conjugate.family import (
-    Array,
     ConjugateFamily,
     check_number,
     check_positive,
@@ -48,12 +46,21 @@ from vestry.conjugate.family import (
 from vestry.conjugate.worst_categories import category_change, split_categories, worst_categories
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.columns import groups_of, levels_of
-from vestry.model.request import Size
+from vestry.model.request import Size, groups_of, levels_of
 from vestry.model.worst_pair import Pair
-from vestry.posterior.discrete_noise import NoiseLaw, deviation, noise_law
+from vestry.numerics import Array
+from vestry.posterior.discrete_noise import (
+    DROP,
+    NoiseLaw,
+    deviation,
+    lattice,
+    log_ratio,
+    nodes_needed,
+    noise_law,
+    thin,
+    window,
+)
 from vestry.posterior.mixture import BetaMixture, kept
-from vestry.posterior.support import DROP, lattice, log_ratio, nodes_needed, thin, window
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
@@ -272,8 +279,8 @@ class BetaBernoulliFamily(ConjugateFamily):
         numbers = {"alpha": prior.alpha, "beta": prior.beta}
         check_range(statistics)
         if statistics.count is None:
-            return beta_posterior.private_count(values[0], values[1], noise=noise, **numbers)
-        return beta_posterior.public_count(values[0], count=statistics.count, noise=noise, **numbers)
+            return private_count(values[0], values[1], noise=noise, **numbers)
+        return public_count(values[0], count=statistics.count, noise=noise, **numbers)
 
     def plug_in(self, prior: Beta, statistics: NoisyStatistics) -> BetaMixture:
         """Return Beta(a + s, b + f), the successes clipped to [0, n]; both counts to 0 and above, if n is private."""

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vestry.conjugate.family import Array, ConjugateFamily, family_from
+from vestry.conjugate.family import ConjugateFamily, family_from
 from vestry.mechanisms.additive_noise import Additive
-from vestry.mechanisms.factory import calibrated
+from vestry.mechanisms.release import calibrated
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.columns import declaration, groups_of
-from vestry.model.request import PreparedSums, Request, Size, TableSchema, size_by_group
+from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, groups_of, size_by_group
+from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.reader import Reader
 from vestry.releases import NoisyStatistics

@@ -21,7 +21,6 @@ from vestry.conjugate.beta_bernoulli import worst_beta
 from vestry.conjugate.conjugate_model import ConjugateModel, ConjugateReader, conjugate_reader
 from vestry.conjugate.draw_cost import draw, moved
 from vestry.conjugate.family import (
-    Array,
     ConjugateFamily,
     check_positive,
     check_scales,
@@ -32,8 +31,9 @@ from vestry.conjugate.family import (
 )
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.columns import groups_of, levels_of
+from vestry.model.request import groups_of, levels_of
 from vestry.model.worst_pair import Pair
+from vestry.numerics import Array
 from vestry.posterior.discrete_noise import noise_law
 from vestry.privacy.accountant import renyi as price_renyi
 from vestry.privacy.event import Event

@@ -17,11 +17,12 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.worst_pair import Pair, no_pair
+from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
@@ -30,9 +31,6 @@ from vestry.releases import Draws, NoisyStatistics
 
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
-
-
-Array = NDArray[np.float64]
 
 
 class Distribution(Protocol):

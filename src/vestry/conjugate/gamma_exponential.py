@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vestry.conjugate.conjugate_model import ConjugateModel
-from vestry.conjugate.family import Array, ConjugateFamily, check_number, check_positive, check_scales, check_sums
+from vestry.conjugate.family import ConjugateFamily, check_number, check_positive, check_scales, check_sums
 from vestry.conjugate.gamma import Gamma, gradient, log_partition, normalisable, read_prior
 from vestry.conjugate.gamma_draw_cost import rate_draw
 from vestry.conjugate.gamma_poisson import refuse_moving_count
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.columns import groups_of, interval_of
+from vestry.model.request import groups_of, interval_of
 from vestry.model.worst_pair import Pair, say_records
-from vestry.numerics import outward
+from vestry.numerics import Array, outward
 from vestry.posterior.discrete_noise import noise_law
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency

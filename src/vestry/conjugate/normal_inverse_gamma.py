@@ -23,7 +23,6 @@ from scipy.special import digamma, gammaincc, gammainccinv, gammaln, stdtr, stdt
 
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.family import (
-    Array,
     ConjugateFamily,
     check_number,
     check_positive,
@@ -35,8 +34,9 @@ from vestry.conjugate.family import (
 )
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.columns import groups_of, interval_of
+from vestry.model.request import groups_of, interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
+from vestry.numerics import Array
 from vestry.posterior.discrete_noise import noise_law
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import NoisyStatistics

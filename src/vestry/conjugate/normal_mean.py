@@ -19,7 +19,6 @@ from scipy.special import ndtr, ndtri
 
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.family import (
-    Array,
     ConjugateFamily,
     check_number,
     check_order,
@@ -30,9 +29,9 @@ from vestry.conjugate.family import (
 )
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.columns import groups_of, interval_of, listing
+from vestry.model.request import groups_of, interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
-from vestry.numerics import outward
+from vestry.numerics import Array, outward
 from vestry.posterior.discrete_noise import deviation, noise_law
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency

@@ -17,8 +17,8 @@ import numpy as np
 
 from vestry.display.formatting import SUPERSCRIPT
 from vestry.errors import InvalidParameter
+from vestry.numerics import Array
 from vestry.posterior import Posterior, ReleasedDraws
-from vestry.posterior.discrete_noise import Array
 from vestry.posterior.mixture import Marginal, PosteriorDistribution
 from vestry.posterior.reader import DRAWS
 from vestry.privacy import accountant

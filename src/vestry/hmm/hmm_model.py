@@ -17,9 +17,19 @@ import numpy as np
 import vestry.model.histograms as counts
 from vestry.errors import InvalidParameter
 from vestry.hmm.hidden_states import hidden_states_reader
-from vestry.model.columns import WIDE, declaration, groups_of, listing
 from vestry.model.histograms import concentration, feature_levels, key_levels
-from vestry.model.request import MOST_COUNTS, PreparedSums, Request, Size, TableSchema, parameters_of
+from vestry.model.request import (
+    MOST_COUNTS,
+    WIDE,
+    PreparedSums,
+    Request,
+    Size,
+    TableSchema,
+    declaration,
+    groups_of,
+    listing,
+    parameters_of,
+)
 from vestry.privacy.neighbours import Neighbours
 from vestry.schema.domain import LEVEL, Domain, drops
 from vestry.schema.statistics import SumQuery

@@ -15,7 +15,7 @@ from vestry.ledger import OpenCharge
 from vestry.mechanisms.statistic_family import Layout
 from vestry.noise import NoiseSource
 from vestry.numerics import outward, up
-from vestry.privacy.calibration import smallest_parameter
+from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency

@@ -20,7 +20,7 @@ from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
-from vestry.privacy.calibration import largest_parameter
+from vestry.privacy.accountant import largest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee, PureDP, RenyiDP, decimal
 from vestry.privacy.neighbours import Adjacency

@@ -24,7 +24,7 @@ from vestry.mechanisms.posterior_sample import check_draws, grouped
 from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
-from vestry.privacy.calibration import largest_parameter
+from vestry.privacy.accountant import largest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency

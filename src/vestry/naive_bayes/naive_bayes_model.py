@@ -19,9 +19,18 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.table_sample import DrawnTables, drawn_tables
-from vestry.model.columns import WIDE, declaration, groups_of, listing
 from vestry.model.histograms import NOISES, concentration, feature_levels
-from vestry.model.request import PreparedSums, Request, Size, TableSchema, size_by_group
+from vestry.model.request import (
+    WIDE,
+    PreparedSums,
+    Request,
+    Size,
+    TableSchema,
+    declaration,
+    groups_of,
+    listing,
+    size_by_group,
+)
 from vestry.naive_bayes.naive_bayes_posterior import naive_bayes_reader
 from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Domain

@@ -25,7 +25,8 @@ import vestry.conjugate.dirichlet_posterior as dirichlet
 from vestry.conjugate.beta_bernoulli import plug_in_beta
 from vestry.conjugate.dirichlet_categorical import plug_in_dirichlet
 from vestry.errors import InvalidParameter
-from vestry.posterior.discrete_noise import Array, NoiseLaw, noise_law
+from vestry.numerics import Array
+from vestry.posterior.discrete_noise import NoiseLaw, noise_law
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution, two_sided
 from vestry.posterior.posterior import Names
 from vestry.posterior.reader import DRAWS, NOISE_AWARE, Reader, ReadRelease

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from vestry.display.plotting import GREY, line
+from vestry.numerics import Array
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.foulds_ais import (
     DELTA,
@@ -35,7 +36,6 @@ from vestry.papers.foulds_ais import (
     proportion,
 )
 from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Array
 from vestry.privacy import accountant
 from vestry.privacy.mcmc_cost import barker_update, shared_scan
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from vestry.display.plotting import COLOURS, DASHES, line
 from vestry.errors import GuaranteeUnreachable
+from vestry.numerics import Array
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.geumlek_fig3 import Potential
 from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Array
 from vestry.privacy import accountant
-from vestry.privacy.calibration import smallest_parameter
+from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP
 from vestry.privacy.neighbours import Adjacency, Neighbours

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vestry.conjugate.beta_bernoulli import Beta
-from vestry.posterior.discrete_noise import Array, Laplace, NoiseLaw
-from vestry.posterior.support import log_ratio
+from vestry.numerics import Array
+from vestry.posterior.discrete_noise import Laplace, NoiseLaw, log_ratio
 
 Indices = NDArray[np.int64]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
 from vestry.mechanisms.truncated_posterior import ops
-from vestry.posterior.discrete_noise import Array
+from vestry.numerics import Array
 from vestry.privacy.guarantee import PureDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
 

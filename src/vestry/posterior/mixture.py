@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy.special import betainc, betaln, expit, gammainc, gammaln, logit, logsumexp, ndtr, ndtri, xlog1py, xlogy
 
 from vestry.errors import InvalidParameter
-from vestry.posterior.discrete_noise import Array
+from vestry.numerics import Array
 
 # Points x components that are held at once.
 _CHUNK = 1 << 21

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
-from vestry.posterior.discrete_noise import Array
+from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution, checked_level
 from vestry.posterior.reader import DRAWS, EXTREME, NOISE_AWARE, PLUG_IN, Reader, ReleasedDraws, computed, reader_of
 from vestry.releases import Certificate, Release

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.posterior_sample import through_renyi
 from vestry.privacy import accountant, gibbs_cost
-from vestry.privacy.calibration import largest_parameter, smallest_parameter
+from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee
 from vestry.privacy.neighbours import Adjacency, Neighbours

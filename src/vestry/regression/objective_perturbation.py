@@ -20,7 +20,7 @@ from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.ledger import OpenCharge
 from vestry.noise import NoiseSource
 from vestry.noise.bounded_error_normals import ERROR
-from vestry.privacy.calibration import largest_parameter, smallest_parameter
+from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event, compose
 from vestry.privacy.guarantee import ApproxDP, Guarantee, RenyiDP
 from vestry.privacy.neighbours import Adjacency

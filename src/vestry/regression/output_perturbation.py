@@ -16,7 +16,7 @@ from vestry.errors import GuaranteeUnreachable
 from vestry.ledger import OpenCharge
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
-from vestry.privacy.calibration import smallest_parameter
+from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency

@@ -13,8 +13,17 @@ import numpy as np
 from vestry.data import Table
 from vestry.data.encoding import LARGEST, check_bound
 from vestry.errors import InvalidParameter
-from vestry.model.columns import WIDE, declaration, declared, listing
-from vestry.model.request import MOST_PARAMETERS, Request, Size, TableSchema, parameters_of
+from vestry.model.request import (
+    MOST_PARAMETERS,
+    WIDE,
+    Request,
+    Size,
+    TableSchema,
+    declaration,
+    declared,
+    listing,
+    parameters_of,
+)
 from vestry.regression import numpy_math
 from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.langevin import LangevinSample

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 from vestry.display.formatting import number, percent_up, roughly, upward
 from vestry.display.plotting import COLOURS, WIDTH, figure, profile_panel, renyi_panel
-from vestry.display.svg import Album
-from vestry.display.templates import Content, Markup, beside, code, definitions, listed, paragraph, tag
+from vestry.display.templates import Album, Content, Markup, beside, code, definitions, listed, paragraph, tag
 from vestry.errors import VestryError
 from vestry.privacy import accountant
 from vestry.privacy.event import Event

@@ -10,8 +10,7 @@ import numpy as np
 
 from vestry.display.formatting import Digits, number, whole
 from vestry.display.plotting import COLOURS, INK, PAPER, WIDTH, figure
-from vestry.display.svg import Album
-from vestry.display.templates import Content, beside, paragraph, register, table, tag
+from vestry.display.templates import Album, Content, beside, paragraph, register, table, tag
 from vestry.errors import MissingExtra
 from vestry.hmm.hidden_states import HiddenStates, States
 from vestry.posterior.discrete_noise import deviation

@@ -13,8 +13,8 @@ from importlib.resources import files
 from typing import Any
 
 from vestry.display.formatting import number
-from vestry.display.svg import Album
 from vestry.display.templates import (
+    Album,
     Content,
     Markup,
     beside,

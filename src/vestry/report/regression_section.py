@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vestry.display.formatting import number
-from vestry.display.svg import Album
-from vestry.display.templates import Content, beside, paragraph, table, tag
+from vestry.display.templates import Album, Content, beside, paragraph, table, tag
 from vestry.report import figures
 from vestry.report.content import Result
 from vestry.report.guarantee_section import weight_parts

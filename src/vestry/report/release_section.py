@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from vestry.display.formatting import Digits, number, probability, roughly, whole
 from vestry.display.plotting import name_of
-from vestry.display.svg import Album
-from vestry.display.templates import Content, Markup, beside, joined, paragraph, table, tag
+from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
 from vestry.posterior.reader import DRAWS, PLUG_IN
 from vestry.releases import NoisyStatistics
 from vestry.report import figures, hmm_section, regression_section

@@ -24,8 +24,7 @@ from vestry.data.csv_reader import Dialect, dialect_from
 from vestry.data.encoding import LARGEST, LIMIT, check_bound
 from vestry.data.table import kind_of
 from vestry.errors import InvalidParameter, StudyFileError
-from vestry.model.columns import levels_of, purpose_of
-from vestry.model.request import AUTO, Request, TableSchema, check_size
+from vestry.model.request import AUTO, Request, TableSchema, check_size, levels_of, purpose_of
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.registry import MODELS
