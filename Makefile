@@ -4,13 +4,19 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all bench coverage docs lint clean
+.PHONY: demo test check test-all bench coverage docs lint clean
 
 demo: $(VENV)/.core            ## the main job, end to end, on example data
 	@$(BIN)/python examples/demo.py
 
-test: $(VENV)/.test            ## the tests a newcomer runs
+test: $(VENV)/.test            ## the tests a newcomer runs, in about two minutes
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# What looks at fewer examples above, or at frozen numbers, runs again: with every example, and its oracle asked.
+check: $(VENV)/.lint           ## what `make test` left out, style and types; needs no server
+	HYPOTHESIS_PROFILE=repeat $(BIN)/python -m pytest -n 2 --dist worksteal \
+		-m "(long or examples or hypothesis or frozen) and not slow"
+	@$(MAKE) --no-print-directory lint
 
 test-all: $(VENV)/.all         ## also what needs a server or more time
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
@@ -20,7 +26,7 @@ bench: $(VENV)/.all $(VENV)-peer/.done  ## speed, as ratios against peers measur
 
 coverage: $(VENV)/.all         ## lines and branches of what privacy rests on
 	@mkdir -p build/coverage
-	$(BIN)/python -m coverage run --rcfile=quality/coverage.ini -m pytest -n 2 --dist worksteal
+	HYPOTHESIS_PROFILE=repeat $(BIN)/python -m coverage run --rcfile=quality/coverage.ini -m pytest -n 2 --dist worksteal -m "not slow"
 	$(BIN)/python -m coverage run --rcfile=quality/coverage.ini -m pytest -m slow tests/ledger
 	$(BIN)/python -m coverage combine --quiet --rcfile=quality/coverage.ini
 	$(BIN)/python -m coverage report --rcfile=quality/coverage.ini --fail-under=97
@@ -64,6 +70,6 @@ $(VENV)/.docs: $(VENV)/.core
 	@$(PIP) --editable '.[docs]'
 	@touch $@
 
-$(VENV)/.lint: $(VENV)/.all
-	@$(PIP) --editable '.[all,test,heavy,docs,lint]'
+$(VENV)/.lint: $(VENV)/.test
+	@$(PIP) --editable '.[test,lint]'
 	@touch $@

@@ -3,8 +3,7 @@
 import statistics
 import time
 
-from vestry.privacy.accountant import convert, epsilon
-from vestry.privacy.calibration import largest_parameter, smallest_parameter
+from vestry.privacy.accountant import convert, epsilon, largest_parameter, smallest_parameter
 from vestry.privacy.event import compose
 from vestry.privacy.guarantee import ApproxDP, Guarantee
 from vestry.privacy.pld import PLDAccountant

@@ -6,10 +6,10 @@ import numpy as np
 
 from vestry.audit import audit, audit_shipped
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
-from vestry.mechanisms.factory import calibrated
+from vestry.mechanisms.release import calibrated
 from vestry.noise import SystemNoise
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import GaussianDP, Guarantee
+from vestry.privacy.neighbours import Adjacency
 
 LIMIT_S = 120.0  # for a million trials
 

@@ -12,8 +12,8 @@ from vestry.conjugate.gamma_poisson import GammaPoissonFamily
 from vestry.mechanisms.posterior_sample import diffused
 from vestry.posterior import Posterior
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP, RenyiDP
+from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Certificate, NoisyStatistics, Release
 
 

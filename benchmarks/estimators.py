@@ -75,8 +75,8 @@ def against_sklearn(repeats: int) -> dict:
     from sklearn.linear_model import LogisticRegression
 
     from vestry.estimators.bounds import Ball, Scaling
-    from vestry.privacy.adjacency import Adjacency
     from vestry.privacy.guarantee import Guarantee
+    from vestry.privacy.neighbours import Adjacency
     from vestry.regression.losses import Logistic
     from vestry.regression.objective_perturbation import objective_perturbation
     from vestry.regression.problem import LinearProblem

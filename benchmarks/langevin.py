@@ -11,8 +11,8 @@ import time
 import numpy as np
 
 from vestry.noise import SystemNoise
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP
+from vestry.privacy.neighbours import Adjacency
 from vestry.regression.langevin import concentrated_posterior
 from vestry.regression.losses import Logistic
 from vestry.regression.problem import LinearProblem

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from vestry.ledger import Ledger
+from vestry.ledger.entry import State
 from vestry.ledger.ledger import _added
-from vestry.ledger.state import State
 
 ROUNDS = 60
 BLOCK = 10

@@ -74,7 +74,6 @@ TABLE = {
     "privacy/mcmc_cost.py": ("oracle/test_chain_costs.py", "unit/test_privacy_edges.py"),
     "privacy/group.py": PRIVACY,
     "privacy/accountant.py": (*PRIVACY, "unit/test_mechanisms.py"),
-    "privacy/calibration.py": (*PRIVACY, "unit/test_mechanisms.py"),
     "privacy/guarantee.py": PRIVACY,
     **{f"mechanisms/{name}.py": CONJUGATE for name in ("calibrated", "additive", "posterior_sample", "exponential")},
     **{f"mechanisms/{name}.py": LINEAR for name in ("gibbs", "schedule", "langevin", "objective", "output")},
@@ -252,7 +251,7 @@ class Campaign:
 
 
 OPTIONS = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"-c{ROOT / 'pyproject.toml'}"]
-OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+OPTIONS += ["-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 
 
 def campaign(name: str, given: argparse.Namespace, tell: Tell) -> None:

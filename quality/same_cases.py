@@ -1,7 +1,7 @@
 """The cases of `same_numbers.py`: command lines, and the folder in which they run.
 
-The folder holds two studies of 0.1.0 with their ledgers and releases (`tests/data/version_0_1_0`), and of each of their
-releases one study file for each unit and neighbours, whose ledgers are made by the first cases.
+The folder holds two studies of 0.1.0 with their ledgers and releases (`tests/study/version_0_1_0`), and of each of
+their releases one study file for each unit and neighbours, whose ledgers are made by the first cases.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-DATA = Path(__file__).parent.parent / "tests" / "data" / "version_0_1_0"
+DATA = Path(__file__).parent.parent / "tests" / "study" / "version_0_1_0"
 
 
 @dataclass(frozen=True)

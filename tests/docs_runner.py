@@ -1,11 +1,22 @@
-"""Runs the examples of one page in one process: commands and blocks come in as JSON, and what they print goes out."""
+"""Runs the examples of pages: a line of JSON a page comes in, and a line with what its examples print goes out.
+
+What takes long to import is imported once. Each page runs in a fork, so that none sees what another has registered.
+"""
 
 import contextlib
+import importlib
 import io
 import json
+import os
 import sys
 import traceback
 import warnings
+
+HEAVY = (
+    "arviz_base", "duckdb", "ibis", "matplotlib.pyplot", "numba", "opendp.prelude", "pandas", "scipy.stats",
+    "sklearn.linear_model", "vestry.audit", "vestry.estimators", "vestry.report", "vestry.study",
+)  # fmt: skip
+WARM = "vestry calibrate ops --family beta-bernoulli --prior 1,1 --n 100 --truncation 0.2 --guarantee epsilon=1"
 
 
 def command(words: list[str]) -> None:
@@ -32,6 +43,22 @@ def printed(example: dict) -> str:
     return out.getvalue() + err.getvalue()
 
 
+def run(page: dict) -> None:
+    os.chdir(page["folder"])
+    print(json.dumps([printed(example) for example in page["examples"]]), flush=True)
+
+
 if __name__ == "__main__":
-    examples = json.load(sys.stdin)
-    json.dump([printed(example) for example in examples], sys.stdout)
+    for name in HEAVY:
+        importlib.import_module(name)
+    printed({"command": WARM.split()})
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                run(json.loads(line))
+                os._exit(0)
+            finally:
+                os._exit(1)
+        if os.waitpid(child, 0)[1] != 0:
+            print(json.dumps(["Traceback: the page ended its process"]), flush=True)

@@ -19,7 +19,7 @@ from vestry.conjugate.family import ConjugateFamily
 from vestry.conjugate.gamma_exponential import GammaExponentialFamily
 from vestry.conjugate.gamma_poisson import GammaPoissonFamily
 from vestry.conjugate.normal_mean import NormalMeanFamily
-from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.neighbours import Adjacency
 
 # --- what one unit may contribute ------------------------------------------------------------------------------------
 

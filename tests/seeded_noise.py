@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from vestry.noise import NoiseSource
-from vestry.noise.clipping import doubles, finite, int64, integers
-from vestry.noise.noise_parameter import checked_count, checked_exponent, checked_scale
+from vestry.noise.system_noise import checked_count, checked_exponent, checked_scale, doubles, finite, int64, integers
 
 # Below this scale anything but 0 has probability under exp(-1000). Above the other a table would be long, and a
 # rounded normal is as good: the discrete law differs by a part in 1e8.

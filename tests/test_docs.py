@@ -1,5 +1,6 @@
 """Every example that README and docs print is run here, and must print what is printed there; the site is whole."""
 
+import atexit
 import importlib.util
 import json
 import os
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,18 +21,27 @@ BLOCK = re.compile(r"^```(console|python|text)\n(.*?)^```$", re.DOTALL | re.MULT
 RUNNER = Path(__file__).parent / "docs_runner.py"
 # A table of numbers, and no example.
 TABLES = {"benchmarks.md"}
+LONG = {"budget.md", "estimators.md", "event-logs.md", "first-study.md", "python.md"}
 HAS_SPARK = importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
 HAS_MKDOCS = all(importlib.util.find_spec(name) is not None for name in ("material", "mkdocstrings_handlers"))
 
 
-def run(examples: list[dict], folder: Path) -> list[str]:
-    """Run a page's examples, in order, in one folder and one process; return what each printed."""
-    done = subprocess.run(
-        [sys.executable, str(RUNNER)], cwd=folder, input=json.dumps(examples), capture_output=True, text=True,
-        check=False, env={**os.environ, "COLUMNS": "200"},
+@cache
+def runner() -> subprocess.Popen:
+    """Start the process that runs the pages of this session; it ends when nothing more can come in."""
+    warm = subprocess.Popen(
+        [sys.executable, str(RUNNER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "COLUMNS": "200"},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    atexit.register(warm.communicate)
+    return warm
+
+
+def run(examples: list[dict], folder: Path) -> list[str]:
+    """Run a page's examples, in order, in one folder; return what each printed."""
+    warm = runner()
+    print(json.dumps({"folder": str(folder), "examples": examples}), file=warm.stdin, flush=True)
+    found = json.loads(warm.stdout.readline())
     assert not any("Traceback" in each for each in found), found
     return found
 
@@ -67,10 +78,10 @@ def check(page: str, folder: Path) -> int:
 
 
 def marks(page: Path) -> list:
-    """Starting Spark takes a while, and needs Java."""
-    return [pytest.mark.slow, pytest.mark.skipif(not HAS_SPARK, reason="pip install 'vestry[spark]', and Java 17")] * (
-        page.name == "spark.md"
-    )
+    """Starting Spark takes a while, and needs Java; some pages run whole studies, or a sampler."""
+    if page.name == "spark.md":
+        return [pytest.mark.slow, pytest.mark.skipif(not HAS_SPARK, reason="pip install 'vestry[spark]', and Java 17")]
+    return [pytest.mark.long] if page.name in LONG else []
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, marks=marks(page), id=page.name) for page in PAGES])
@@ -85,6 +96,8 @@ def test_a_wrong_page_is_rejected(tmp_path):
         check("```python\nprint(1)\n```\n\n```text\n2\n```", tmp_path)
     with pytest.raises(AssertionError, match="Traceback"):
         check("```python\nprint(1 / 0)\n```", tmp_path)
+    with pytest.raises(AssertionError, match="ended its process"):
+        check("```python\nimport os\nos._exit(3)\n```", tmp_path)
 
 
 def studies(page: str) -> list[str]:
@@ -260,6 +273,6 @@ def test_constraints_hold_versions_and_no_address():
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9_.+!-]*", line) for line in lines)
 
 
-def test_continuous_integration_runs_the_test_command_and_nothing_else():
+def test_continuous_integration_runs_the_two_commands_and_nothing_else():
     script = (ROOT / ".ci" / "run").read_text().splitlines()
-    assert [line for line in script if not line.startswith("#")] == ["exec make test"]
+    assert [line for line in script if not line.startswith("#")] == ["make test && exec make check"]

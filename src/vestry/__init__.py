@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vestry.conjugate.normal_mean import NormalMean
     from vestry.conjugate.statistical_query import StatisticalQuery
     from vestry.data import Table
+    from vestry.display.plotting import plot
     from vestry.errors import VestryError
     from vestry.hmm.hmm_model import HiddenMarkovModel
     from vestry.ledger import Ledger
@@ -26,16 +27,14 @@ if TYPE_CHECKING:
     from vestry.pipeline import release
     from vestry.posterior import Posterior
     from vestry.privacy.accountant import convert, price
-    from vestry.privacy.adjacency import Adjacency
     from vestry.privacy.event import Event, compose
     from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
-    from vestry.privacy.neighbours import Neighbours, Unit
+    from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
     from vestry.privacy.pld import PLDAccountant
     from vestry.privacy.pricing import event
     from vestry.regression.linear_model import LinearRegression
     from vestry.regression.logistic_model import LogisticRegression
     from vestry.releases import open_release
-    from vestry.report.plotting import plot
     from vestry.schema.domain import Interval, Levels
     from vestry.study import Study
 
@@ -59,7 +58,6 @@ _HOMES = {
         "convert",
         "price",
     ),
-    "vestry.privacy.adjacency": ("Adjacency",),
     "vestry.privacy.event": (
         "Event",
         "compose",
@@ -73,6 +71,7 @@ _HOMES = {
         "RenyiDP",
     ),
     "vestry.privacy.neighbours": (
+        "Adjacency",
         "Neighbours",
         "Unit",
     ),
@@ -80,7 +79,7 @@ _HOMES = {
     "vestry.privacy.pricing": ("event",),
     "vestry.regression.linear_model": ("LinearRegression",),
     "vestry.regression.logistic_model": ("LogisticRegression",),
-    "vestry.report.plotting": ("plot",),
+    "vestry.display.plotting": ("plot",),
     "vestry.schema.domain": (
         "Interval",
         "Levels",

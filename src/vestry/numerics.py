@@ -12,8 +12,10 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 Number = Fraction | float
+Array = NDArray[np.float64]
 
 SLACK = 1e-12
 
@@ -51,7 +53,7 @@ def format_up(value: Number, *, digits: int) -> str:
     """Write a number to so many significant digits (at most 15), never less than it is: 0.3, 1e-6.
 
     A float is read as the decimal that it prints as, so that 0.1 is written 0.1.
-    Every epsilon and delta that a text rounds is written by this; `vestry.report.formatting.upward` does it for pages.
+    Every epsilon and delta that a text rounds is written by this; `vestry.display.formatting.upward` does it for pages.
     """
     if not math.isfinite(value):
         return str(float(value))

@@ -24,9 +24,7 @@ from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, InvalidPa
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
 from vestry.mechanisms.release import Mechanism, assumptions_of, publish
-from vestry.model.columns import purpose_of
-from vestry.model.request import AUTO, Model, PreparedRelease, Request, TableSchema
-from vestry.model.size_limit import check_size
+from vestry.model.request import AUTO, Model, PreparedRelease, Request, TableSchema, check_size, purpose_of
 from vestry.noise import NoiseSource
 from vestry.planning import choose_mechanism
 from vestry.posterior import Posterior
@@ -189,7 +187,8 @@ def calibrate(request: Request, schema: TableSchema, count: int | None, n: int |
 
     `n` is the declared guess that `auto` is advised by, so that a plan and its release agree.
     """
-    return choose_mechanism(request, schema, n).prepared(schema, count)
+    chosen = request.settled() or choose_mechanism(request, schema, n)
+    return chosen.prepared(schema, count)
 
 
 def claim(

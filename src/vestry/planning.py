@@ -18,8 +18,7 @@ import numpy as np
 
 from vestry.errors import GuaranteeUnreachable, InvalidParameter, VestryError
 from vestry.mechanisms.additive_noise import Additive
-from vestry.model.columns import groups_of
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request, TableSchema, groups_of
 from vestry.privacy.guarantee import Guarantee
 
 # The number of records where none is declared.
@@ -78,8 +77,6 @@ def choose_mechanism(request: Request, frame: TableSchema, n: int | None) -> Req
 
     Where n is private the assumed number stands for it, so that the advice does not depend on the records.
     """
-    if len(request.candidates()) == 1:
-        return request.by(request.candidates()[0])
     looks = [_forecast(request.by(name), frame, n or ASSUMED, simulate=request.draws is not None)
              for name in request.candidates()]  # fmt: skip
     return request.by(best(looks).mechanism)

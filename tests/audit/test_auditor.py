@@ -64,6 +64,7 @@ TIGHT = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TIGHT)
 @pytest.mark.parametrize("epsilons", [None, (0.5,)], ids=["profile", "one epsilon"])
 def test_false_alarms_of_an_exactly_tight_mechanism(name, epsilons):

@@ -23,8 +23,8 @@ from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive
 from vestry.mechanisms.posterior_sample import PosteriorSample, diffused
 from vestry.mechanisms.truncated_posterior import ops
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 
 BETA, THREE = BetaBernoulliFamily(), DirichletCategoricalFamily(3)

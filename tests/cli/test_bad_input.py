@@ -465,6 +465,7 @@ def outside(*arguments: str, **more) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, **more)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "code", "fragment"),
     [

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import mpmath
 import pytest
+from frozen import frozen
 
 import vestry as package
 from vestry.cli import convert_command as module
@@ -41,10 +42,12 @@ def crossing(rising, low, high):
     return low
 
 
+@frozen(mp.mpf)
 def gaussian_epsilon(mu, delta):
     return crossing(lambda x: delta - hockey(mu, x), 0, 10)
 
 
+@frozen(mp.mpf)
 def gaussian_mu(epsilon, delta):
     return crossing(lambda m: hockey(m, epsilon) - delta, "0.01", 10)
 
@@ -63,6 +66,11 @@ def zcdp_epsilon(rho, delta):
         low, high = (low, right) if values[0] < values[1] else (left, high)
     order = 1 + mp.exp((low + high) / 2)
     return cks(order, rho * order, delta)
+
+
+@frozen(mp.mpf)
+def zcdp_rho(epsilon, delta):
+    return crossing(lambda rho: zcdp_epsilon(rho, delta) - epsilon, "0.001", 1)
 
 
 def odds_mu(log_odds):
@@ -133,10 +141,7 @@ def test_figures_are_right_to_nine_digits_and_never_too_small(vestry, line):
 
 MEETINGS = {
     "epsilon=1,delta=1e-5 --to mu": ("mu", gaussian_mu(mp.mpf(1), E5)),
-    "epsilon=1,delta=1e-5 --to rho": (
-        "rho",
-        crossing(lambda rho: zcdp_epsilon(rho, E5) - 1, "0.001", 1),
-    ),
+    "epsilon=1,delta=1e-5 --to rho": ("rho", zcdp_rho(mp.mpf(1), E5)),
     "epsilon=1,delta=1e-5 --to order=20": ("epsilon", 1 - cks(mp.mpf(20), 0, E5)),
     # (x, 1e-6) has delta 1e-5 at epsilon 1: solve the profile for x.
     "epsilon=1,delta=1e-5 --to delta=1e-6": (

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from vestry.cli import app
-from vestry.cli import progress as module
+from vestry.cli import output as module
 
 COMMANDS: dict[str, object] = {}
 

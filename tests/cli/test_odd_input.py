@@ -184,6 +184,7 @@ def test_a_prior_that_cannot_be_computed_with_is_refused(prior):
         Posterior.from_release(BETA, prior=prior).summary()
 
 
+@pytest.mark.long
 def test_a_few_cases_of_the_fuzzer_end_in_sentences():
     """Fewer than in quality/README.md, with another seed; the long runs are not for every day."""
     fuzz = Path(__file__).parents[2] / "quality" / "fuzz.py"

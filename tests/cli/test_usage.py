@@ -12,7 +12,7 @@ import typer
 
 from vestry.cli import app
 from vestry.cli.mechanism_commands import CONJUGATE, LANGEVIN, LINEAR
-from vestry.mechanisms.factory import PARAMETERS
+from vestry.mechanisms.release import PARAMETERS
 
 BETA = "--family beta-bernoulli --prior 6,12 --n 100"
 CURVES = {**CONJUGATE, **LINEAR, **LANGEVIN}

@@ -15,8 +15,8 @@ from sklearn.linear_model import HuberRegressor, LogisticRegression
 from vestry import Posterior
 from vestry.estimators import Ball, PrivateLinearRegression, PrivateLogisticRegression
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP, Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.regression import default_penalty
 from vestry.regression.losses import Huber, Logistic

@@ -39,6 +39,7 @@ def fits_exactly(address: object, opened_before: str) -> None:
     assert [entry.action for entry in ledger.entries()] == ["create"] + ["charge"] * 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("opened", ["opened-after", "opened-before"])
 def test_eight_processes_accept_exactly_what_fits(make, opened):
     fits_exactly(make("epsilon=0.6").address, opened)
@@ -53,6 +54,7 @@ def test_a_charge_too_large_for_the_rest_is_refused_while_smaller_ones_fit(make)
     assert ledger.verify().entries == 5
 
 
+@pytest.mark.long
 def test_processes_that_dawdle_after_reading_accept_exactly_what_fits(make):
     ledger = make("epsilon=0.2")
     accepted = work("slow-race", ledger.address, PROCESSES, "epsilon=0.01", "BEGIN IMMEDIATE")["accepted"]
@@ -60,6 +62,7 @@ def test_processes_that_dawdle_after_reading_accept_exactly_what_fits(make):
     assert ledger.verify().entries == 21
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("begins", ["BEGIN", "SELECT 1"])
 def test_the_broken_twin_turns_processes_away(make, begins):
     """A transaction that begins as a reader fails as it comes to write, because another wrote since it read.
@@ -153,6 +156,7 @@ def withstands_kills(ledger: Ledger, releases: Path, kills: int) -> None:
     ledger.charge("epsilon=1e-7", purpose="after")
 
 
+@pytest.mark.long
 def test_one_hundred_kills_lose_no_charge_and_leave_no_free_release(make, tmp_path):
     releases = tmp_path / "releases"
     releases.mkdir()
@@ -167,6 +171,7 @@ def steps(make, tmp_path):
     return lambda order: work("stepped", make("epsilon=0.1").address, releases, order)
 
 
+@pytest.mark.long
 def test_a_kill_before_any_statement_leaves_the_ledger_whole(steps):
     facts = steps("in order")
     for fact in facts:
@@ -180,6 +185,7 @@ def test_a_kill_before_any_statement_leaves_the_ledger_whole(steps):
     assert sum(len(facts) == 1 for facts in told) >= 10
 
 
+@pytest.mark.long
 def test_the_broken_twin_leaves_a_release_that_was_never_opened(steps):
     """A worker that writes its release before the opening is committed is caught by the same look."""
     assert any(fact["uncharged"] for fact in steps("early") if "error" not in fact)
@@ -195,6 +201,7 @@ def nothing_lost_and_nothing_twice(result: dict, charges: int, kills: int) -> No
     assert result["spent"] == result["intentions"] * 10**5
 
 
+@pytest.mark.long
 def test_kills_under_eight_processes_lose_nothing_and_repeat_nothing(make):
     result = work("stress", make("epsilon=1").address, 200, PROCESSES, 10, 15)
     nothing_lost_and_nothing_twice(result, 200, 10)

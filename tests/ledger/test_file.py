@@ -27,7 +27,7 @@ from vestry.errors import (
     LedgerStateError,
     LedgerUnavailable,
 )
-from vestry.ledger import Ledger, ledger_file
+from vestry.ledger import Ledger, sqlite
 from vestry.ledger import database as database_module
 from vestry.ledger import ledger as journal_module
 
@@ -108,7 +108,7 @@ def test_a_file_that_is_itself_mounted_is_refused(make, tmp_path, monkeypatch):
     table = tmp_path / "mountinfo"
     place = ledger.address.replace(" ", "\\040")
     table.write_text(f"36 35 98:0 / / rw - ext4 /dev/root rw\n37 36 98:0 /x {place} rw shared:1 - ext4 /dev/root rw\n")
-    monkeypatch.setattr(ledger_file, "_MOUNTS", str(table))
+    monkeypatch.setattr(sqlite, "_MOUNTS", str(table))
     for use in uses(ledger)[:2]:
         with pytest.raises(
             LedgerUnavailable, match=r"is itself mounted there.*; mount the folder that holds it instead"
@@ -116,7 +116,7 @@ def test_a_file_that_is_itself_mounted_is_refused(make, tmp_path, monkeypatch):
             use()
     table.write_text("36 35 98:0 / / rw - ext4 /dev/root rw\n")
     ledger.charge("epsilon=0.1", purpose="x")
-    monkeypatch.setattr(ledger_file, "_MOUNTS", str(tmp_path / "nowhere"))  # a system without such a table
+    monkeypatch.setattr(sqlite, "_MOUNTS", str(tmp_path / "nowhere"))  # a system without such a table
     ledger.charge("epsilon=0.1", purpose="x")
 
 
@@ -210,6 +210,7 @@ def test_certificates_name_what_an_old_copy_lacks(make, tmp_path):
 # What is in the one file after a kill
 
 
+@pytest.mark.long
 def test_what_was_acknowledged_is_in_the_file_and_its_journal_after_kills(make, tmp_path):
     """Copied as they lie after each kill, the file and its journal hold every charge that was acknowledged."""
     ledger = make("epsilon=0.1")
@@ -281,6 +282,7 @@ def test_a_ledger_that_0_1_0_has_open_is_read_and_not_written(old, monkeypatch):
     assert versions(old) == b"\1\1"
 
 
+@pytest.mark.long
 def test_eight_processes_convert_a_ledger_at_once(old):
     told = work("race", old, PROCESSES, "epsilon=0.05,delta=1e-9", "opened-after")["accepted"]
     accepted = sequences(told)
@@ -513,6 +515,17 @@ def test_a_changed_schema_is_found(make):
             raw.execute(change)
         with pytest.raises(LedgerCorrupt, match=r"its schema was changed"):
             ledger.verify()
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_a_changed_version_in_the_header_is_found(make, bit):
+    """Byte 18 says who may write: SQLite only reads a file of another version, and every page is as before."""
+    ledger = make()
+    content = bytearray(Path(ledger.address).read_bytes())
+    content[18] ^= 1 << bit
+    Path(ledger.address).write_bytes(content)
+    with pytest.raises(LedgerCorrupt, match=r"its header was changed"):
+        Ledger.open(ledger.address).verify()
 
 
 def test_a_changed_index_is_found_and_opens_nothing_again(make):

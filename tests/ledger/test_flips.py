@@ -57,6 +57,7 @@ def assert_noticed_or_harmless(result: dict, bits: int) -> None:
     assert result["harmless"] > bits // 10
 
 
+@pytest.mark.long
 def test_a_thousand_flipped_bits_are_refused_or_change_nothing(twenty, memory):
     assert_noticed_or_harmless(flipped(twenty, memory, 1000), 1000)
 

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from report.example import AWKWARD, FOUR, coefficients, hidden, result, story
-from report.reader import read
+from report.page_reader import read
 
 from vestry.report.page import page
 

@@ -10,23 +10,23 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from report.example import AWKWARD, CANARY, FOUR, LONG, coefficients, hidden, result, story
-from report.reader import faults, read
+from report.page_reader import faults, read
+from share import cases
 
+from vestry.display.plotting import privacy_curve
 from vestry.errors import InvalidParameter
 from vestry.posterior import Posterior
 from vestry.posterior.discrete_noise import deviation
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.pricing import event
 from vestry.releases import NoisyStatistics, Release
-from vestry.report.appendix import left_in
-from vestry.report.estimates import estimates, prior
+from vestry.report.content import estimates, prior, shares
 from vestry.report.figures import points
-from vestry.report.noise_cost import shares
-from vestry.report.page import page
-from vestry.report.plotting import privacy_curve
-from vestry.report.tempering import weight
+from vestry.report.guarantee_section import weight
+from vestry.report.page import left_in, page
 
-each_case = pytest.mark.parametrize("case", [*AWKWARD, "four"])
+LARGE = {"thirty categories", "twelve long groups", "draws of categories by group"}
+each_case = pytest.mark.parametrize("case", [*cases(AWKWARD, quick=set(AWKWARD) - LARGE), "four"])
 
 
 @cache

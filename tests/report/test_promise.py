@@ -12,10 +12,10 @@ from statistics import NormalDist
 import pytest
 from report.example import certificate, diffused, gaussian, laplace
 
+from vestry.display.formatting import Digits, number, percent_up, probability, roughly, upward, whole
 from vestry.errors import InvalidParameter
 from vestry.privacy.pricing import event
-from vestry.report.formatting import Digits, number, percent_up, probability, roughly, upward, whole
-from vestry.report.interpretation import Promise, known, references, sentences
+from vestry.report.guarantee_section import Promise, known, references, sentences
 
 
 def told(claim):

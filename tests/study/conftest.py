@@ -1,5 +1,5 @@
-"""The servers that hold records, as in `tests/backends`."""
+"""The servers that hold records, as in `tests/data`."""
 
-from backends.conftest import server, spark, spark_folder, spark_log
+from data.conftest import server, spark, spark_folder, spark_log
 
 __all__ = ["server", "spark", "spark_folder", "spark_log"]

@@ -113,6 +113,7 @@ def killed_at(folder: Path, moments: list[str]) -> None:
         assert_whole(fact)
 
 
+@pytest.mark.long
 def test_kills_between_the_steps(tmp_path):
     killed_at(tmp_path, FEW)
 

@@ -14,9 +14,9 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.hmm.hmm_model import HiddenMarkovModel
-from vestry.model.size_limit import MOST_COUNTS, MOST_PARAMETERS, check_size
+from vestry.model.request import MOST_COUNTS, MOST_PARAMETERS, check_size
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
-from vestry.posterior.draw_file import MOST_NUMBERS, _size
+from vestry.posterior.posterior import MOST_NUMBERS, _size
 from vestry.regression.logistic_model import LogisticRegression
 from vestry.schema.domain import Levels
 from vestry.study import Study
@@ -37,6 +37,7 @@ def large(tmp_path, levels: int, *lines: str):
     return study
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("levels", "lines", "size"),
     [
@@ -133,6 +134,7 @@ def test_a_file_holds_up_to_ten_thousand_numbers(numbers):
     assert _size(numbers, None) == (4, 1000)
 
 
+@pytest.mark.long
 def test_more_draws_are_written_on_demand(tmp_path, monkeypatch):
     import xarray
 
@@ -160,6 +162,7 @@ def test_more_draws_are_written_on_demand(tmp_path, monkeypatch):
     assert done.code == 0
 
 
+@pytest.mark.long
 def test_a_page_tells_of_the_first_rows_of_very_many(monkeypatch):
     from report.example import counts, laplace, release, result
 

@@ -23,8 +23,8 @@ from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-from backends.conftest import SLOW, SPARK_FOLDER
 from closed_engines import closed_engines
+from data.conftest import SLOW, SPARK_FOLDER
 from study.fault_study import HEADER, Done, actions, records, study_in, vestry
 
 from vestry.cli import main
@@ -205,6 +205,7 @@ def database(server) -> Database:
 # Nothing fails
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", [pytest.param('"row"', marks=pytest.mark.slow), PERSON])
 def test_every_command_is_silent_when_all_goes_well(tmp_path, temporary, silent, written, unit):
     study = written(tmp_path, "readmission", unit=unit, lines=TABLES["planted"])
@@ -630,6 +631,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.long
 def test_progress_shows_names_and_time_and_no_rows(tmp_path, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")

@@ -1,9 +1,9 @@
 """What `plan` predicts is what releases achieve: simulated studies, released by the mechanism itself.
 
 A study's parameters come from the prior and its records from the model; the mechanism releases; the posterior's 90 %
-interval is looked at. The mean width must be the predicted one within five standard errors of both, the coverage 0.9
-within five, and the mean divergence from the posterior without privacy the predicted one within five. Each of these
-raises a false alarm below 1e-6. A prediction that is 10 % off is rejected in every cell.
+interval is looked at. The mean width must be the predicted one within six standard errors of both, the coverage 0.9
+within six, and the mean divergence from the posterior without privacy the predicted one within six. Together they
+raise a false alarm below 1e-6. A prediction that is 10 % off is rejected in every cell.
 
 A plan simulates 64 datasets. Here it simulates more, so that its own error hides nothing; and the width without
 privacy, which is known of every study, explains most of what differs between studies (a control variate).
@@ -21,6 +21,7 @@ from scipy.special import betainc, betaln, digamma, gammaln, ndtri
 from scipy.stats import beta as beta_law
 from scipy.stats import norm
 from seeded_noise import SeededNoise
+from share import cases
 
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
@@ -30,8 +31,7 @@ from vestry.conjugate.normal_mean import NormalMean
 from vestry.conjugate.simulation import noise_aware
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
-from vestry.model.prepared_release import PreparedSums
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import PreparedSums, Request, TableSchema
 from vestry.planning import Forecast, best, budget_for_width, choose_mechanism, forecasts
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
@@ -198,20 +198,20 @@ def achieved(made: Request, relation: str, studies: int, seed: int, *, wrong: fl
 
 
 def agrees(plan: Forecast, widths: np.ndarray, exact: np.ndarray, datasets: int, *, wrong: float = 1.0) -> bool:
-    """Five standard errors of the mean: over the achieved widths, and over the plan's.
+    """Six standard errors of the mean: over the achieved widths, and over the plan's.
 
     What the width without privacy explains is taken off first. The prediction is `wrong` times the plan's.
     """
     slope = np.cov(widths, exact)[0, 1] / exact.var(ddof=1) if exact.std() > 1e-9 * exact.mean() else 0.0
     found = widths - slope * (exact - plan.exact_width)
     error = found.std() * math.sqrt(1 / len(widths) + 1 / datasets)
-    return abs(wrong * plan.width - found.mean()) <= 5 * error + 0.002 * widths.mean()
+    return abs(wrong * plan.width - found.mean()) <= 6 * error + 0.002 * widths.mean()
 
 
 def near(plan: Forecast, divergences: np.ndarray, datasets: int) -> bool:
-    """Five standard errors of the mean divergence: over the achieved ones, and over the plan's."""
+    """Six standard errors of the mean divergence: over the achieved ones, and over the plan's."""
     error = divergences.std() * math.sqrt(1 / len(divergences) + 1 / datasets)
-    return abs(plan.kl - divergences.mean()) <= 5 * error
+    return abs(plan.kl - divergences.mean()) <= 6 * error
 
 
 FAST = [("normal", "replace"), ("normal", "add-remove")]
@@ -236,6 +236,7 @@ def _wide_windows(monkeypatch) -> None:
     monkeypatch.setattr(Categories, "_windows", wide)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_wide_windows")
 @pytest.mark.parametrize(("name", "relation", "studies", "datasets"), STUDIES)
 @pytest.mark.parametrize("mechanism", SPENDS)
@@ -248,7 +249,7 @@ def test_widths_and_coverage_are_as_predicted(name, relation, studies, datasets,
     assert not agrees(plan, found.widths, found.exact, datasets, wrong=1.1)
     assert near(plan, found.divergences, datasets), (plan.kl, found.divergences.mean())
     # Four thousand draws stand for the posterior: they cost 0.0005 of coverage.
-    assert abs(found.covered.mean() - 0.9) <= 5 * math.sqrt(0.09 / studies) + 0.001
+    assert abs(found.covered.mean() - 0.9) <= 6 * math.sqrt(0.09 / studies) + 0.001
 
 
 @pytest.mark.slow
@@ -276,7 +277,7 @@ def test_a_prediction_that_is_a_tenth_off_is_rejected():
 @pytest.mark.parametrize(("name", "relation"), [*FAST, *SLOW])
 @pytest.mark.parametrize("mechanism", SPENDS)
 def test_the_noise_is_as_predicted_and_a_tenth_off_is_rejected(name, relation, mechanism):
-    """The predicted deviation is that of 10,000 releases within five standard errors: a false alarm below 1e-6."""
+    """The predicted deviation is that of 10,000 releases within six standard errors: a false alarm below 1e-6."""
     asked = request(MODELS[name], mechanism, SPENDS[mechanism])
     plan, made = predicted(asked, relation, 0), asked.prepared(frame(relation), N).mechanism
 
@@ -285,7 +286,7 @@ def test_the_noise_is_as_predicted_and_a_tenth_off_is_rejected(name, relation, m
         twin = replace(made, scale=wrong * made.scale)
         drawn = np.array([twin.release(Private(zeros), Leave(), noise)[0].values[0] for _ in range(10_000)], float)
         squares = drawn**2 / plan.noise**2
-        return abs(squares.mean() - 1) <= 5 * squares.std() / math.sqrt(len(drawn))
+        return abs(squares.mean() - 1) <= 6 * squares.std() / math.sqrt(len(drawn))
 
     assert [agreed(wrong) for wrong in (0.9, 1.0, 1.1)] == [False, True, False]
 
@@ -332,13 +333,14 @@ def drawn(prepared: PreparedSums, studies: int, seed: int, *, wrong: float):
 
 
 def standard(law, draws: np.ndarray) -> bool:
-    """Tell whether draws come from the law: as normal scores their mean is 0 and their square 1, within five errors."""
+    """Tell whether draws come from the law: as normal scores their mean is 0 and their square 1, within six errors."""
     scores = ndtri(np.clip(law.cdf(draws), 1e-15, 1 - 1e-15)).ravel()
-    return abs(scores.mean()) <= 5 / math.sqrt(scores.size) and abs((scores**2).mean() - 1) <= 5 * math.sqrt(
+    return abs(scores.mean()) <= 6 / math.sqrt(scores.size) and abs((scores**2).mean() - 1) <= 6 * math.sqrt(
         2 / scores.size
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mechanism", "name", "relation"), DRAWN_CELLS)
 def test_the_law_of_draws_is_as_predicted(mechanism, name, relation):
     """The predicted width and divergence are those of the law, and released draws come from that law.
@@ -371,7 +373,9 @@ def test_the_law_of_draws_is_as_predicted(mechanism, name, relation):
 
 
 @pytest.mark.parametrize(("name", "relation"), CASES)
-@pytest.mark.parametrize("spend", ["epsilon=0.1,delta=1e-6", "epsilon=1,delta=1e-4", "rho=0.02"])
+@pytest.mark.parametrize(
+    "spend", cases(["epsilon=0.1,delta=1e-6", "epsilon=1,delta=1e-4", "rho=0.02"], quick=["rho=0.02"])
+)
 def test_auto_takes_the_best_or_nearly(name, relation, spend):
     made = request(MODELS[name], "auto", spend)
     found = {each.mechanism: each.width for each in forecasts(made, frame(relation), n=N)}
@@ -393,12 +397,13 @@ def test_auto_never_takes_draws_unless_they_are_asked_for():
     assert choose_mechanism(pure, frame("replace"), N).mechanism == "ops"
 
 
+@pytest.mark.long
 def test_two_looks_at_one_plan_agree():
     made = request(MODELS["beta"], "auto", "epsilon=0.3,delta=1e-6")
     assert forecasts(made, frame("replace"), n=N) == forecasts(made, frame("replace"), n=N)
 
 
-@pytest.mark.parametrize("spend", ["epsilon=0.1", "epsilon=0.1,delta=1e-6", "rho=0.001"])
+@pytest.mark.parametrize("spend", cases(["epsilon=0.1", "epsilon=0.1,delta=1e-6", "rho=0.001"], quick=["epsilon=0.1"]))
 def test_the_budget_for_a_width_gives_that_width(spend):
     made = request(MODELS["normal"], "auto", spend)
     wanted = budget_for_width(made, frame("replace"), n=N, width=4.0)

@@ -18,12 +18,12 @@ from study.fault_study import RELEASES, actions, create_arguments, ledger_of, re
 
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.data import Table
+from vestry.display.plotting import plot
 from vestry.errors import BudgetExceeded, DeclarationMismatch, InvalidParameter, VestryError
 from vestry.ledger import Ledger
 from vestry.pipeline import release
 from vestry.posterior import Posterior
 from vestry.releases import open_release
-from vestry.report.plotting import plot
 from vestry.schema.domain import Levels
 from vestry.study import Study
 from vestry.study.storage import ReleaseStore
@@ -94,6 +94,7 @@ def prices(folder: Path) -> dict[str, tuple[float | None, float]]:
     return {name: (price["totals"][0] and price["totals"][0] / 1e12, price["failure"] / 1e24) for name, price in named}
 
 
+@pytest.mark.long
 def test_every_kind_of_release(tmp_path):
     study = study_in(tmp_path, *RELEASES)
     done = vestry("release", study, "--yes", "--json")
@@ -229,6 +230,7 @@ def test_a_name_given_twice_is_paid_once(tmp_path):
     assert actions(tmp_path) == ["charge", "open", "release"]
 
 
+@pytest.mark.long
 def test_a_question_that_is_asked_back_finds_its_own_release(tmp_path):
     """The file of another question under the same name is never taken for it."""
     study = study_in(tmp_path)
@@ -326,6 +328,7 @@ def test_what_was_released_is_told_though_the_next_fails(tmp_path, monkeypatch):
     assert (tmp_path / "report.html").read_text() == "<html>1 releases</html>"
 
 
+@pytest.mark.long
 def test_a_delta_above_what_charges_may_bring_is_told(tmp_path):
     study = study_in(tmp_path, "draws")
     study.write_text(study.read_text().replace("delta = 1e-8", "delta = 1e-6"))
@@ -337,6 +340,7 @@ def test_a_delta_above_what_charges_may_bring_is_told(tmp_path):
     assert actions(tmp_path) == []
 
 
+@pytest.mark.long
 def test_a_regression_shows_coefficients_and_counts_the_draws_that_it_leaves_out(tmp_path):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     study = study_in(tmp_path, neighbours="replace", budget="{ epsilon = 60, delta = 1e-5 }")
@@ -370,6 +374,7 @@ def test_what_is_left_leads_with_what_a_release_may_spend(tmp_path, names, room)
     ledger.charge(f"epsilon={epsilon},delta=1e-7", purpose="all that is left")
 
 
+@pytest.mark.long
 def test_a_weakened_posterior_is_told_before_and_after(tmp_path):
     study = study_in(tmp_path, "draws")
     study.write_text(study.read_text().replace("epsilon = 0.4,", "epsilon = 0.02,"))
@@ -609,6 +614,7 @@ def test_check_looks_for_a_file_and_opens_none_and_asks_no_server(tmp_path, data
     assert json.loads(vestry("check", study, "--json").out)["data"] == "not read"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["check", "plan"])
 def test_noise_on_sums_of_numbers_is_told_in_units_of_the_column(tmp_path, command):
     """One record adds at most 30 from the middle and, beside it, as much for the count: 60/0.2 is the scale."""

@@ -14,7 +14,7 @@ import vestry as front
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.errors import DeclarationMismatch
 from vestry.ledger import Ledger
-from vestry.ledger.state import State
+from vestry.ledger.entry import State
 from vestry.model.request import Request
 from vestry.pipeline import CHARGED, NEW, OPENED, RELEASED, ChargeIndex
 from vestry.posterior import Posterior

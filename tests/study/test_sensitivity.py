@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from share import examples
 
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
@@ -19,8 +20,8 @@ from vestry.conjugate.normal_mean import NormalMean
 from vestry.data import Table
 from vestry.model.request import Request, TableSchema
 from vestry.pipeline import schema_of
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import reveal
 
@@ -94,7 +95,7 @@ def neighbour(rows, unit: str, relation: str, change):
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 @pytest.mark.parametrize("unit", ["row", "person=id,rows=2"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(
     rows=st.lists(records, min_size=1, max_size=7),
     change=st.lists(records, min_size=1, max_size=4),

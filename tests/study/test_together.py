@@ -22,8 +22,7 @@ from vestry.data import Table
 from vestry.errors import AskedBefore, DeclarationMismatch
 from vestry.pipeline import release
 from vestry.schema.domain import Levels
-from vestry.study.folder_lock import locked
-from vestry.study.storage import ReleaseStore, write
+from vestry.study.storage import ReleaseStore, locked, write
 
 WORKER = Path(__file__).with_name("together_worker.py")
 CYCLE = ["charge", "open", "release"]
@@ -65,6 +64,7 @@ def assert_one_of_three(fact: dict) -> None:
     assert sorted(dones) == [["released"] * 2, *[["released before, free"] * 2] * 2]
 
 
+@pytest.mark.long
 def test_of_three_processes_one_pays_and_all_end_well(tmp_path):
     (fact,) = together(tmp_path, 1)
     assert_one_of_three(fact)
@@ -96,7 +96,7 @@ def test_the_broken_twin_pays_twice(tmp_path):
 
 
 def test_who_waits_says_so_after_two_seconds_and_then_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("vestry.study.folder_lock.PATIENCE_S", 0.1)
+    monkeypatch.setattr("vestry.study.storage.PATIENCE_S", 0.1)
     said: list[str] = []
     held, over = threading.Event(), threading.Event()
 

@@ -1,6 +1,6 @@
 """Studies, ledgers, releases and certificates of 0.1.0: they open, say the same, and cost nothing.
 
-The files were made by 0.1.0 itself, and so was what is expected of them: `data/version_0_1_0/make.py`. Draws of hidden
+The files were made by 0.1.0 itself, and so was what is expected of them: `version_0_1_0/make.py`. Draws of hidden
 states are seeded by the release; everything else that is compared is computed without any.
 """
 
@@ -21,7 +21,7 @@ from vestry import BetaBernoulli, Event, GammaPoisson, Guarantee, Ledger, Study,
 from vestry.errors import ConversionError, DeclarationMismatch
 from vestry.privacy import accountant
 
-DATA = Path(__file__).parent.parent / "data" / "version_0_1_0"
+DATA = Path(__file__).parent / "version_0_1_0"
 EXPECTED: dict[str, Any] = json.loads((DATA / "expected.json").read_text())["studies"]
 
 

@@ -13,8 +13,9 @@ from vestry.audit.claim import Claim
 from vestry.audit.clopper_pearson import at_least, at_most
 from vestry.audit.evidence import Evidence, Verdict
 from vestry.audit.rejection_region import Choice, RejectionRegion, choose
-from vestry.audit.test_statistic import Array, as_outputs, scores
+from vestry.audit.test_statistic import as_outputs, scores
 from vestry.errors import InvalidParameter
+from vestry.numerics import Array
 
 Run = Callable[[Any, Any, int], Any]
 LEAST_TRIALS = 1000

@@ -39,7 +39,7 @@ def audit_shipped(
     Parameters
     ----------
     mechanism, family
-        What `vestry.mechanisms.factory` made, and the family it made it for.
+        What `vestry.mechanisms.release` made, and the family it made it for.
     noise
         The noise source of the releases; its stream draws the simulations.
     trials

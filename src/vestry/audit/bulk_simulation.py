@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincc, betainccinv
 
-from vestry.audit.test_statistic import Array
 from vestry.audit.worst_pairs import BuiltinMechanism, Dataset, Pair
 from vestry.conjugate.family import Distribution
 from vestry.mechanisms.additive_noise import LAPLACE, Additive
 from vestry.mechanisms.posterior_sample import grouped
 from vestry.mechanisms.truncated_posterior import TruncatedSample, truncated_beta, truncated_dirichlet
+from vestry.numerics import Array
 
 # Above this scale a rounded normal is as good as a table: the laws differ by less than a part in 1e8.
 _LARGEST_TABLE = 1e4

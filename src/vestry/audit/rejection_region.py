@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vestry.audit.clopper_pearson import at_least, at_most
-from vestry.audit.test_statistic import Array, Score
+from vestry.audit.test_statistic import Score
+from vestry.numerics import Array
 
 # How many thresholds are tried: half of them evenly spaced in rank, half ever closer to the two ends.
 THRESHOLDS = 512

@@ -10,12 +10,12 @@ from typing import cast
 
 import numpy as np
 
-from vestry.audit.test_statistic import Array
 from vestry.audit.worst_pairs import BuiltinMechanism, Dataset
 from vestry.ledger import OpenCharge
 from vestry.mechanisms.additive_noise import Additive
 from vestry.noise import NoiseSource
-from vestry.privacy.adjacency import Adjacency
+from vestry.numerics import Array
+from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
 from vestry.schema.private import Private
 

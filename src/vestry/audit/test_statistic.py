@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vestry.errors import InvalidParameter
+from vestry.numerics import Array
 
-Array = NDArray[np.float64]
 # Coordinates beyond this many are not tried one by one.
 MOST_COORDINATES = 16
 

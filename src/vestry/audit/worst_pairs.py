@@ -10,8 +10,7 @@ from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.model.worst_pair import Dataset, Pair
-from vestry.privacy.adjacency import Adjacency
-from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.neighbours import Adjacency, Neighbours
 
 BuiltinMechanism = Additive | PosteriorSample | TruncatedSample
 

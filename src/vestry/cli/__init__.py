@@ -22,9 +22,7 @@ try:
         reproduce_command,
         study_commands,
     )
-    from vestry.cli.mechanism_commands import Commands
-    from vestry.cli.output import examples, first_example, say
-    from vestry.cli.refusal import refusal
+    from vestry.cli.output import Commands, examples, first_example, refusal, say
 except KeyboardInterrupt:  # `main` catches it from here on
     sys.stderr.write("vestry: interrupted; nothing was charged.\n")
     sys.exit(130)

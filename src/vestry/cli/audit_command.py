@@ -10,8 +10,7 @@ import typer
 from vestry.cli.conjugate_options import Conjugate
 from vestry.cli.mechanism_commands import CONJUGATE, add, group
 from vestry.cli.options import Plot, Wanted
-from vestry.cli.output import Json, emit, examples
-from vestry.cli.progress import working
+from vestry.cli.output import Json, emit, examples, working
 from vestry.errors import InvalidParameter
 
 if TYPE_CHECKING:

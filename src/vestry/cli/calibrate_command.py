@@ -9,8 +9,7 @@ import typer
 from vestry.cli.mechanism_commands import CONJUGATE, GLM, LANGEVIN, LINEAR, add, group
 from vestry.cli.mechanism_options import CalibrationOption, MechanismOption
 from vestry.cli.options import Wanted
-from vestry.cli.output import Json, emit, examples
-from vestry.cli.progress import working
+from vestry.cli.output import Json, emit, examples, working
 from vestry.cli.regression_options import Langevin
 
 EXAMPLES = examples(

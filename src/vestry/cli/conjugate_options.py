@@ -13,9 +13,9 @@ from vestry.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from vestry.conjugate.family import ConjugateFamily
-    from vestry.privacy.adjacency import Adjacency
     from vestry.privacy.event import Event
     from vestry.privacy.guarantee import Guarantee
+    from vestry.privacy.neighbours import Adjacency
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Conjugate(MechanismOption):
         return 1.0 if self.mechanism == "direct" else None
 
     def _event(self, value: float) -> Event:
-        from vestry.mechanisms.factory import event_at
+        from vestry.mechanisms.release import event_at
 
         return event_at(*self._what(), value, **self._how())
 
@@ -62,7 +62,7 @@ class Conjugate(MechanismOption):
     def made(self, guarantee: Guarantee) -> Any:
         """Return the mechanism itself, calibrated."""
         from vestry.mechanisms import posterior_sample
-        from vestry.mechanisms.factory import calibrated
+        from vestry.mechanisms.release import calibrated
 
         analyses = {"exact": posterior_sample.exactly, "renyi": posterior_sample.through_renyi}
         if self.analysis not in analyses:
@@ -92,7 +92,7 @@ class Conjugate(MechanismOption):
     @property
     def population(self) -> Adjacency:
         """Whose change is hidden, and the number of records where it is public."""
-        from vestry.privacy.adjacency import Adjacency
+        from vestry.privacy.neighbours import Adjacency
 
         whose = super().population
         known = self.count or ("public" if whose.replaces else "private")

@@ -53,7 +53,7 @@ def convert(
     What turns into what: epsilon into everything; mu into rho, order and delta; rho into order and delta; order into
     a lower order and delta; epsilon,delta into a larger delta or epsilon.
     """
-    from vestry.privacy.calibration import largest_parameter
+    from vestry.privacy.accountant import largest_parameter
     from vestry.privacy.group import group as for_group
     from vestry.privacy.group import replaced
     from vestry.privacy.guarantee import Guarantee

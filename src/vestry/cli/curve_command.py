@@ -10,8 +10,7 @@ import typer
 from vestry.cli.mechanism_commands import CONJUGATE, LANGEVIN, LINEAR, add, group
 from vestry.cli.mechanism_options import MechanismOption
 from vestry.cli.options import Plot, numbers, option_name
-from vestry.cli.output import Json, emit, examples
-from vestry.cli.progress import working
+from vestry.cli.output import Json, emit, examples, working
 from vestry.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def curve(
             record["at_delta"] = {"delta": delta, "epsilon": _finite(found)}
             text += f"\n\nepsilon {format_up(found, digits=10)} at delta {decimal(delta)}"
         if plot is not None:
-            from vestry.report.plotting import privacy_curve
+            from vestry.display.plotting import privacy_curve
 
             privacy_curve(event, title=f"{given.mechanism}, {given.parameter.replace('_', ' ')} {value:.4g}", path=plot)
     emit(record, text, as_json=json)

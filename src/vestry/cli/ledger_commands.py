@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vestry.cli.mechanism_commands import Commands
-from vestry.cli.output import Json, emit, examples
-from vestry.cli.progress import working
+from vestry.cli.output import Commands, Json, emit, examples, working
 from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError, printable
 
 if TYPE_CHECKING:

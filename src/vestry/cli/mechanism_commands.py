@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from vestry.cli.conjugate_options import Conjugate
 from vestry.cli.mechanism_options import MechanismOption
 from vestry.cli.options import option_name, spread
-from vestry.cli.output import examples
+from vestry.cli.output import Commands, examples
 from vestry.cli.regression_options import Gibbs, Glm, Langevin, Objective, Output
 from vestry.errors import InvalidParameter
 
@@ -71,28 +70,6 @@ LINEAR = {
     "output": Listing("the minimum of losses plus noise of standard deviation scale",
                     Output, "--lipschitz 1 --regularisation 10", _BOTH, "scale", "0.5"),
 }  # fmt: skip
-
-
-class Commands(TyperGroup):
-    """Shows switches without a value, in its own help and in that of the commands below it."""
-
-    def get_params(self, ctx: Any) -> Any:
-        """Return its own options."""
-        return _switched(super().get_params(ctx))
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command below it."""
-        found = super().get_command(ctx, cmd_name)
-        if found is not None:
-            _switched(found.get_params(ctx))
-        return found
-
-
-def _switched(options: Any) -> Any:
-    for each in options:
-        if getattr(each, "is_flag", False):
-            each.metavar = ""
-    return options
 
 
 class Mechanisms(Commands):

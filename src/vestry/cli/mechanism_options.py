@@ -10,9 +10,9 @@ from vestry.cli.options import NeighboursName, Rows, check_size
 from vestry.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from vestry.privacy.adjacency import Adjacency
     from vestry.privacy.event import Event
     from vestry.privacy.guarantee import Guarantee
+    from vestry.privacy.neighbours import Adjacency
 
 # The value that meets a guarantee, the theorem, and what else there is to say.
 Met = tuple[float, str, dict[str, Any]]
@@ -70,8 +70,7 @@ class MechanismOption(ABC):
     @property
     def population(self) -> Adjacency:
         """Whose change is hidden."""
-        from vestry.privacy.adjacency import Adjacency
-        from vestry.privacy.neighbours import Neighbours
+        from vestry.privacy.neighbours import Adjacency, Neighbours
 
         return Adjacency(Neighbours.parse(self.neighbours), self.rows)
 

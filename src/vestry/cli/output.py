@@ -1,12 +1,21 @@
-"""What commands print: one JSON object, or text for people. Nothing else of this room prints what it was given."""
+"""What commands print: one JSON object, or text for people. Nothing else of this room prints what it was given.
+
+What long work shows while it runs: its name and how long it has taken, on a terminal's standard error.
+
+One sentence for whatever went wrong: of what was not foreseen, the kind and the place, and never a value.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from vestry.errors import VestryError, printable
 
@@ -45,3 +54,77 @@ def examples(*lines: str) -> str:
 def first_example(epilog: str | None) -> list[str]:
     """Return the first of the examples that were laid out, if there are any."""
     return [line.replace("\\[", "[") for line in (epilog or "").split("\n\n")[1:2]]
+
+
+@contextmanager
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """Show what runs; what is yielded renames it. Never how many rows, and nothing where no terminal looks on."""
+    if not sys.stderr.isatty():
+        yield lambda what: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(printable(what), total=None)
+        yield lambda what: bar.update(task, description=printable(what))
+
+
+_ROOT = Path(__file__).parents[1]
+
+
+def refusal(error: Exception) -> str:
+    """Return what to tell of an error that ended a command.
+
+    What Vestry raises on purpose has its sentence. Of anything else the message may quote a record, so only its kind
+    is told and where in Vestry it arose.
+    """
+    if isinstance(error, VestryError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "this takes more memory than there is; ask for less: fewer levels, groups, draws or dimensions."
+    if isinstance(error, RecursionError):
+        return "this is nested too deeply to be read; write it plainly."
+    if isinstance(error, OSError):
+        return f"the system refused ({error.strerror or type(error).__name__}); {_AGAIN}"
+    place = f"{type(error).__name__} in {_place(error)}"
+    if isinstance(error, ArithmeticError):
+        return f"the numbers are too large or too small to compute with ({place}); write more moderate ones."
+    return f"this could not be done, for a reason that Vestry did not foresee ({place}); {_AGAIN}"
+
+
+def _place(error: Exception) -> str:
+    """Return the last line of ours that an error went through."""
+    found, trace = "vestry", error.__traceback__
+    while trace is not None:
+        path = Path(trace.tb_frame.f_code.co_filename)
+        if path.is_relative_to(_ROOT):
+            found = f"{path.relative_to(_ROOT).as_posix()}, line {trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+_AGAIN = "change what is asked, or run it again: what was charged and not opened is free."
+
+
+class Commands(TyperGroup):
+    """Shows switches without a value, in its own help and in that of the commands below it."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return its own options."""
+        return _switched(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command below it."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None:
+            _switched(found.get_params(ctx))
+        return found
+
+
+def _switched(options: Any) -> Any:
+    for each in options:
+        if getattr(each, "is_flag", False):
+            each.metavar = ""
+    return options

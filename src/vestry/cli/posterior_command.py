@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vestry.cli.options import Plot, numbers
-from vestry.cli.output import Json, columns, emit, examples
-from vestry.cli.progress import working
+from vestry.cli.output import Json, columns, emit, examples, working
 from vestry.cli.study_commands import coefficient_lines
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def posterior(
             lines = [*lines, "", f"draws: {draws}"]
             record = {**record, "draws_file": str(draws)}
     if plot is not None:
-        from vestry.report.plotting import plot as draw
+        from vestry.display.plotting import plot as draw
 
         draw(found, path=plot)
     emit({"posterior": found.label, **record}, "\n".join(lines), as_json=json)
@@ -64,7 +63,7 @@ def _write_draws(found: Posterior, release: Path, path: Path) -> None:
     """Write draws whose generator is seeded by the release: the same release and prior give the same ones."""
     import hashlib
 
-    from vestry.posterior.draw_file import draw_file
+    from vestry.posterior.posterior import draw_file
     from vestry.study.storage import write
 
     content = draw_file(found, hashlib.sha256(release.read_bytes()).hexdigest(), most=None)

@@ -199,7 +199,7 @@ class Output(MechanismOption):
         return output_event(value, self._moves())
 
     def _met(self, guarantee: Guarantee) -> Met:
-        from vestry.privacy.calibration import smallest_parameter
+        from vestry.privacy.accountant import smallest_parameter
         from vestry.regression.output_perturbation import THEOREM
 
         return smallest_parameter(self.event, guarantee), THEOREM, {"sensitivity": self._moves()}

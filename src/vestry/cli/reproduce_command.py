@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vestry.cli.output import Json, emit, examples, say
-from vestry.cli.progress import working
+from vestry.cli.output import Json, emit, examples, say, working
 from vestry.errors import InvalidParameter
 
 EXAMPLES = examples(

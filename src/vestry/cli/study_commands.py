@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vestry.cli.output import Json, columns, emit, examples, say
-from vestry.cli.progress import working
+from vestry.cli.output import Json, columns, emit, examples, say, working
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
 
     from vestry.planning import Forecast
     from vestry.study import Study
-    from vestry.study.outcome import ReleaseOutcome
+    from vestry.study.config import ReleaseSpec
     from vestry.study.release_costs import Cost
-    from vestry.study.release_spec import ReleaseSpec
+    from vestry.study.runner import ReleaseOutcome
 
 File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Releases; all if left out.")]
@@ -258,7 +257,7 @@ def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]
 
 
 def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
-    from vestry.report.tempering import weight
+    from vestry.report.guarantee_section import weight
 
     weakened = " ".join(weight(outcome.release.certificate).split())  # a terminal needs no thin spaces
     how = [f"  {weakened}"] if weakened else []

@@ -5,6 +5,15 @@ C(eta) = log G(eta1) + log G(eta2 - eta1) - log G(eta2), with G the gamma functi
 
 Errata: [GeumlekSC17, sec. 3] prints G for log G in C, and calls psi_1 of its Corollary 2 the digamma where it is the
 trigamma function; [FouldsGWC16] prints h(x) = 0 where it is 1.
+
+The noise-aware Beta-Bernoulli posterior: exact summation over the counts that the noise hides.
+
+The plug-in posterior takes the noisy count as exact, and its intervals are too short. Here the count is summed out,
+
+    p(theta | z) = sum over s of Beta(theta; a + s, b + n - s) p(s | z),   p(s | z) ~ p(s) P(noise = z - s),
+
+with p(s) the prior predictive and the law of the noise known. The noisy value is never projected: z below 0 or above n
+is informative as it stands. See [BernsteinS18] for the idea in exponential families.
 """
 
 from __future__ import annotations
@@ -22,34 +31,44 @@ from scipy.special import betainc, betaincinv, betaln, digamma, xlog1py, xlogy
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw, moved
 from vestry.conjugate.family import (
-    Array,
     ConjugateFamily,
     check_number,
     check_positive,
+    check_range,
     check_scales,
+    check_size,
     check_sums,
+    floats,
     kl_between,
     points,
     renyi_between,
 )
+from vestry.conjugate.worst_categories import category_change, split_categories, worst_categories
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.layout import Layout
-from vestry.model.columns import groups_of, levels_of
-from vestry.model.size_limit import Size
+from vestry.mechanisms.statistic_family import Layout
+from vestry.model.request import Size, groups_of, levels_of
 from vestry.model.worst_pair import Pair
-from vestry.posterior.discrete_noise import deviation, noise_law
-from vestry.privacy.adjacency import Adjacency
+from vestry.numerics import Array
+from vestry.posterior.discrete_noise import (
+    DROP,
+    NoiseLaw,
+    deviation,
+    lattice,
+    log_ratio,
+    nodes_needed,
+    noise_law,
+    thin,
+    window,
+)
+from vestry.posterior.mixture import BetaMixture, kept
 from vestry.privacy.event import Event
+from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Indicator, SumQuery
 
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
-import vestry.conjugate.beta_posterior as beta_posterior
-from vestry.conjugate.noisy_sums import check_range, check_size, floats
-from vestry.conjugate.worst_categories import category_change, split_categories, worst_categories
-from vestry.posterior.mixture import BetaMixture
 
 
 @dataclass(frozen=True)
@@ -260,8 +279,8 @@ class BetaBernoulliFamily(ConjugateFamily):
         numbers = {"alpha": prior.alpha, "beta": prior.beta}
         check_range(statistics)
         if statistics.count is None:
-            return beta_posterior.private_count(values[0], values[1], noise=noise, **numbers)
-        return beta_posterior.public_count(values[0], count=statistics.count, noise=noise, **numbers)
+            return private_count(values[0], values[1], noise=noise, **numbers)
+        return public_count(values[0], count=statistics.count, noise=noise, **numbers)
 
     def plug_in(self, prior: Beta, statistics: NoisyStatistics) -> BetaMixture:
         """Return Beta(a + s, b + f), the successes clipped to [0, n]; both counts to 0 and above, if n is private."""
@@ -403,3 +422,90 @@ class BetaBernoulli(ConjugateModel):
         name = levels.names[levels.values.index(self.success)]
         others = tuple(level for level in levels.names if level != name)
         return Indicator(self.column, (name,)), Indicator(self.column, others)
+
+
+# Components that a sum over two counts may have before its panels are widened.
+_CELLS = 1_000_000
+
+
+def public_count(z: int, *, count: int, alpha: float, beta: float, noise: NoiseLaw) -> BetaMixture:
+    """Return the posterior from one noisy count of successes among a public number of records.
+
+    p(s | z) ~ BetaBinomial(s; n, a, b) P(noise = z - s), s = 0 ... n. All but 1e-15 of the weight is kept; time and
+    memory grow with the scale of the noise and not with n.
+    """
+    n, noisy = np.array([float(count)]), np.array([float(z)])
+    anchor = np.clip(noisy, 0.0, n)
+
+    def factors(s: Array, *, concave: bool) -> Array:
+        found = np.zeros(s.shape)
+        if (alpha >= 1) == concave:
+            found = found + log_ratio(s, alpha)
+        if (beta >= 1) == concave:
+            found = found + log_ratio(n - s, beta)
+        return found
+
+    def hill(s: Array) -> Array:
+        return noise.log_weight(s, noisy, anchor) + factors(s, concave=True)
+
+    # A convex factor is monotone: between the ends it adds no more than its own difference.
+    spread = sum(log_ratio(np.zeros(1), each) - log_ratio(n, each) for each in (alpha, beta) if each < 1)
+    low, high = window(hill, np.zeros(1), n, drop=DROP + spread)
+    s, cells = lattice(low[0], high[0])
+    width = np.sqrt((alpha + s) * (beta + (n - s)) / (n + alpha + beta))
+    s, logs = thin(s, hill(s) + factors(s, concave=False) + cells, width)
+    weights, places = kept(logs)
+    return BetaMixture(weights, alpha + s[places], beta + (n - s[places]))
+
+
+def private_count(successes: int, failures: int, *, alpha: float, beta: float, noise: NoiseLaw) -> BetaMixture:
+    """Return the posterior from noisy counts of successes and failures, the number of records unknown.
+
+    The prior of the number of records n = s + f is the improper uniform one on n >= 0, so that
+
+        p(s, f | z) ~ BetaBinomial(s; s + f, a, b) P(noise = z_s - s) P(noise = z_f - f),   s, f >= 0.
+
+    A sum over both. BetaBinomial is at most 1, so the window follows from the noise alone: it reaches down to DROP
+    below the weight of the point nearest to z.
+    """
+    noisy = np.array([float(successes), float(failures)])
+    nearest = np.maximum(noisy, 0.0)
+    prior_weight = _log_beta_binomial(nearest[0], nearest[1], alpha, beta)
+    drop = DROP - prior_weight + 2 * np.log(2 * noise.reach(1.0) + 1)
+    total = nearest.sum() + 2 * noise.scale
+    for _ in range(2):  # the second time at the total that the first has found
+        # Tilting each axis by the slope of the coupling leaves a factor that is smooth over many counts.
+        tilt = -float(digamma(alpha + beta + total) - digamma(total + 1))
+        tables = [
+            _table(z, top, (alpha, beta)[axis], alpha + beta, noise=noise, drop=drop, tilt=tilt)
+            for axis, (z, top) in enumerate(zip(noisy, nearest, strict=True))
+        ]
+        cells = math.prod(nodes_needed(points, width) for points, _, width in tables)
+        wider = max(1.0, math.sqrt(cells / _CELLS))
+        (s, s_logs), (f, f_logs) = (thin(points, logs, wider * width) for points, logs, width in tables)
+        n = s[:, None] + f
+        logs = s_logs[:, None] + f_logs - tilt * n - log_ratio(n, alpha + beta)
+        weights, places = kept(logs.ravel())
+        total = float(weights @ n.ravel()[places])
+    row, column = np.unravel_index(places, n.shape)
+    return BetaMixture(weights, alpha + s[row], beta + f[column])
+
+
+def _table(
+    z: float, nearest: float, own: float, all_: float, *, noise: NoiseLaw, drop: float, tilt: float
+) -> tuple[Array, Array, Array]:
+    """List the counts of one kind, with log weights Gamma(s + a)/Gamma(s + 1) P(noise = z - s) e^(tilt s).
+
+    The third is the scale on which the rest of the sum varies: the component's own width is sqrt(s + a), and the
+    logarithm of the coupling Gamma(n + 1)/Gamma(n + A) bends by at most A/((s + 1)(s + 1 + A)).
+    """
+    reach = noise.reach(drop)
+    s, cells = lattice(np.floor(max(0.0, z - reach)), np.ceil(nearest + reach))
+    logs = noise.log_weight(s, np.array(z), np.array(nearest)) + log_ratio(s, own) + tilt * s
+    return s, logs + cells, 1 / np.sqrt(1 / (s + own) + all_ / ((s + 1) * (s + 1 + all_)))
+
+
+def _log_beta_binomial(s: float, f: float, alpha: float, beta: float) -> float:
+    """Return log of C(s+f, s) B(a+s, b+f)/B(a, b)."""
+    counts, parameters = np.array([s, f, s + f]), np.array([alpha, beta, alpha + beta])
+    return float((log_ratio(counts, parameters) - log_ratio(np.zeros(3), parameters)) @ [1, 1, -1])

@@ -18,11 +18,9 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, digamma, gammaln, xlogy
 
 from vestry.conjugate.beta_bernoulli import worst_beta
-from vestry.conjugate.conjugate_model import ConjugateModel
-from vestry.conjugate.conjugate_reader import ConjugateReader, conjugate_reader
+from vestry.conjugate.conjugate_model import ConjugateModel, ConjugateReader, conjugate_reader
 from vestry.conjugate.draw_cost import draw, moved
 from vestry.conjugate.family import (
-    Array,
     ConjugateFamily,
     check_positive,
     check_scales,
@@ -32,13 +30,14 @@ from vestry.conjugate.family import (
     renyi_between,
 )
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.layout import Layout
-from vestry.model.columns import groups_of, levels_of
+from vestry.mechanisms.statistic_family import Layout
+from vestry.model.request import groups_of, levels_of
 from vestry.model.worst_pair import Pair
+from vestry.numerics import Array
 from vestry.posterior.discrete_noise import noise_law
 from vestry.privacy.accountant import renyi as price_renyi
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.releases import Draws, NoisyStatistics
 from vestry.schema.domain import Domain
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
 import vestry.conjugate.dirichlet_posterior as dirichlet_posterior
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily, noise_on_share, success_layout
-from vestry.conjugate.noisy_sums import check_range, check_size, floats
+from vestry.conjugate.family import check_range, check_size, floats
 from vestry.conjugate.worst_categories import category_change, split_categories, worst_categories
 from vestry.posterior.mixture import DirichletMixture, PosteriorDistribution, two_sided
 

@@ -17,11 +17,10 @@ from functools import cached_property
 
 import numpy as np
 
+from vestry.numerics import Array
 from vestry.posterior.counts_given_total import Measure, Node, others, split, tree
-from vestry.posterior.discrete_noise import Array, NoiseLaw
-from vestry.posterior.gauss_rule import thin
+from vestry.posterior.discrete_noise import DROP, NoiseLaw, log_ratio, thin, window
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, draw_dirichlet, kept
-from vestry.posterior.support import DROP, log_ratio, window
 
 # Counts of all categories that are held at once; beyond it they are taken in steps.
 _TABLE = 2_000_000

@@ -25,8 +25,8 @@ from scipy.special import betainc, gammainc, gammaincc
 from vestry.conjugate.arb_divergence import gamma_integral
 from vestry.errors import GuaranteeUnreachable
 from vestry.numerics import outward
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import Pricing, Rule, event
 
 # Relative error that scipy's incomplete functions and lgamma are trusted to keep.

@@ -3,6 +3,8 @@
 Likelihood h(x) exp(S(x).theta - A(theta)), conjugate prior exp(T(theta).eta - C(eta)) with T = (theta, -A(theta)). The
 posterior is eta' = eta0/m + r sum_i (S(x_i), 1), with the likelihood power r and the prior scale m: r = m = 1 is
 algorithm 1 (direct), r < 1 algorithm 2 (diffused), m < 1 algorithm 3 (concentrated) of [GeumlekSC17, sec. 3].
+
+What every noise-aware posterior reads of noisy statistics: their number, their size, the sum and the count.
 """
 
 from __future__ import annotations
@@ -15,21 +17,20 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
-from vestry.mechanisms.layout import Layout
+from vestry.mechanisms.statistic_family import Layout
 from vestry.model.worst_pair import Pair, no_pair
+from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
+from vestry.privacy.neighbours import Adjacency
 from vestry.registry import MODELS
 from vestry.releases import Draws, NoisyStatistics
 
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
-
-Array = NDArray[np.float64]
 
 
 class Distribution(Protocol):
@@ -340,3 +341,47 @@ def check_sums(sums: Sequence[float], expected: int) -> Array:
         # The values may come from records: the message shows their number alone.
         raise InvalidParameter("sums", f"of shape {read.shape}", f"{expected} finite numbers", "one a coordinate of S")
     return read
+
+
+_LARGEST = 2**50
+_SCALES = 1e4
+
+
+def sum_and_count(statistics: NoisyStatistics) -> tuple[float, float, int | None]:
+    """Return the noisy sum, the count, and the units of the count where it is noisy too."""
+    private = statistics.count is None
+    check_size(statistics, {2 if private else 1})
+    values = floats(statistics)
+    if statistics.count is None:
+        return float(values[0]), float(values[1]), round(1 / statistics.count_grid)
+    return float(values[0]), float(statistics.count), None
+
+
+def floats(statistics: NoisyStatistics) -> Array:
+    """Return the noisy statistics as doubles."""
+    return np.array([float(value) for value in statistics.values])
+
+
+def check_size(statistics: NoisyStatistics, sizes: set[int]) -> None:
+    """Refuse another number of noisy statistics than the layout has."""
+    if len(statistics.values) not in sizes:
+        allowed = " or ".join(str(size) for size in sorted(sizes))
+        raise InvalidParameter(
+            "the number of noisy statistics", len(statistics.values), allowed, "the statistics of the family's layout"
+        )
+
+
+def check_range(statistics: NoisyStatistics) -> None:
+    """Refuse noisy counts that no table has, or that this noise does not give but with a probability below e^-10000."""
+    if statistics.scale > _LARGEST:
+        raise InvalidParameter("the scale of the noise", statistics.scale, "below 2^50", "the scale of the release")
+    beyond = _SCALES * statistics.scale
+    low, high = -beyond, _LARGEST if statistics.count is None else statistics.count + beyond
+    for value in statistics.values:
+        if not low <= value <= high:
+            raise InvalidParameter(
+                "a noisy count",
+                value,
+                f"from {low:.6g} to {high:.6g}",
+                "the counts and the noise as they were released",
+            )

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammainc, gammaincinv, gammaln, xlogy
 
-from vestry.conjugate.family import Array, check_positive, kl_between, points, renyi_between
+from vestry.conjugate.family import check_positive, kl_between, points, renyi_between
 from vestry.errors import InvalidParameter
+from vestry.numerics import Array
 from vestry.posterior.mixture import GammaMixture
 from vestry.releases import Draws
 

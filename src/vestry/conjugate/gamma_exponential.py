@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vestry.conjugate.conjugate_model import ConjugateModel
-from vestry.conjugate.family import Array, ConjugateFamily, check_number, check_positive, check_scales, check_sums
+from vestry.conjugate.family import ConjugateFamily, check_number, check_positive, check_scales, check_sums
 from vestry.conjugate.gamma import Gamma, gradient, log_partition, normalisable, read_prior
 from vestry.conjugate.gamma_draw_cost import rate_draw
 from vestry.conjugate.gamma_poisson import refuse_moving_count
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.layout import Layout
-from vestry.model.columns import groups_of, interval_of
+from vestry.mechanisms.statistic_family import Layout
+from vestry.model.request import groups_of, interval_of
 from vestry.model.worst_pair import Pair, say_records
-from vestry.numerics import outward
+from vestry.numerics import Array, outward
 from vestry.posterior.discrete_noise import noise_law
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
+from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Sum
@@ -35,9 +35,9 @@ from vestry.schema.statistics import Sum
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
 import vestry.conjugate.gamma_posterior as gamma_posterior
+from vestry.conjugate.family import sum_and_count
 from vestry.conjugate.gamma import exact_rates, one_gamma
 from vestry.conjugate.interval_sums import end_to_end, half_width, sum_layout, sums_from_units, units_of_sums
-from vestry.conjugate.noisy_sums import sum_and_count
 from vestry.posterior.mixture import GammaMixture
 
 

@@ -17,15 +17,16 @@ from numpy.typing import ArrayLike
 
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw
-from vestry.conjugate.family import Array, ConjugateFamily, check_number, check_scales, check_sums
+from vestry.conjugate.family import ConjugateFamily, check_number, check_scales, check_sums
 from vestry.conjugate.gamma import Gamma, exact_rates, gradient, log_partition, normalisable, one_gamma, read_prior
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
-from vestry.mechanisms.layout import Layout
-from vestry.model.columns import groups_of, interval_of
+from vestry.mechanisms.statistic_family import Layout
+from vestry.model.request import groups_of, interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
+from vestry.numerics import Array
 from vestry.posterior.discrete_noise import noise_law
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
+from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Sum
@@ -33,7 +34,7 @@ from vestry.schema.statistics import Sum
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
 import vestry.conjugate.gamma_posterior as gamma_posterior
-from vestry.conjugate.noisy_sums import sum_and_count
+from vestry.conjugate.family import sum_and_count
 from vestry.posterior.mixture import GammaMixture
 
 

@@ -14,10 +14,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
+from vestry.numerics import Array
 from vestry.posterior.adaptive_grid import Axis, summed
-from vestry.posterior.discrete_noise import Array, NoiseLaw
+from vestry.posterior.discrete_noise import DROP, NoiseLaw, log_ratio
 from vestry.posterior.mixture import GammaMixture, kept
-from vestry.posterior.support import DROP, log_ratio
 
 # Nodes of a sum over one number, and along each axis of a sum over two.
 _LINE, _PLANE = 4000, 500

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.layout import Layout
+from vestry.mechanisms.statistic_family import Layout
 from vestry.model.worst_pair import Pair, count_records, say_records
-from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.neighbours import Adjacency
 
 
 def sum_layout(low: float, high: float, dimension: int, adjacency: Adjacency, grid: float | None) -> Layout:

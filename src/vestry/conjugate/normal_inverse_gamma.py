@@ -23,7 +23,6 @@ from scipy.special import digamma, gammaincc, gammainccinv, gammaln, stdtr, stdt
 
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.family import (
-    Array,
     ConjugateFamily,
     check_number,
     check_positive,
@@ -34,11 +33,12 @@ from vestry.conjugate.family import (
     renyi_between,
 )
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
-from vestry.mechanisms.layout import Layout
-from vestry.model.columns import groups_of, interval_of
+from vestry.mechanisms.statistic_family import Layout
+from vestry.model.request import groups_of, interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
+from vestry.numerics import Array
 from vestry.posterior.discrete_noise import noise_law
-from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.neighbours import Adjacency
 from vestry.releases import NoisyStatistics
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Product, Sum, Term
@@ -46,8 +46,8 @@ from vestry.schema.statistics import Product, Sum, Term
 if TYPE_CHECKING:
     pass
 import vestry.conjugate.normal_inverse_gamma_posterior as noise_aware_posterior
+from vestry.conjugate.family import check_size, floats
 from vestry.conjugate.interval_sums import check_ends, half_width, too_narrow
-from vestry.conjugate.noisy_sums import check_size, floats
 from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture, NormalInverseGammaPrior
 from vestry.mechanisms.additive_noise import LAPLACE
 

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
+from vestry.numerics import Array
 from vestry.posterior.adaptive_grid import Axis, Nodes, summed
-from vestry.posterior.discrete_noise import Array, NoiseLaw
+from vestry.posterior.discrete_noise import NoiseLaw
 from vestry.posterior.mixture import Marginal
 from vestry.posterior.student_mixtures import InverseGammaMixture, StudentMixture
 

@@ -19,7 +19,6 @@ from scipy.special import ndtr, ndtri
 
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.family import (
-    Array,
     ConjugateFamily,
     check_number,
     check_order,
@@ -29,13 +28,13 @@ from vestry.conjugate.family import (
     points,
 )
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
-from vestry.mechanisms.layout import Layout
-from vestry.model.columns import groups_of, interval_of, listing
+from vestry.mechanisms.statistic_family import Layout
+from vestry.model.request import groups_of, interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
-from vestry.numerics import outward
+from vestry.numerics import Array, outward
 from vestry.posterior.discrete_noise import deviation, noise_law
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.releases import Draws, NoisyStatistics
 from vestry.schema.domain import Domain
@@ -44,8 +43,8 @@ from vestry.schema.statistics import Sum
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
 import vestry.conjugate.normal_posterior as normal_posterior
+from vestry.conjugate.family import check_size, floats
 from vestry.conjugate.interval_sums import end_to_end, half_width, sum_layout, sums_from_units, units_of_sums
-from vestry.conjugate.noisy_sums import check_size, floats
 from vestry.conjugate.normal_posterior import NormalModel, NormalPosterior
 
 

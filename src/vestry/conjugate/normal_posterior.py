@@ -26,10 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr
 
-from vestry.posterior.discrete_noise import Array, Gaussian, NoiseLaw
-from vestry.posterior.gauss_rule import thin
+from vestry.numerics import Array
+from vestry.posterior.discrete_noise import DROP, Gaussian, NoiseLaw, thin
 from vestry.posterior.mixture import NormalMixture, kept
-from vestry.posterior.support import DROP
 
 # The quadrature over log w: steps of a first look, how far below w = 2 b^2 it begins, and nodes of the final rule.
 _LOOK, _BELOW, _NODES = 0.2, 40.0, 256

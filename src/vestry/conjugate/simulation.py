@@ -11,7 +11,7 @@ from vestry.conjugate.family import ConjugateFamily, family_from
 from vestry.mechanisms.additive_noise import LAPLACE, Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample, truncated_beta
-from vestry.model.prepared_release import PreparedSums
+from vestry.model.request import PreparedSums
 from vestry.posterior import Posterior
 from vestry.releases import Certificate, NoisyStatistics, Release
 

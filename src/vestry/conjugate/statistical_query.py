@@ -13,8 +13,8 @@ from typing import ClassVar, NoReturn
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.layout import Layout
-from vestry.model.columns import groups_of, interval_of
+from vestry.mechanisms.statistic_family import Layout
+from vestry.model.request import groups_of, interval_of
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Sum
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from vestry.mechanisms.layout import Layout
+from vestry.mechanisms.statistic_family import Layout
 from vestry.model.worst_pair import Dataset, Pair, count_records, say_records
-from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.neighbours import Adjacency
 
 # Other records, where very many of them are the worst case: far in the limit, and still exact in doubles.
 CROWD = 10**6

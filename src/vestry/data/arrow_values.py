@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vestry.data.level_place import PLACED, Places
+from vestry.data.level_index import PLACED, Places
 from vestry.schema.domain import Levels
 
 # Years that DuckDB holds in every unit, and writes as text.

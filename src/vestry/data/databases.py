@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from vestry.data.connection import Source, of_duckdb
-from vestry.data.redaction import quietly
+from vestry.data.connection import Source, of_duckdb, quietly
 from vestry.errors import InvalidParameter, MissingExtra
 from vestry.server_address import ServerAddress, parse_address
 

@@ -1,10 +1,13 @@
 """Tables in memory, and what streams records: each as Arrow, column by column, no type guessed from values.
 
 A column of Python objects becomes text that has each object's meaning, so that one odd value changes no other.
+
+Streams that can be read once: a second reading would find no record, and is refused.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -237,3 +240,19 @@ _READERS: dict[str, Callable[..., Stream]] = {
     "pyarrow-reader": _reader,
     "duckdb-relation": _relation,
 }
+
+_READ: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def check_unread(data: Any, *, counted: bool = False) -> None:
+    """Refuse a stream that was read already, or that would have to be counted before it is read."""
+    if frame_kind(data) == "pyarrow-reader" and (counted or data in _READ):
+        allowed = "read once" + (", so that its records cannot be counted first" if counted else "")
+        raise InvalidParameter("data", "a RecordBatchReader", allowed, "data=reader.read_all(), a table")
+
+
+def mark_read(data: Any) -> None:
+    """Refuse a stream that was read already; remember that it is read now."""
+    check_unread(data)
+    if frame_kind(data) == "pyarrow-reader":
+        _READ.add(data)

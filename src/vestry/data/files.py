@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from vestry.data.arrow_values import clean_stream
-from vestry.data.connection import Source, of_arrow, of_duckdb, register
+from vestry.data.connection import Source, of_arrow, of_duckdb, quietly, register
 from vestry.data.csv_reader import Dialect, read_csv
 from vestry.data.dataframes import Stream, frame_streams
 from vestry.data.parquet_files import Group, groups, parquet_files
-from vestry.data.redaction import quietly
 from vestry.data.text_value import Expression
 from vestry.errors import InvalidParameter
 from vestry.schema.domain import Levels

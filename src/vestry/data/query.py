@@ -9,10 +9,9 @@ from operator import add
 from typing import Any
 
 from vestry.data.connection import Source
-from vestry.data.contribution_bounding import chosen
+from vestry.data.contribution_bounding import chosen, person_name
 from vestry.data.encoding import code, person, plain, scaled, usable
-from vestry.data.level_place import PLACED
-from vestry.data.person_name import person_name
+from vestry.data.level_index import PLACED
 from vestry.data.text_value import Expression
 from vestry.errors import InvalidParameter
 from vestry.privacy.neighbours import Unit

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.input_checks as checks
-from vestry.data.row_limit import limited
+from vestry.data.contribution_bounding import limited
 from vestry.errors import InvalidParameter, UnpaidRelease
 from vestry.estimators.bounds import Scaling
 from vestry.ledger import Ledger, OpenCharge
@@ -25,9 +25,8 @@ from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.pipeline import charge_for
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import Guarantee
-from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression.losses import Loss
 from vestry.regression.method import Regression, penalty, regression, try_out
 from vestry.regression.problem import LinearProblem

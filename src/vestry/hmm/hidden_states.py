@@ -18,10 +18,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
-from vestry.posterior.discrete_noise import Array
+from vestry.numerics import Array
 from vestry.posterior.mixture import Marginal, checked_level
+from vestry.posterior.posterior import Names
 from vestry.posterior.reader import PLUG_IN, Reader, ReadRelease
-from vestry.posterior.variable_name import Names
 from vestry.releases import NoisyStatistics, Release
 
 SWEEPS, CHAINS = 200, 4

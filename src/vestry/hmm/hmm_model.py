@@ -17,11 +17,19 @@ import numpy as np
 import vestry.model.histograms as counts
 from vestry.errors import InvalidParameter
 from vestry.hmm.hidden_states import hidden_states_reader
-from vestry.model.columns import WIDE, declaration, groups_of, listing
 from vestry.model.histograms import concentration, feature_levels, key_levels
-from vestry.model.prepared_release import PreparedSums
-from vestry.model.request import Request, TableSchema
-from vestry.model.size_limit import MOST_COUNTS, Size, parameters_of
+from vestry.model.request import (
+    MOST_COUNTS,
+    WIDE,
+    PreparedSums,
+    Request,
+    Size,
+    TableSchema,
+    declaration,
+    groups_of,
+    listing,
+    parameters_of,
+)
 from vestry.privacy.neighbours import Neighbours
 from vestry.schema.domain import LEVEL, Domain, drops
 from vestry.schema.statistics import SumQuery

@@ -16,9 +16,18 @@ import sqlalchemy as sql
 
 from vestry.errors import LedgerCorrupt, LedgerExists, LedgerMissing, LedgerUnavailable, MissingExtra, VestryError
 from vestry.ledger.entry import joined
-from vestry.ledger.ledger_address import Address
-from vestry.ledger.ledger_file import FileIdentity, require_one_name, require_same_file
-from vestry.ledger.sqlite import SCHEMA, connect, is_writable, new_file, require_sound, writes_one_file
+from vestry.ledger.sqlite import (
+    SCHEMA,
+    Address,
+    FileIdentity,
+    connect,
+    is_writable,
+    new_file,
+    require_one_name,
+    require_same_file,
+    require_sound,
+    writes_one_file,
+)
 from vestry.ledger.statements import HASH_OF, HEAD, INSERT_HEAD, INSERT_LINE, LOCKED_HEAD, METADATA, READ_HEAD, Head
 from vestry.server_address import ServerAddress
 
@@ -112,7 +121,7 @@ class Database:
         """Refuse a file whose pages, index or schema were changed. A server looks after its own."""
         with self._sentences(), self._connected().connect() as connection:
             if self.address.path is not None:
-                require_sound(connection.connection.driver_connection)  # type: ignore[arg-type]
+                require_sound(connection.connection.driver_connection, self.address.path)  # type: ignore[arg-type]
 
     def create(self, head: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
         """Make the tables with their first rows, all or nothing, where no ledger was."""
@@ -263,9 +272,9 @@ def _server_engine(server: ServerAddress) -> sql.Engine:
         raise MissingExtra("a ledger on PostgreSQL", "postgres") from None
 
     def connect() -> Any:
-        asked = {"connect_timeout": "10", **server.filled()}
+        asked: dict[str, Any] = {"connect_timeout": "10", **server.filled()}
         asked["options"] = f"{asked.get('options', '')} -csynchronous_commit=on"
-        return psycopg.connect(**asked)  # type: ignore[arg-type]
+        return psycopg.connect(**asked)
 
     return sql.create_engine("postgresql+psycopg://", creator=connect, isolation_level="READ COMMITTED")
 

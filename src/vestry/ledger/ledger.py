@@ -30,10 +30,9 @@ from vestry.errors import (
     LedgerStateError,
 )
 from vestry.ledger.database import COPY_FORMAT, FORMAT, Database, Session
-from vestry.ledger.entry import GENESIS, Entry, canonical, seal
-from vestry.ledger.ledger_address import Address
+from vestry.ledger.entry import BEFORE, GENESIS, Entry, State, Walk, canonical, seal
 from vestry.ledger.privacy_filter import PrivacyFilter, Spent
-from vestry.ledger.state import BEFORE, State, Walk
+from vestry.ledger.sqlite import Address
 from vestry.ledger.statements import (
     ASKED,
     CHARGES,

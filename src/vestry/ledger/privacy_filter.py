@@ -32,7 +32,7 @@ from typing import Any
 from vestry.errors import InvalidParameter
 from vestry.numerics import Number, ceil_units, exact, floor_units
 from vestry.privacy import accountant
-from vestry.privacy.calibration import largest_parameter
+from vestry.privacy.accountant import largest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, decimal
 from vestry.privacy.pricing import event

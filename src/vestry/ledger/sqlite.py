@@ -6,19 +6,32 @@ what was interrupted. Between transactions that journal is empty, though the fil
 
 Ledgers of vestry 0.1.0 have a write-ahead log. A connection that is alone converts the file; SQLite takes an exclusive
 lock for it and first moves into the file what the log holds.
+
+What a ledger's file must be: one file under one name, and the same one as long as a handle is open.
+
+SQLite finds the journal of an interrupted transaction by the file's name. Under a second name (a hard link, or a mount
+of the file itself) it looks for another journal, so that two processes spend the same budget.
+
+Only `os.stat` looks at the file. Opening and closing it in this process would drop the locks that SQLite holds on it.
+
+Where a ledger is: a file, or a PostgreSQL server whose password never shows.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
-from vestry.errors import LedgerCorrupt, LedgerExists, LedgerUnavailable
+from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerExists, LedgerMissing, LedgerUnavailable
+from vestry.server_address import SCHEMES, ServerAddress, parse_address
 
 # The schema as every ledger has it, apart from white space.
 SCHEMA = {
@@ -30,6 +43,7 @@ SCHEMA = {
     " WHERE target IS NOT NULL",
 }
 _KINDS = {"vestry_head": "table", "vestry_journal": "table", "vestry_journal_once": "index"}
+_VERSIONS = {1, 2}  # who may write and read a file: with a rollback journal, or with a write-ahead log
 _BESIDE = ("-journal", "-wal")
 
 
@@ -59,8 +73,12 @@ def writes_one_file(connection: sqlite3.Connection) -> bool:
     return bool(mode == "persist")
 
 
-def require_sound(connection: sqlite3.Connection) -> None:
-    """Refuse a file whose pages, index or schema are not as they must be."""
+def require_sound(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file whose header, pages, index or schema are not as they must be."""
+    with path.open("rb") as file:
+        versions = file.read(20)[18:]
+    if not set(versions) <= _VERSIONS:
+        raise LedgerCorrupt("its header was changed")
     found = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
     expected = {(name, _KINDS[name], text) for name, text in SCHEMA.items()}
     if {(name, kind, " ".join(str(text).split())) for name, kind, text in found} != expected or len(found) != 3:
@@ -136,3 +154,118 @@ def _pending(path: Path) -> bool:
             return any(file.read(28))
     except FileNotFoundError:
         return False
+
+
+_MOUNTS = "/proc/self/mountinfo"
+
+
+class FileIdentity(NamedTuple):
+    """Which file a name leads to: its device and its number there."""
+
+    device: int
+    inode: int
+
+    @classmethod
+    def at(cls, path: Path) -> FileIdentity:
+        """Look where a name leads to now, through symbolic links."""
+        found = _stat(path)
+        return cls(found.st_dev, found.st_ino)
+
+
+def require_same_file(path: Path, opened: FileIdentity) -> None:
+    """Refuse to go on if the file that was opened was deleted or replaced since."""
+    if not path.exists():
+        raise LedgerMissing(
+            f"the ledger at {path} was moved or deleted while it was open, and nothing was written; put it back and"
+            " open it again."
+        )
+    if FileIdentity.at(path) != opened:
+        raise LedgerUnavailable(
+            f"the ledger at {path} was replaced by another file while it was open, and nothing was written; put the"
+            " newest one in its place and open it again."
+        )
+
+
+def require_one_name(path: Path) -> None:
+    """Refuse a file with another name, by a hard link or because it is itself mounted."""
+    if (names := _stat(path).st_nlink) != 1:
+        raise LedgerUnavailable(
+            f"the ledger at {path} has {names} names (hard links), under which its budget could be spent twice;"
+            f" {_mended(path)}."
+        )
+    if os.fsencode(os.path.realpath(path)) in _mount_points():
+        raise LedgerUnavailable(
+            f"the ledger at {path} is itself mounted there, so its budget could be spent twice under its other name;"
+            " mount the folder that holds it instead."
+        )
+
+
+def _mended(path: Path) -> str:
+    """Say which name to remove: what a killed creation left, or whatever `find` finds."""
+    opened = FileIdentity.at(path)
+    for other in path.parent.glob(f".{path.name}.*.new"):
+        if FileIdentity.at(other) == opened:
+            return f"remove {other}, which was left as its creation was killed"
+    return f"remove the others, which `find FOLDER -samefile {path}` lists"
+
+
+def _mount_points() -> set[bytes]:
+    """Return every path at which something is mounted, as the kernel's table says; empty where there is none."""
+    try:
+        table = os.open(_MOUNTS, os.O_RDONLY)
+    except OSError:
+        return set()
+    try:
+        content = b"".join(iter(lambda: os.read(table, 1 << 16), b""))
+    finally:
+        os.close(table)
+    return {_ESCAPE.sub(lambda code: bytes([int(code[1], 8)]), line.split(b" ")[4]) for line in content.splitlines()}
+
+
+def _stat(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise LedgerMissing(f"there is no ledger at {path}; make one with `vestry ledger create`.") from None
+
+
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, repr=False)
+class Address:
+    """A ledger's place: a file path, or a server's address as it was typed."""
+
+    path: Path | None = None
+    server: ServerAddress | None = None
+
+    @classmethod
+    def parse(cls, given: object) -> Address:
+        """Read a path, `sqlite:///PATH` or `postgresql://USER:${VARIABLE}@HOST/DATABASE`."""
+        if isinstance(given, Address):
+            return given
+        text = os.fspath(given) if isinstance(given, (str, os.PathLike)) else None
+        if not isinstance(text, str) or not text or "\0" in text:
+            raise InvalidParameter(_NAME, given, "a path or a URL", _WAYS)
+        if "://" not in text:
+            return cls(path=Path(text).absolute())
+        scheme, _, rest = text.partition("://")
+        if scheme == "sqlite":
+            return cls(path=Path(rest.removeprefix("/")).absolute())
+        if scheme not in SCHEMES:
+            shown = f"{scheme}://..." if scheme.isalnum() else "://..."
+            raise InvalidParameter(_NAME, shown, "a path or a postgresql:// URL", _WAYS)
+        server = parse_address(text, name=_NAME, instead=_SERVER)
+        if server.table is not None:
+            raise InvalidParameter(_NAME, "postgresql://...", "a database without a table", _SERVER)
+        return cls(server=server)
+
+    def __str__(self) -> str:
+        return str(self.path) if self.server is None else self.server.shown
+
+    __repr__ = __str__
+
+
+_NAME = "a ledger's address"
+_SERVER = "postgresql://USER:${VARIABLE}@HOST/DATABASE"
+_WAYS = f"patients.ledger, or {_SERVER}"

@@ -12,13 +12,13 @@ from fractions import Fraction
 
 from vestry.errors import DeclarationMismatch
 from vestry.ledger import OpenCharge
-from vestry.mechanisms.layout import Layout
+from vestry.mechanisms.statistic_family import Layout
 from vestry.noise import NoiseSource
 from vestry.numerics import outward, up
-from vestry.privacy.adjacency import Adjacency
-from vestry.privacy.calibration import smallest_parameter
+from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.releases import NoisyStatistics
 from vestry.schema.private import Private, reveal

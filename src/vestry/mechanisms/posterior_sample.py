@@ -20,10 +20,10 @@ from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
-from vestry.privacy.adjacency import Adjacency
-from vestry.privacy.calibration import largest_parameter
+from vestry.privacy.accountant import largest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee, PureDP, RenyiDP, decimal
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pld import PLDAccountant
 from vestry.privacy.pricing import event_of_guarantee
 from vestry.releases import Draws

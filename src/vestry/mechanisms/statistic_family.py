@@ -1,14 +1,17 @@
-"""What a mechanism asks of a family of likelihoods. It knows none by name."""
+"""What a mechanism asks of a family of likelihoods. It knows none by name.
+
+Which integers are released, and how far one unit can move them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from vestry.mechanisms.layout import Layout
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
+from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws
 
 if TYPE_CHECKING:
@@ -73,3 +76,29 @@ class StatisticFamily(Protocol):
         self, bits: BitSource, parameters: Sequence[Fraction], size: int, *, truncation: float | None = None
     ) -> Draws:
         """Draw from a posterior exactly, and round to a grid that declared numbers fix."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which integers are released, and how far one unit can move them.
+
+    Attributes
+    ----------
+    names
+        What each integer is.
+    l1, l2
+        The sensitivities: the diameter of what one unit may contribute, in integer units.
+    grid, count_grid, count
+        As in `NoisyStatistics`.
+    """
+
+    names: tuple[str, ...]
+    l1: int
+    l2: float
+    grid: float = 1.0
+    count_grid: float = 1.0
+    count: int | None = None
+
+    def with_count(self, units: list[int], n: int) -> list[int]:
+        """Return integer sums of n records, followed by the count in its own units where it is private."""
+        return units if self.count is not None else [*units, n * round(1 / self.count_grid)]

@@ -15,9 +15,9 @@ from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.mechanisms.truncated_posterior import THEOREM, check_prior, coolest, span
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.releases import Draws
 from vestry.schema.private import Private, reveal

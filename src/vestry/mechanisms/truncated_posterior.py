@@ -24,10 +24,10 @@ from vestry.mechanisms.posterior_sample import check_draws, grouped
 from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
-from vestry.privacy.adjacency import Adjacency
-from vestry.privacy.calibration import largest_parameter
+from vestry.privacy.accountant import largest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.releases import Draws
 from vestry.schema.private import Private, reveal

@@ -26,9 +26,9 @@ from itertools import pairwise
 
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive, additive
-from vestry.mechanisms.layout import Layout
-from vestry.privacy.adjacency import Adjacency
+from vestry.mechanisms.statistic_family import Layout
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Domain, Levels
 from vestry.schema.statistics import Count, Indicator, Term
 

@@ -1,27 +1,32 @@
-"""A request: a model, a guarantee and a mechanism; and what it comes to for a table, before anything is charged."""
+"""A request: a model, a guarantee and a mechanism; and what it comes to for a table, before anything is charged.
+
+What a release of sums over the records needs, whichever model asks for them.
+
+How many numbers a release may have: what is larger is refused by its declaration, before anything is charged.
+
+What models share in reading a declaration, and in writing one.
+"""
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.overflow import LARGEST
+from vestry.data.encoding import LARGEST, check_bound
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.factory import ADDITIVE, PARAMETERS
-from vestry.mechanisms.release import Mechanism
-from vestry.model.columns import check_names, groups_of
-from vestry.model.size_limit import Size
-from vestry.privacy.adjacency import Adjacency
+from vestry.mechanisms.release import ADDITIVE, PARAMETERS, Mechanism
 from vestry.privacy.guarantee import Guarantee, PureDP
-from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.schema.domain import Domain, drops
+from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
+from vestry.schema.domain import Domain, Interval, Levels, drops
 from vestry.schema.private import Private, PrivateRows
+from vestry.schema.statistics import SumQuery
 
 AUTO = "auto"
 
@@ -202,6 +207,11 @@ class Request:
         sampled = () if pure else ("direct", "diffused", "concentrated")
         return sampled if self.truncation is None else (*sampled, "ops")
 
+    def settled(self) -> Request | None:
+        """Return the request by the only mechanism there is for it; None where there is a choice."""
+        only, *others = self.candidates()
+        return None if others else self.by(only)
+
     def by(self, mechanism: str) -> Request:
         """Return the same request, by this mechanism."""
         truncation = self.truncation if mechanism == "ops" else None
@@ -226,3 +236,142 @@ class Request:
         read = {column: frame.domains[column].to_dict() for column in self.model.columns}
         text = json.dumps({"request": self.to_dict(), "columns": read}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class PreparedSums:
+    """All that a release needs but the ledger's leave and the records: see `PreparedRelease`.
+
+    Attributes
+    ----------
+    tally
+        What is collected, in one query.
+    """
+
+    model: Model
+    described: Mapping[str, Any]
+    numbers: tuple[float, ...]
+    mechanism: Mechanism
+    tally: SumQuery
+    groups: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    def check(self, table: Table) -> None:
+        """Try all that can fail without touching values."""
+        table.check(self.tally)
+
+    def collect(self, table: Table, *, row_key: str) -> Private:
+        """Sum over the records."""
+        return table.collect(self.tally, row_key=row_key)
+
+    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+        """Refuse sums that 64 bits cannot hold."""
+        check_bound(self.tally, domains, largest)
+
+
+# Parameters that are estimated one by one, each with its interval: at a few milliseconds each.
+MOST_PARAMETERS = 2_500
+# Counts from which states are sampled.
+MOST_COUNTS = 250_000
+
+
+class Size(NamedTuple):
+    """How many numbers a release of a model has, how many it may have, and of what they are the product."""
+
+    number: int
+    most: int
+    what: str
+
+
+def check_size(model: Any, domains: Mapping[str, Domain]) -> None:
+    """Refuse a model of more parameters than can be read in seconds and in little memory."""
+    if any(column not in domains for column in model.columns):
+        return  # the model itself refuses what is not declared, and says what is
+    size: Size = model.size(domains)
+    if size.number > size.most:
+        instead = "fewer levels, some of them joined into one"
+        raise InvalidParameter(f"the size of the model ({size.what})", size.number, f"at most {size.most}", instead)
+
+
+def size_by_group(model: Any, domains: Mapping[str, Domain]) -> Size:
+    """Return the size of a model with a parameter for each level of its columns, or one for an interval, by group."""
+    groups = len(groups_of(domains, model.by))
+    number = groups * sum(parameters_of(domains[column]) for column in model.columns if column != model.by)
+    return Size(number, MOST_PARAMETERS, "groups x parameters" if groups > 1 else "parameters")
+
+
+def parameters_of(domain: Domain) -> int:
+    """Return how many parameters a column has: one per level, or one."""
+    return len(domain.names) if isinstance(domain, Levels) else 1
+
+
+# The width of a normal 90 % interval, in standard deviations.
+WIDE = 2 * 1.6448536269514722
+
+
+def levels_of(domains: Mapping[str, Domain], column: str) -> Levels:
+    """Return the declared levels of a column, or refuse."""
+    domain = declared(domains, column)
+    if not isinstance(domain, Levels):
+        raise InvalidParameter(f"the column {column}", "an interval", "levels", f'{column} = {{ levels = ["a", "b"] }}')
+    return domain
+
+
+def interval_of(domains: Mapping[str, Domain], column: str) -> Interval:
+    """Return the declared interval of a column, or refuse."""
+    domain = declared(domains, column)
+    if not isinstance(domain, Interval):
+        raise InvalidParameter(f"the column {column}", "levels", "an interval", f"{column} = {{ interval = [0, 60] }}")
+    return domain
+
+
+def declared(domains: Mapping[str, Domain], column: str) -> Domain:
+    """Return the declared domain of a column, or refuse: nothing is inferred."""
+    if not isinstance(column, str) or column not in domains:
+        near = difflib.get_close_matches(str(column), domains, 1)
+        named, instead = ", ".join(domains) or "none", near[0] if near else f"what {column} may contain under columns"
+        raise InvalidParameter("a column", column, f"one that is declared ({named})", instead)
+    return domains[column]
+
+
+def groups_of(domains: Mapping[str, Domain], by: str | None) -> tuple[str, ...]:
+    """Return the names of the groups: the levels of `by`, or `all`."""
+    return ("all",) if by is None else levels_of(domains, by).names
+
+
+def listing(columns: tuple[str, ...], mark: str = ", ") -> str:
+    """Name a few columns, and count the rest: a question stays one line that a ledger can write."""
+    shown = columns if len(columns) <= _FEW else columns[:_FEW]
+    more = [f"{len(columns) - len(shown)} more"] if len(shown) < len(columns) else []
+    return mark.join([*shown, *more])
+
+
+def purpose_of(question: str) -> str:
+    """Return a question as a ledger can write it: printable, and with room for a release's name before it."""
+    text = "".join(each if each.isprintable() else " " for each in question).strip()
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def check_names(model: Any) -> None:
+    """Refuse columns that are not named by text, and groups by more than one column."""
+    try:
+        by, columns = model.by, tuple(model.columns)
+    except (AttributeError, KeyError, TypeError):
+        instead = 'for example BetaBernoulli("readmitted", success="yes")'
+        raise InvalidParameter("a model", type(model).__name__, "one whose columns are named", instead) from None
+    if not isinstance(by, str | None):
+        raise InvalidParameter("by", by, "the name of one column", 'by="ward", or a column that holds both')
+    for column in columns:
+        if not isinstance(column, str):
+            raise InvalidParameter("a column", column, "its name", 'for example "readmitted"')
+
+
+# How many columns a question names, and how long a purpose is, at most.
+_FEW, _LONGEST = 12, 900
+
+
+def declaration(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model's declaration, as a study file writes it; a prior comes last."""
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    last = {"prior": plain.pop("prior")} if "prior" in plain else {}
+    return {"model": name, **plain, **last}

@@ -19,13 +19,20 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.table_sample import DrawnTables, drawn_tables
-from vestry.model.columns import WIDE, declaration, groups_of, listing
 from vestry.model.histograms import NOISES, concentration, feature_levels
-from vestry.model.prepared_release import PreparedSums
-from vestry.model.request import Request, TableSchema
-from vestry.model.size_limit import Size, size_by_group
+from vestry.model.request import (
+    WIDE,
+    PreparedSums,
+    Request,
+    Size,
+    TableSchema,
+    declaration,
+    groups_of,
+    listing,
+    size_by_group,
+)
 from vestry.naive_bayes.naive_bayes_posterior import naive_bayes_reader
-from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import SumQuery
 

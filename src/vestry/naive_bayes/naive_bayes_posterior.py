@@ -20,15 +20,16 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-import vestry.conjugate.beta_posterior as beta
+import vestry.conjugate.beta_bernoulli as beta
 import vestry.conjugate.dirichlet_posterior as dirichlet
 from vestry.conjugate.beta_bernoulli import plug_in_beta
 from vestry.conjugate.dirichlet_categorical import plug_in_dirichlet
 from vestry.errors import InvalidParameter
-from vestry.posterior.discrete_noise import Array, NoiseLaw, noise_law
+from vestry.numerics import Array
+from vestry.posterior.discrete_noise import NoiseLaw, noise_law
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution, two_sided
+from vestry.posterior.posterior import Names
 from vestry.posterior.reader import DRAWS, NOISE_AWARE, Reader, ReadRelease
-from vestry.posterior.variable_name import Names
 from vestry.releases import NoisyStatistics, Release
 
 # Log weight below which counts are left out; points of a window; joint class sizes that stand for their law.

@@ -11,8 +11,8 @@ import flint
 
 from vestry.errors import InvalidParameter
 from vestry.noise.bits import Ball
-from vestry.noise.clipping import finite
 from vestry.noise.log_concave import precisions
+from vestry.noise.system_noise import finite
 
 PROBABILITY_GRID = 2.0**-40
 """The grid of probabilities: finer than any use of a draw, and coarser than the steps of doubles, 2^-53 below 1."""

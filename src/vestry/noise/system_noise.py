@@ -1,22 +1,33 @@
-"""The only noise of the package: operating-system entropy and OpenDP's exact samplers."""
+"""The only noise of the package: operating-system entropy and OpenDP's exact samplers.
+
+Private values made ready for noise without ever failing on one: what does not fit is clipped.
+
+Clipping moves no two values apart, so it never enlarges a sensitivity. A refusal is for the wrong type
+alone, and shows the type.
+
+The one check of each number that noise is asked for: a scale, a lattice exponent, a count of bytes.
+"""
 
 from __future__ import annotations
 
+import math
 import os
+import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
+from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final
 
-from vestry.errors import NoiseNotReproducible, NoiseUnavailable
-from vestry.noise.clipping import doubles, finite, integers
-from vestry.noise.noise_parameter import checked_count, checked_exponent, checked_scale
+from vestry.errors import InvalidParameter, NoiseNotReproducible, NoiseUnavailable
 from vestry.noise.noise_source import NoiseSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
+
 
 Number = TypeVar("Number", int, float)
 
@@ -101,3 +112,82 @@ def _draw(measurement: Any, values: list[Number]) -> list[Number]:
         return list(measurement(values))
     # Raised outside the handler, so that not even its context leads to the one it replaces.
     raise NoiseUnavailable
+
+
+LOWEST_INTEGER, HIGHEST_INTEGER = -(2**63), 2**63 - 1
+LARGEST_DOUBLE = sys.float_info.max
+
+
+def integers(values: Any) -> list[int]:
+    """List the values as integers of 64 bits."""
+    return [int64(value) for value in _of_kind(Integral, values, plural="integers")]
+
+
+def doubles(values: Any) -> list[float]:
+    """List the values as finite doubles."""
+    return [finite(value) for value in _of_kind(Real, values, plural="numbers")]
+
+
+def int64(number: Any) -> int:
+    """Clip an integer to 64 bits."""
+    return min(max(int(number), LOWEST_INTEGER), HIGHEST_INTEGER)
+
+
+def finite(number: Any) -> float:
+    """Clip a number to the finite doubles, and turn NaN into 0."""
+    try:
+        double = float(number)
+    except OverflowError:  # an integer beyond the doubles
+        double = math.copysign(math.inf, 1 if number > 0 else -1)
+    return 0.0 if math.isnan(double) else min(max(double, -LARGEST_DOUBLE), LARGEST_DOUBLE)
+
+
+def _of_kind(kind: type, values: Any, *, plural: str) -> list[Any]:
+    listed = list(values) if isinstance(values, Iterable) else None
+    strangers = [values] if listed is None else [each for each in listed if not isinstance(each, kind)]
+    if listed is None or strangers:
+        raise InvalidParameter("values", type(strangers[0]), f"a sequence of {plural}", f"a list of {plural}")
+    return listed
+
+
+LOWEST_EXPONENT, HIGHEST_EXPONENT = -1074, 1023
+"""The exponents of the powers of two that are doubles."""
+
+
+def checked_scale(scale: Any) -> float:
+    """Return the smallest double that is at least `scale`, if that is a finite number above 0.
+
+    Rounding goes up, so the noise is never smaller than what was asked.
+    """
+    if _is_a(Real, scale) and scale > 0:
+        nearest = _nearest_double(scale)
+        rounded_up = math.nextafter(nearest, math.inf) if nearest < scale else nearest
+        if math.isfinite(rounded_up):
+            return rounded_up
+    raise InvalidParameter("scale", scale, "a finite number above 0", "for example scale=1.5")
+
+
+def checked_exponent(exponent: Any) -> int:
+    """Return `exponent` if 2**exponent is a double."""
+    if _is_a(Integral, exponent) and LOWEST_EXPONENT <= exponent <= HIGHEST_EXPONENT:
+        return int(exponent)
+    allowed = f"a whole number from {LOWEST_EXPONENT} to {HIGHEST_EXPONENT}"
+    raise InvalidParameter("exponent", exponent, allowed, "for example exponent=-20")
+
+
+def checked_count(count: Any) -> int:
+    """Return `count` if it is a whole number, 0 or more."""
+    if _is_a(Integral, count) and count >= 0:
+        return int(count)
+    raise InvalidParameter("count", count, "a whole number, 0 or more", "for example count=16")
+
+
+def _is_a(kind: type, number: Any) -> bool:
+    return isinstance(number, kind) and not isinstance(number, bool)
+
+
+def _nearest_double(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf

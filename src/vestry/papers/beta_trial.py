@@ -19,13 +19,13 @@ from scipy.special import betainc, betaln, expit, log_ndtr, logsumexp, xlog1py, 
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
 from vestry.mechanisms.additive_noise import GAUSSIAN, additive
 from vestry.mechanisms.posterior_sample import concentrated, diffused, direct
+from vestry.numerics import Array
 from vestry.papers.experiment import Numbers
 from vestry.papers.noisy_count import aware_draws, count_posteriors, discrete_noise, noise_table
-from vestry.posterior.discrete_noise import Array, Gaussian
+from vestry.posterior.discrete_noise import Gaussian
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP, RenyiDP
-from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.neighbours import Adjacency, Neighbours
 
 FAMILY, PRIOR, RECORDS, DELTA = BetaBernoulliFamily(), Beta(6.0, 12.0), 100, 1e-5
 POPULATION = Adjacency(Neighbours.REPLACE, count=RECORDS)

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaln
 
+from vestry.display.plotting import GREY, line
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.picture import picture
-from vestry.report.plot_style import GREY, line
 
 TRUNCATION = 0.1
 SINGLE = math.log((1 - TRUNCATION) / TRUNCATION)

@@ -20,15 +20,16 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc
 
+from vestry.display.plotting import GREY, line
+from vestry.numerics import Array
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.noisy_count import discrete_noise
 from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Array, Laplace
+from vestry.posterior.discrete_noise import Laplace
 from vestry.privacy import accountant
 from vestry.privacy.annealing_cost import Ladder
 from vestry.privacy.event import compose
 from vestry.privacy.neighbours import Neighbours
-from vestry.report.plot_style import GREY, line
 
 TRUNCATION, N, SUCCESSES, DELTA = 0.1, 200, 60, 1e-6
 SPAN = math.log((1 - TRUNCATION) / TRUNCATION)

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from vestry.display.plotting import GREY, line
+from vestry.numerics import Array
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.noisy_count import aware_draws
 from vestry.papers.one_sample import PRIOR, laplace_plug_in, ops_draws, temperature
 from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Array, Laplace
-from vestry.report.plot_style import GREY, line
+from vestry.posterior.discrete_noise import Laplace
 
 P, TRUNCATION, EPSILON = 0.3, 0.2, 1.0
 SIZES = (30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)

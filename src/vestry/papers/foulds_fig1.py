@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaln, xlog1py, xlogy
 
+from vestry.display.plotting import COLOURS, INK
+from vestry.numerics import Array
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.noisy_count import count_posteriors, discrete_noise
 from vestry.papers.one_sample import PRIOR, laplace_plug_in, temperature
 from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Array, Laplace
-from vestry.report.plot_style import COLOURS, INK
+from vestry.posterior.discrete_noise import Laplace
 
 P, TRUNCATION, N, EPSILON, DRAWS = 0.3, 0.2, 20, 1.0, 30
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from vestry.display.plotting import COLOURS, DASHES
+from vestry.numerics import Array
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.noisy_count import aware_draws
 from vestry.papers.one_sample import PRIOR, laplace_plug_in, ops_draws, temperature
 from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Array, Laplace
-from vestry.report.plot_style import COLOURS, DASHES
+from vestry.posterior.discrete_noise import Laplace
 
 P, TRUNCATION, EPSILON = 0.1, 0.05, 0.1
 SIZES = (

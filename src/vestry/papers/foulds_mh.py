@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from vestry.display.plotting import GREY, line
+from vestry.numerics import Array
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.foulds_ais import (
     DELTA,
@@ -34,10 +36,8 @@ from vestry.papers.foulds_ais import (
     proportion,
 )
 from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Array
 from vestry.privacy import accountant
 from vestry.privacy.mcmc_cost import barker_update, shared_scan
-from vestry.report.plot_style import GREY, line
 
 PRICES = (1.0, 3.0, 10.0)
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

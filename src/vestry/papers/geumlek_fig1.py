@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from vestry.conjugate.beta_bernoulli import Beta
+from vestry.display.plotting import COLOURS, DASHES, GREY, INK
 from vestry.papers.beta_trial import FAMILY, POPULATION, PRIOR, RECORDS
 from vestry.papers.experiment import Experiment, Numbers, claim, finite
 from vestry.papers.picture import picture
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
 from vestry.privacy.event import Event
-from vestry.report.plot_style import COLOURS, DASHES, GREY, INK
 
 PARAMETERS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 SCALES = {"diffused": "likelihood_power", "concentrated": "prior_scale"}

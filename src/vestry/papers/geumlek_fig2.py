@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from vestry.display.plotting import GREY, line
 from vestry.papers.beta_trial import DELTA, NAMES, RECORDS, Calibration, calibrate, epsilons, held_out
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.picture import picture
-from vestry.report.plot_style import GREY, line
 
 ORDERS = (2, 15)
 SUCCESSES = 38.0

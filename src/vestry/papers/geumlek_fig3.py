@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, log_ndtr
 
+from vestry.display.plotting import GREY, line
+from vestry.numerics import Array
 from vestry.papers.event_log import data_folder
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.paper_tables import FILES, LABELS, WANTED, PaperTable, download, load, stand_in
 from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Array
-from vestry.report.plot_style import GREY, line
 
 BETA = 1e-3
 ORDERS = (1, 10, 100)

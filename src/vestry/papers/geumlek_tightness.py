@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, logsumexp
 
+from vestry.display.plotting import COLOURS, line
+from vestry.numerics import Array
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Array
-from vestry.report.plot_style import COLOURS, line
 
 PRECISION = 4.0  # m = n beta
 ORDER = 10.0

@@ -16,20 +16,19 @@ from pathlib import Path
 
 import numpy as np
 
+from vestry.display.plotting import COLOURS, DASHES, line
 from vestry.errors import GuaranteeUnreachable
+from vestry.numerics import Array
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.geumlek_fig3 import Potential
 from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Array
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
-from vestry.privacy.calibration import smallest_parameter
+from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP
-from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression.objective_perturbation import objective_event, objective_scale
 from vestry.regression.output_perturbation import output_event
-from vestry.report.plot_style import COLOURS, DASHES, line
 
 ROWS, FEATURES, DELTA = 1000, 5, 1e-5
 POPULATION = Adjacency(Neighbours.ADD_REMOVE)

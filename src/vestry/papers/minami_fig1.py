@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from vestry.display.plotting import GREY, line
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.picture import picture
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP
-from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression import numpy_math
 from vestry.regression.gibbs_calibration import likelihood_power
 from vestry.regression.losses import Logistic
-from vestry.report.plot_style import GREY, line
 
 EPSILON, DELTA, PRECISION = 1.0, 1e-5, 1.0
 

@@ -15,15 +15,14 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import brentq
 
+from vestry.display.plotting import GREY, line
 from vestry.papers.experiment import Experiment, Numbers, claim
 from vestry.papers.picture import picture
 from vestry.privacy import gibbs_cost
-from vestry.privacy.adjacency import Adjacency
 from vestry.privacy.guarantee import ApproxDP
-from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.privacy.profile import gaussian
 from vestry.regression.gibbs_calibration import GDP, RENYI, likelihood_power
-from vestry.report.plot_style import GREY, line
 
 TABLE = ((0.1, 1e-5), (1.0, 1e-5), (3.0, 1e-8))
 DELTA = 1e-5

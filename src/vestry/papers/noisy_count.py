@@ -1,6 +1,6 @@
 """Many noisy counts at once: the noise itself from a seed, and the noise-aware posterior of each.
 
-The sum over the hidden count is that of `vestry.conjugate.beta_posterior.public_count`, without its thinning of
+The sum over the hidden count is that of `vestry.conjugate.beta_bernoulli.public_count`, without its thinning of
 components and for many noisy values together; a test holds the two to each other.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vestry.conjugate.beta_bernoulli import Beta
-from vestry.posterior.discrete_noise import Array, Laplace, NoiseLaw
-from vestry.posterior.support import log_ratio
+from vestry.numerics import Array
+from vestry.posterior.discrete_noise import Laplace, NoiseLaw, log_ratio
 
 Indices = NDArray[np.int64]
 

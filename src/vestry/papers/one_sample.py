@@ -9,10 +9,9 @@ import numpy as np
 
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
 from vestry.mechanisms.truncated_posterior import ops
-from vestry.posterior.discrete_noise import Array
-from vestry.privacy.adjacency import Adjacency
+from vestry.numerics import Array
 from vestry.privacy.guarantee import PureDP
-from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.neighbours import Adjacency, Neighbours
 
 PRIOR = Beta(1.0, 1.0)
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from vestry.errors import InvalidParameter, MissingExtra
-from vestry.posterior.discrete_noise import Array
+from vestry.numerics import Array
 
 FILES = {"abalone": "abalone.parquet", "adult": "adult.parquet", "mnist": "mnist_3_8.npz"}
 # Identifiers of the same tables on OpenML.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from vestry.report.plot_style import figure
+from vestry.display.plotting import figure
 
 DOTS_PER_INCH = 85
 

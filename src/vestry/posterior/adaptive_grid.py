@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vestry.posterior.discrete_noise import Array
+from vestry.numerics import Array
 
 _PASSES = 8
 

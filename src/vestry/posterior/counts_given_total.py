@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 
-from vestry.posterior.discrete_noise import Array
+from vestry.numerics import Array
 
 Integers = npt.NDArray[np.int64]
 

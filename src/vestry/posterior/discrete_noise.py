@@ -1,13 +1,29 @@
-"""The law of the noise, read as a likelihood of the statistic that it hides."""
+"""The law of the noise, read as a likelihood of the statistic that it hides.
+
+Which counts matter: the window of integers outside of which the weights are negligible.
+
+A weight on counts is a product of the noise and of factors Gamma(s + a)/Gamma(s + 1). The logarithm of such a factor is
+concave for a >= 1, and for a < 1 convex and decreasing. The concave parts have one summit, found by bisection, and the
+window reaches down to `DROP` below it, plus whatever the convex parts can add between its ends.
+
+Many weighted points replaced by few with the same moments: Gauss quadrature for discrete measures.
+
+A sum over counts of weight x component is smooth in the count on the scale of the component's own width. Inside panels
+about that wide, the K-node Gauss rule of the weights keeps their first 2K moments, so the sum is kept to rounding while
+the number of components falls from the width of the noise to a few a panel. The rule is found by Lanczos' process on
+the points [GolubM10, ch. 6]; its nodes lie between the points and its weights are positive.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaln
 
 from vestry.errors import InvalidParameter
 
@@ -82,3 +98,173 @@ def deviation(noise: str, scale: float) -> float:
     k = np.arange(-60, 61)
     weights = np.exp(-(k**2) / (2 * scale**2))
     return float(np.sqrt(weights @ k**2 / weights.sum()))
+
+
+# By concavity what lies beyond an edge is less than e^-DROP, 5e-18, of what lies inside.
+DROP = 40.0
+# More counts than this in one table are taken in steps, except this many at each end.
+TABLE, _ENDS = 100_000, 5_000
+
+Function = Callable[[Array], Array]
+
+_LARGE = 16.0
+
+
+def log_ratio(s: Array, a: Array | float) -> Array:
+    """Return log Gamma(s + a) - log Gamma(s + 1), to rounding for every s >= 0 and a > 0, however large or small."""
+    return -log_rising(s + a, 1 - a)
+
+
+def log_rising(y: Array, step: Array | float) -> Array:
+    """Return log Gamma(y + step) - log Gamma(y), without cancellation for large y (Stirling's series)."""
+    y, step = np.broadcast_arrays(np.asarray(y, float), np.asarray(step, float))
+    small = np.minimum(y, y + step) < _LARGE
+    x, shift = np.where(small, _LARGE, y), np.where(small, 0.0, step)
+    large = (x - 0.5) * np.log1p(shift / x) + shift * (np.log(x + shift) - 1) + _tail(x + shift) - _tail(x)
+    if not np.any(small):
+        return np.asarray(large)
+    return np.asarray(np.where(small, gammaln(y + step) - gammaln(y), large))
+
+
+def _tail(x: Array) -> Array:
+    """Return the end of Stirling's series for log Gamma(x); its next term is below 1e-17 for x >= 16."""
+    u = 1 / (x * x)
+    return (1 / 12 - u * (1 / 360 - u * (1 / 1260 - u * (1 / 1680 - u * (1 / 1188 - u * 691 / 360360))))) / x
+
+
+def summit(concave: Function, low: Array, high: Array) -> Array:
+    """Return where a concave function on the integers of [low, high] is greatest. All arguments are arrays alike."""
+    low, high = low.copy(), high.copy()
+    while np.any(low < high):
+        middle = np.floor((low + high) / 2)
+        rises = concave(np.minimum(middle + 1, high)) > concave(middle)
+        low, high = np.where(rises & (low < high), middle + 1, low), np.where(rises, high, middle)
+    return low
+
+
+def window(concave: Function, low: Array, high: Array, *, drop: Array | float) -> tuple[Array, Array]:
+    """Return the ends of the integers of [low, high] at which a concave function is within `drop` of its summit.
+
+    `high` may be infinite, if the function falls without end.
+    """
+    bounded = _bounded(concave, low, high, drop)
+    top = summit(concave, low, bounded)
+    floor = concave(top) - drop
+    return _edge(concave, floor, top, low), _edge(concave, floor, top, bounded)
+
+
+def _bounded(concave: Function, low: Array, high: Array, drop: Array | float) -> Array:
+    """Replace infinite ends by ones beyond which the function has fallen by more than `drop` from a point inside."""
+    bounded = np.where(np.isinf(high), low + 1, high)
+    while True:
+        reached = concave(bounded)
+        before = concave(np.floor((low + bounded) / 2))
+        unfinished = np.isinf(high) & (reached > before - drop)
+        if not np.any(unfinished):
+            return bounded
+        bounded = np.where(unfinished, low + 2 * (bounded - low), bounded)
+
+
+def _edge(concave: Function, floor: Array, inside: Array, end: Array) -> Array:
+    """Return the integer next to `end`, seen from `inside`, at which the function is not below `floor`."""
+    outside, direction = end.copy(), np.sign(end - inside)
+    inside = np.where(concave(outside) >= floor, outside, inside)
+    while np.any(np.abs(outside - inside) > 1):
+        middle = inside + direction * np.floor(np.abs(outside - inside) / 2)
+        above = concave(middle) >= floor
+        inside, outside = np.where(above, middle, inside), np.where(above, outside, middle)
+    return inside
+
+
+def lattice(low: float, high: float) -> tuple[Array, Array]:
+    """List the integers from low to high, or so many of them that their weighted sum is as good.
+
+    Of more than `TABLE` integers all are taken near both ends, where a law may bend sharply, and every h-th between
+    them. The trapezoid rule then errs in the spread of a law of scale b by a part (h/b)^2/12; a window is about 80
+    scales wide, so that is below 1e-7.
+
+    Returns
+    -------
+    The integers, and the logarithm of how many each stands for.
+    """
+    size = high - low + 1
+    if size <= TABLE:
+        points = np.arange(low, high + 1)
+        return points, np.zeros(points.size)
+    inner = np.arange(low + _ENDS, high - _ENDS, np.ceil(size / TABLE))
+    points = np.concatenate([np.arange(low, low + _ENDS), inner, np.arange(high - _ENDS, high + 1)])
+    ends = np.concatenate([[low - 1], points, [high + 1]])
+    return points, np.log((ends[2:] - ends[:-2]) / 2)
+
+
+NODES = 8
+# A panel spans this many widths of the component: with eight nodes a normal component is kept to 1e-11.
+SPAN = 2.0
+# A panel never has more points, so that panels of different density fill one array.
+_CROWD = 512
+
+
+def thin(points: Array, log_weights: Array, width: Array) -> tuple[Array, Array]:
+    """Return fewer points, and their log weights, of the same sum against any function smooth on the scale `width`.
+
+    Parameters
+    ----------
+    points
+        Increasing.
+    log_weights
+        Finite, or minus infinity. They may differ by any amount: only those of one panel are compared.
+    width
+        The local width of the components, in the units of the points.
+    """
+    if points.size <= NODES:
+        return points, log_weights
+    gaps = np.diff(points, prepend=points[0])
+    panel = np.floor(np.cumsum(np.maximum(gaps / (SPAN * width), 1 / _CROWD))).astype(np.int64)
+    starts = np.flatnonzero(np.diff(panel, prepend=-1))
+    sizes = np.diff(starts, append=points.size)
+    many = np.flatnonzero(sizes > NODES)
+    if many.size == 0:
+        return points, log_weights
+    column = np.arange(sizes[many].max())
+    index = np.minimum(starts[many, None] + column, points.size - 1)
+    logs = np.where(column < sizes[many, None], log_weights[index], -np.inf)
+    top = logs.max(axis=1, keepdims=True)
+    nodes, weights = _gauss(points[index], np.exp(logs - np.where(np.isfinite(top), top, 0.0)))
+    with np.errstate(divide="ignore"):
+        node_logs = np.log(weights) + top
+    few = np.repeat(sizes <= NODES, sizes)
+    points = np.concatenate([points[few], nodes.ravel()])
+    log_weights = np.concatenate([log_weights[few], node_logs.ravel()])
+    order = np.argsort(points, kind="stable")
+    return points[order], log_weights[order]
+
+
+def nodes_needed(points: Array, width: Array) -> float:
+    """Return about how many points `thin` leaves."""
+    return NODES * (1 + float((np.diff(points) / (SPAN * width[1:])).sum()))
+
+
+def _gauss(points: Array, weights: Array) -> tuple[Array, Array]:
+    """Return the Gauss rules of several measures, one a row."""
+    total = weights.sum(axis=1)
+    share = weights / np.where(total > 0, total, 1.0)[:, None]
+    centre = (share * points).sum(axis=1)
+    half = np.maximum(points.max(axis=1) - points.min(axis=1), 1e-300)
+    x = (points - centre[:, None]) / half[:, None]
+    basis = [np.sqrt(share)]
+    matrix = np.zeros((len(x), NODES, NODES))
+    for k in range(NODES):
+        image = x * basis[k]
+        matrix[:, k, k] = (basis[k] * image).sum(axis=1)
+        if k + 1 == NODES:
+            break
+        for _ in range(2):  # a second pass restores orthogonality to rounding
+            for vector in basis:
+                image -= (vector * image).sum(axis=1)[:, None] * vector
+        norm = np.sqrt((image * image).sum(axis=1))
+        # Fewer points than nodes carry the weight: the process is complete, and the remaining nodes get none.
+        norm[norm < 1e-11] = 0.0
+        matrix[:, k, k + 1] = matrix[:, k + 1, k] = norm
+        basis.append(image / np.where(norm > 0, norm, np.inf)[:, None])
+    values, vectors = np.linalg.eigh(matrix)
+    return centre[:, None] + half[:, None] * values, total[:, None] * vectors[:, 0, :] ** 2

@@ -2,6 +2,10 @@
 
 A function of the release, and of a generator where draws are asked for: it may be computed again, with another prior
 or in another way, for ever and at no cost.
+
+The file of a posterior's draws, netCDF as ArviZ reads it; a function of the release.
+
+Names of variables and dimensions in a posterior's file: any column has one, and no two have the same.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
-from vestry.posterior.discrete_noise import Array
+from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution, checked_level
 from vestry.posterior.reader import DRAWS, EXTREME, NOISE_AWARE, PLUG_IN, Reader, ReleasedDraws, computed, reader_of
 from vestry.releases import Certificate, Release
@@ -244,3 +248,79 @@ def _checked(rng: np.random.Generator | None) -> np.random.Generator:
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter("rng", rng, "a numpy generator", "rng=numpy.random.default_rng()")
     return rng
+
+
+# So many numbers of draws a release's own file holds.
+MOST_NUMBERS = 10_000
+CHAINS, LENGTH = 4, 1000
+
+
+def draw_file(posterior: Posterior, seed: str, *, most: int | None = MOST_NUMBERS) -> memoryview | None:
+    """Return the file: 4 chains of 1000 draws, or as many as there are; None if one draw alone has too many numbers.
+
+    Parameters
+    ----------
+    posterior
+        What is drawn from.
+    seed
+        The hash of the release, by which draws are made.
+    most
+        How many numbers the file holds at most: fewer draws then, and the first of them where they are given; None for
+        all.
+    """
+    rng = np.random.default_rng(list(bytes.fromhex(seed)))
+    if posterior.label == DRAWS or posterior.reading.sampled:
+        tree = _thinned(posterior.to_arviz(rng), most)
+    else:
+        numbers = len(posterior.laws) * posterior.reading.dimension
+        chains, draws = _size(numbers, most)
+        tree = posterior.to_arviz(rng, chains=chains, draws=draws) if draws else None
+    return None if tree is None else tree.to_netcdf(engine="h5netcdf")
+
+
+def _size(numbers: int, most: int | None) -> tuple[int, int]:
+    """Return how many chains and draws of so many numbers each a file holds."""
+    if most is None or CHAINS * LENGTH * numbers <= most:
+        return CHAINS, LENGTH
+    if CHAINS * CHAINS * numbers <= most:  # no fewer draws than chains
+        return CHAINS, most // (CHAINS * numbers)
+    return 1, most // numbers
+
+
+def _thinned(tree: Any, most: int | None) -> Any:
+    """Leave out draws that are given, so that no more than so many numbers are left; None if one is too many."""
+    values = tree["posterior"].dataset
+    chains, draws = values.sizes["chain"], values.sizes["draw"]
+    numbers = sum(each.size for each in values.data_vars.values()) // (chains * draws)
+    if most is None or chains * draws * numbers <= most:
+        return tree
+    if numbers > most:
+        return None
+    kept = (
+        {"draw": slice(most // (chains * numbers))}
+        if chains * numbers <= most
+        else {"chain": slice(1), "draw": slice(1)}
+    )
+    return tree.isel(kept)
+
+
+class Names:
+    """Gives each name once. A stroke would be a group of the file and is written _, and so is what cannot be printed.
+
+    Parameters
+    ----------
+    taken
+        Names that are in use already.
+    """
+
+    def __init__(self, *taken: str) -> None:
+        self._taken = set(taken)
+
+    def __call__(self, name: str) -> str:
+        """Return a name that a file can hold, with underscores after it while it is taken."""
+        found = "".join("_" if each == "/" or not each.isprintable() else each for each in name).strip() or "_"
+        found = f"_{found}" if found.startswith(".") else found
+        while found in self._taken:
+            found += "_"
+        self._taken.add(found)
+        return found

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
-from vestry.posterior.discrete_noise import Array
+from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.registry import MODELS
 from vestry.releases import Draws, NoisyStatistics, Release

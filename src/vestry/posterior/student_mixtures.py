@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincc, gammaln, ndtri, stdtr
 
-from vestry.posterior.discrete_noise import Array
-from vestry.posterior.mixture import Mixture, averaged, log_summed, probabilities
-from vestry.posterior.quantile import invert
+from vestry.numerics import Array
+from vestry.posterior.mixture import Mixture, averaged, invert, log_summed, probabilities
 
 
 @dataclass(frozen=True, eq=False)

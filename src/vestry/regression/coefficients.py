@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
-from vestry.posterior.discrete_noise import Array
+from vestry.numerics import Array
 from vestry.posterior.reader import EXTREME, Reader, ReleasedDraws
 from vestry.releases import NoisyStatistics
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 
-from vestry.privacy.calibration import smallest_parameter
+from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.guarantee import ApproxDP, Guarantee, RenyiDP
 from vestry.regression.objective_perturbation import minimum_event
 from vestry.regression.output_perturbation import output_event

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.posterior_sample import through_renyi
 from vestry.privacy import accountant, gibbs_cost
-from vestry.privacy.adjacency import Adjacency
-from vestry.privacy.calibration import largest_parameter, smallest_parameter
+from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee
-from vestry.privacy.neighbours import Neighbours
+from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.privacy.pricing import event
 
 GDP, RENYI, THEOREM_7, COROLLARY_8 = "gdp", "renyi", "minami-theorem-7", "minami-corollary-8"

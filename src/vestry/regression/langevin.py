@@ -22,10 +22,10 @@ from vestry.ledger import OpenCharge
 from vestry.mechanisms.posterior_sample import check_draws
 from vestry.noise import NoiseSource
 from vestry.privacy import accountant
-from vestry.privacy.adjacency import Adjacency
-from vestry.privacy.calibration import largest_parameter, smallest_parameter
+from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.regression.gibbs_calibration import draw_event
 from vestry.regression.gradient import Chain, Gradient

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import vestry.regression.losses as losses
 from vestry.errors import InvalidParameter
-from vestry.model.columns import interval_of
+from vestry.model.request import interval_of
 from vestry.regression.regression_model import RowModel
 from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import vestry.regression.losses as losses
 from vestry.errors import InvalidParameter
-from vestry.model.columns import levels_of, listing
+from vestry.model.request import levels_of, listing
 from vestry.regression.method import OBJECTIVE
 from vestry.regression.regression_model import RowModel
 from vestry.schema.design_matrix import Design

@@ -20,10 +20,10 @@ from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.ledger import OpenCharge
 from vestry.noise import NoiseSource
 from vestry.noise.bounded_error_normals import ERROR
-from vestry.privacy.adjacency import Adjacency
-from vestry.privacy.calibration import largest_parameter, smallest_parameter
+from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event, compose
 from vestry.privacy.guarantee import ApproxDP, Guarantee, RenyiDP
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event, event_of_guarantee
 from vestry.regression.certified_minimum import finest, iterations_for, one_by_one, regularised
 from vestry.regression.output_perturbation import exactly_noisy

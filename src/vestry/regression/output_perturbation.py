@@ -16,10 +16,10 @@ from vestry.errors import GuaranteeUnreachable
 from vestry.ledger import OpenCharge
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
-from vestry.privacy.adjacency import Adjacency
-from vestry.privacy.calibration import smallest_parameter
+from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.regression.certified_minimum import finest, iterations_for, one_by_one, regularised
 from vestry.regression.problem import LinearProblem, kept

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vestry.errors import InvalidParameter
-from vestry.privacy.adjacency import Adjacency
+from vestry.privacy.neighbours import Adjacency
 from vestry.regression.losses import ComplementaryLogLog, Loss, Probit
 from vestry.schema.private import Block
 
@@ -31,7 +31,7 @@ class LinearProblem:
     at_most
         How many records there are at most: the public count, or a declared bound where the count is private. The
         guarantee covers datasets of at most so many. Of more, those that count are chosen by a key (see
-        `vestry.data.row_limit`), and a record that comes or goes may replace another.
+        `vestry.data.contribution_bounding`), and a record that comes or goes may replace another.
     outcome
         The largest size of an outcome that is a number.
     """

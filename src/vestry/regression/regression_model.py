@@ -11,11 +11,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.overflow import LARGEST, check_bound
+from vestry.data.encoding import LARGEST, check_bound
 from vestry.errors import InvalidParameter
-from vestry.model.columns import WIDE, declaration, declared, listing
-from vestry.model.request import Request, TableSchema
-from vestry.model.size_limit import MOST_PARAMETERS, Size, parameters_of
+from vestry.model.request import (
+    MOST_PARAMETERS,
+    WIDE,
+    Request,
+    Size,
+    TableSchema,
+    declaration,
+    declared,
+    listing,
+    parameters_of,
+)
 from vestry.regression import numpy_math
 from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.langevin import LangevinSample

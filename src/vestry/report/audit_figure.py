@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vestry.report.plot_style import COLOURS, INK, figure, powers
+from vestry.display.plotting import COLOURS, INK, figure, powers
 
 
 class _Bound(Protocol):

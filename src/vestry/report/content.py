@@ -1,14 +1,28 @@
-"""What a page tells: a study's public facts and its releases. Nothing here was read from a record."""
+"""What a page tells: a study's public facts and its releases. Nothing here was read from a record.
+
+What a posterior says of each parameter, computed once for tables, pictures and sentences.
+
+Differences between groups, from draws whose seed is the release's hash: the page is a function of the release.
+
+How much of an interval's width is the noise: what privacy cost in precision.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, islice
 from typing import Any
 
-from vestry.posterior import Posterior
-from vestry.releases import Release
+import numpy as np
+
+from vestry.display.formatting import whole
+from vestry.posterior.mixture import Marginal, PosteriorDistribution
+from vestry.posterior.posterior import Posterior, Rows
+from vestry.posterior.reader import DRAWS
+from vestry.releases import NoisyStatistics, Release
 
 
 @dataclass(frozen=True)
@@ -86,3 +100,168 @@ class ReportContent:
     ledger: str
     head: str
     results: tuple[Result, ...]
+
+
+# The tails of the half and of the wide interval, and how far pictures reach.
+HALF, WIDE, _REACH = 0.5, 0.9, 0.999
+# A page tells of so many parameters of a release, each with its row.
+MOST_ESTIMATES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """One parameter of one group.
+
+    Attributes
+    ----------
+    group, label
+        Which one; the label is the parameter's name.
+    index
+        The parameter's place.
+    marginal
+        Its law.
+    mean, sd
+        Its moments.
+    half, wide
+        The equal-tailed intervals of 50 % and 90 %.
+    reach
+        Where pictures begin and end.
+    """
+
+    group: str
+    label: str
+    index: int
+    marginal: Marginal
+    mean: float
+    sd: float
+    half: tuple[float, float]
+    wide: tuple[float, float]
+    reach: tuple[float, float]
+
+
+def labels(result: Result) -> tuple[str, ...]:
+    """Return what the parameters are called: as the study says, or by the categories that were counted."""
+    dimension = result.posterior.reading.dimension
+    if len(result.labels) == dimension:
+        return result.labels
+    first = next(iter(result.release.contents.values()))
+    names = first.names if isinstance(first, NoisyStatistics) else ()
+    if len(names) == dimension > 2 and result.posterior.reading.parameter == "probability":
+        return names
+    return result.posterior.parameters
+
+
+def estimates(result: Result) -> tuple[Estimate, ...]:
+    """Return every parameter of every group, or the first of many; nothing for released draws and hidden states."""
+    if result.posterior.label == DRAWS or result.posterior.reading.sampled:
+        return ()
+    names = labels(result)
+    rows = (
+        (law, group, names[index], index)
+        for group, law in result.posterior.laws.items()
+        for index in range(law.dimension)
+    )
+    return tuple(_estimate(*row) for row in islice(rows, MOST_ESTIMATES))
+
+
+def first_of(shown: int, count: int) -> str:
+    """Say that a table has the first of its rows alone, if it has."""
+    return "" if shown >= count else f"; the first {shown} of {whole(count)} rows, all of them by vestry posterior"
+
+
+def size(result: Result) -> int:
+    """Return how many parameters there are in all."""
+    return len(result.posterior.laws) * result.posterior.reading.dimension
+
+
+def prior(posterior: Posterior) -> PosteriorDistribution:
+    """Return the prior: the posterior of no records at all."""
+    size = posterior.reading.dimension
+    zeros = max(2, size) if posterior.reading.parameter == "probability" else size + 1
+    names = tuple(str(place) for place in range(zeros))
+    return posterior.reading.plug_in(NoisyStatistics(names, (0,) * zeros, "discrete-laplace", 1.0))
+
+
+def _estimate(law: PosteriorDistribution, group: str, label: str, index: int) -> Estimate:
+    marginal = law.marginal(index)
+    levels = np.array([(1 - _REACH) / 2, (1 - WIDE) / 2, (1 - HALF) / 2])
+    ends = marginal.quantile(np.concatenate([levels, 1 - levels[::-1]]))
+    outer, wide, half = ((float(ends[i]), float(ends[5 - i])) for i in range(3))
+    deviation = float(np.sqrt(marginal.variance()))
+    return Estimate(group, label, index, marginal, marginal.mean(), deviation, half, wide, outer)
+
+
+# Up to this many groups every pair is compared; beyond, each group with the first.
+MOST_PAIRED = 4
+# How many draws a difference rests on, and how many numbers they have at most.
+DRAWN, _NUMBERS = 20_000, 2_000_000
+# Further rows are left out of the page.
+MOST_ROWS = 66
+
+
+def contrasts(result: Result) -> Rows:
+    """Return the differences of groups, one row for each pair and parameter."""
+    posterior = result.posterior
+    groups = list(posterior.laws)
+    if posterior.by is None or len(groups) < 2 or posterior.label == DRAWS:
+        return []
+    pairs = list(combinations(groups, 2)) if len(groups) <= MOST_PAIRED else [(g, groups[0]) for g in groups[1:]]
+    seed, names = int(result.release.to_dict()["sha256"], 16), labels(result)
+    rows: Rows = []
+    for place, (a, b) in enumerate(pairs):
+        if len(rows) >= MOST_ROWS:
+            break
+        found = posterior.contrast(a, b, rng=np.random.default_rng([seed, place]), draws=drawn_for(result))
+        rows += [{**row, "a": a, "b": b, "label": name} for row, name in zip(found, names, strict=True)]
+    return rows[:MOST_ROWS]
+
+
+def drawn_for(result: Result) -> int:
+    """Return how many draws a difference rests on: fewer where a group has very many parameters."""
+    return max(1000, min(DRAWN, _NUMBERS // result.posterior.reading.dimension))
+
+
+def compared(result: Result) -> str:
+    """Say which groups are compared."""
+    groups = list(result.posterior.laws)
+    if len(groups) <= MOST_PAIRED:
+        return "every pair of groups"
+    return f"each group with {groups[0]}"
+
+
+@dataclass(frozen=True)
+class Share:
+    """One parameter's precision with the noise and without.
+
+    Attributes
+    ----------
+    noise
+        The standard deviation of the noise on the estimate itself; None where the noisy count is not above 0.
+    exact
+        The posterior's standard deviation, had the noisy statistics been exact.
+    actual
+        The posterior's standard deviation.
+    """
+
+    noise: float | None
+    exact: float
+    actual: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as wide the noise makes the interval."""
+        return self.actual / self.exact
+
+
+def shares(release: Release, posterior: Posterior, found: tuple[Estimate, ...]) -> tuple[Share, ...]:
+    """Compare each estimate with the same model at the same numbers without noise."""
+    rows, plain = [], dict[str, PosteriorDistribution]()
+    for each in found:
+        content = release.contents[each.group]
+        assert isinstance(content, NoisyStatistics), "estimates come from noisy statistics"  # noqa: S101
+        if each.group not in plain:
+            plain[each.group] = posterior.reading.plug_in(content)
+        exact = plain[each.group].marginal(each.index)
+        on_estimate = posterior.reading.noise_on_estimate(content, exact.mean(), each.index)
+        rows.append(Share(on_estimate, math.sqrt(exact.variance()), each.sd))
+    return tuple(rows)

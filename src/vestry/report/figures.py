@@ -6,13 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from vestry.display.plotting import (
+    COLOURS,
+    GRID,
+    INK,
+    WIDTH,
+    density,
+    dots,
+    figure,
+    height_of,
+    name_of,
+    name_rows,
+    whisker,
+)
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.posterior import Posterior, Rows
-from vestry.report.estimates import WIDE, Estimate, name_of
-from vestry.report.forest_plot import density, dots, height_of, name_rows, whisker
-from vestry.report.plot_style import COLOURS, GRID, INK, figure
+from vestry.report.content import WIDE, Estimate
 
-WIDTH = 4.8
 # Up to this many rows are drawn as densities, beyond as intervals; rows beyond the other are left to the table; rows of
 # one half of a comparison.
 MOST_DENSITIES, MOST_ROWS, _MOST_COMPARED = 12, 60, 36

@@ -1,17 +1,30 @@
-"""What a release promises, as a page tells it: words, curves, and what stands behind them."""
+"""What a release promises, as a page tells it: words, curves, and what stands behind them.
+
+A promise in plain words: what is hidden, and the most that an attacker could gain.
+
+Every number is a bound, and rounded up.
+
+How much the records count in the posterior that draws come from, in plain words.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
+import re
+from dataclasses import dataclass
 
-from vestry.report import figures
+from vestry.display.formatting import number, percent_up, roughly, upward
+from vestry.display.plotting import COLOURS, WIDTH, figure, profile_panel, renyi_panel
+from vestry.display.templates import Album, Content, Markup, beside, code, definitions, listed, paragraph, tag
+from vestry.errors import VestryError
+from vestry.privacy import accountant
+from vestry.privacy.event import Event
+from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, decimal
+from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.privacy.pricing import PRICINGS, event_of_guarantee
+from vestry.releases import Certificate
 from vestry.report.content import Result
-from vestry.report.formatting import number, upward
-from vestry.report.interpretation import KINDS, Promise, hidden, references, sentences
-from vestry.report.plot_style import COLOURS, figure
-from vestry.report.plotting import profile_panel, renyi_panel
-from vestry.report.svg import Album
-from vestry.report.templates import Content, Markup, beside, code, definitions, listed, paragraph, tag
 
 
 def claim(result: Result, album: Album) -> list[Content]:
@@ -65,12 +78,12 @@ def _inside(result: Result) -> list[Content]:
 def _curves(promise: Promise, album: Album) -> list[Markup]:
     event = promise.event
     assert event is not None, "asked for a known law"  # noqa: S101
-    with figure(1, path=None, width=figures.WIDTH, height=2.7) as (profile, (axes,)):
+    with figure(1, path=None, width=WIDTH, height=2.7) as (profile, (axes,)):
         profile_panel(axes, event)
         stated = promise.at_delta()
         if stated is not None:
             axes.axvline(stated[0], color=COLOURS[1], linestyle="--", linewidth=1.2)
-    with figure(1, path=None, width=figures.WIDTH, height=2.7) as (curve, (axes,)):
+    with figure(1, path=None, width=WIDTH, height=2.7) as (curve, (axes,)):
         renyi_panel(axes, event)
     where = "" if stated is None else f" Dashed: epsilon = {upward(stated[0])}."
     return [
@@ -87,3 +100,191 @@ def _curves(promise: Promise, album: Album) -> list[Markup]:
             " neighbouring datasets can be. Of many releases these numbers are added up.",
         ),
     ]
+
+
+# Where a guarantee has no delta of its own, its epsilon is told at this one.
+DELTA = 1e-6
+
+KINDS: dict[type[Guarantee], str] = {
+    PureDP: "pure differential privacy",
+    ApproxDP: "differential privacy up to delta",
+    RenyiDP: "Renyi differential privacy",
+    ZCDP: "zero-concentrated differential privacy",
+    GaussianDP: "Gaussian differential privacy",
+}
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a certificate promises.
+
+    Attributes
+    ----------
+    guarantee
+        The guarantee that was asked for and met.
+    event
+        What ran; None where this version does not know its law.
+    unit, neighbours
+        Whose change is hidden, and which.
+    """
+
+    guarantee: Guarantee
+    event: Event | None
+    unit: Unit
+    neighbours: Neighbours
+
+    @classmethod
+    def of(cls, certificate: Certificate) -> Promise:
+        """Read a certificate."""
+        stated = {key: value for key, value in certificate.guarantee.items() if key in _KEYS}
+        relation = certificate.guarantee.get("neighbours", certificate.population.get("neighbours"))
+        neighbours = Neighbours.parse(relation)
+        guarantee = Guarantee.parse(stated, neighbours=neighbours)
+        return cls(guarantee, known(certificate.event), Unit.parse(certificate.unit), neighbours)
+
+    def total_variation(self) -> float:
+        """Bound how far neighbouring outputs can be told apart: delta at epsilon 0, of what ran or of the promise."""
+        events = (
+            [event_of_guarantee(self.guarantee)]
+            if self.event is None
+            else [self.event, event_of_guarantee(self.guarantee)]
+        )
+        return min(accountant.delta(event, 0.0) for event in events)
+
+    def best_guess(self) -> float:
+        """Bound the probability of a right guess between two equally likely neighbours: (1 + TV)/2."""
+        return (1 + self.total_variation()) / 2
+
+    def at_delta(self) -> tuple[float, float] | None:
+        """Return the promise as (epsilon, delta); None where no theorem leads there."""
+        if isinstance(self.guarantee, PureDP):
+            return self.guarantee.epsilon, 0.0
+        if isinstance(self.guarantee, ApproxDP):
+            return self.guarantee.epsilon, self.guarantee.delta
+        epsilon = accountant.epsilon(event_of_guarantee(self.guarantee), DELTA)
+        if self.event is not None:
+            epsilon = min(epsilon, accountant.epsilon(self.event, DELTA))
+        return (epsilon, DELTA) if epsilon < math.inf else None
+
+
+def known(record: object) -> Event | None:
+    """Read an event whose law this version knows; None otherwise."""
+    try:
+        event = Event.from_dict(record)  # type: ignore[arg-type]
+        if any(leaf.kind not in PRICINGS for leaf, _ in event.leaves()):
+            return None
+        accountant.delta(event, 0.0)
+    except (VestryError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return event
+
+
+def hidden(unit: Unit, neighbours: Neighbours) -> str:
+    """Say whose change is hidden, as half a sentence."""
+    change = "replaced by any other" if neighbours is Neighbours.REPLACE else "added or left out"
+    return f"{whose(unit)} is {change}"
+
+
+def whose(unit: Unit) -> str:
+    """Name the unit."""
+    if unit.person is None:
+        return "one row"
+    rows = "1 row" if unit.rows == 1 else f"{unit.rows} rows"
+    return f"one person (told apart by {unit.person}, at most {rows} each)"
+
+
+def sentences(promise: Promise) -> list[str]:
+    """Say what is promised and what an attacker could gain, each point a sentence or two."""
+    return [*_bound(promise), _guess(promise)]
+
+
+def references(theorem: str) -> list[str]:
+    """Return the keys of the papers that a theorem cites, each once."""
+    return list(dict.fromkeys(re.findall(r"[\[;]\s*([A-Z][A-Za-z]+\d\d[a-z]?)\b", theorem)))
+
+
+def _bound(promise: Promise) -> list[str]:
+    found = promise.at_delta()
+    if found is None:
+        return ["This guarantee alone gives no factor and no delta; the guess below is what bounds an attacker."]
+    epsilon, delta = found
+    exact = isinstance(promise.guarantee, (PureDP, ApproxDP))
+    name, factor = decimal(epsilon) if exact else upward(epsilon), _factor(epsilon)
+    change = hidden(promise.unit, promise.neighbours)
+    if delta == 0:
+        return [
+            f"If {change}, the probability of every possible result changes by at most a factor of {factor}"
+            f" (e to the power epsilon, epsilon = {name}).",
+            "Suppose an attacker knows everything else in the data and has a guess about this one. After reading this"
+            f" release, the odds of the guess have changed by at most the same factor, {factor}:"
+            f" even odds become {percent_up(1 / (1 + math.exp(-epsilon)))} at most.",
+        ]
+    how_rare = f"delta = {decimal(delta)}, which is {_rarity(delta)}"
+    first = (
+        f"If {change}, the probability of any conclusion that can be drawn from this release is at most {factor} times"
+        f" what it was (e to the power epsilon, epsilon = {name}), plus delta."
+    )
+    if isinstance(promise.guarantee, ApproxDP):
+        second = f"Here {how_rare}. It covers results so rare that the factor alone would not hold for them."
+    else:
+        second = (
+            f"Here {how_rare}. The guarantee has no delta of its own; this one is chosen to say it in these words,"
+            " and another choice gives another factor."
+        )
+    return [first, second, _odds(factor, delta)]
+
+
+def _odds(factor: str, delta: float) -> str:
+    return (
+        f"As long as the factor holds, an attacker's odds change by at most {factor} too. Where it does not, the"
+        f" probability beyond the factor, of all such results together, is at most {decimal(delta)}."
+    )
+
+
+def _guess(promise: Promise) -> str:
+    share = promise.best_guess()
+    if promise.neighbours is Neighbours.REPLACE:
+        task = f"which of two versions of {_thing(promise.unit)} is in the data"
+    else:
+        task = f"whether {_thing(promise.unit)} is in the data at all"
+    limit = (
+        f"is right with a probability of at most {percent_up(share)}"
+        if share < 1
+        else "is not bounded below 100 % by this promise"
+    )
+    return (
+        f"Someone who knows all other records and guesses {task}, at even odds, {limit}."
+        " A coin is right 50 % of the time."
+    )
+
+
+def _thing(unit: Unit) -> str:
+    return "a row" if unit.person is None else "a person"
+
+
+def _factor(epsilon: float) -> str:
+    """Write e^epsilon with two digits of what it adds to 1, and three in all."""
+    return upward(math.exp(epsilon), beyond=math.expm1(epsilon)) if epsilon < 700 else "more than 10³⁰⁰"
+
+
+def _rarity(delta: float) -> str:
+    return f"one in {upward(1 / delta)}" if 1 / delta >= 100 else percent_up(delta)
+
+
+_KEYS = ("epsilon", "delta", "order", "rho", "mu")
+
+
+def weight(certificate: Certificate) -> str:
+    """Say how a posterior was weakened for privacy, as half a sentence; empty where it was not, or not in this way."""
+    value = certificate.value
+    if certificate.parameter == "likelihood_power" and value < 1:
+        return f"drawn from a posterior in which each record counts {roughly(value)}"
+    if certificate.parameter == "prior_scale" and value < 1:
+        return f"drawn from a posterior whose prior counts {number(1 / value)} times as much as the declared one"
+    return ""
+
+
+def weight_parts(certificate: Certificate) -> list[Content]:
+    """Write the same as a paragraph of a page, if there is something to say."""
+    said = weight(certificate)
+    return [paragraph(f"What was released was {said}.")] if said else []

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from vestry.display.formatting import Digits, number, whole
+from vestry.display.plotting import COLOURS, INK, PAPER, WIDTH, figure
+from vestry.display.templates import Album, Content, beside, paragraph, register, table, tag
 from vestry.errors import MissingExtra
 from vestry.hmm.hidden_states import HiddenStates, States
 from vestry.posterior.discrete_noise import deviation
 from vestry.releases import NoisyStatistics
 from vestry.report.content import Result
-from vestry.report.figures import WIDTH
-from vestry.report.formatting import Digits, number, whole
-from vestry.report.plot_style import COLOURS, INK, PAPER, figure
-from vestry.report.svg import Album
-from vestry.report.templates import Content, beside, paragraph, register, table, tag
 
 # How each state is filled, so that they differ without colour: solid, empty, then hatches from dense to thin.
 _HATCHES = ("////", "....", "xxxx", "||||", "----", "oo", "++")
@@ -30,12 +28,7 @@ _MOST_TOLD = 900
 _WIDEST, _CELL, _LETTER, _AROUND = 9.6, 0.2, 0.08, 0.4
 
 
-def has_states(result: Result) -> bool:
-    """Tell whether a result is of hidden states."""
-    return result.posterior.reading.display == "states"
-
-
-def states_headline(result: Result) -> str:
+def headline(result: Result) -> str:
     """Say in one line what came out."""
     try:
         found = result.posterior.states()
@@ -46,7 +39,7 @@ def states_headline(result: Result) -> str:
     return f"{told} of {_cells(result)} cells"
 
 
-def states_parts(result: Result, album: Album) -> list[Content]:
+def parts(result: Result, album: Album) -> list[Content]:
     """Write the map, the states and the noise."""
     parts: list[Content] = [tag("h3", "What the data say")]
     try:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from vestry.display.formatting import number
+from vestry.display.templates import Album, Content, beside, paragraph, table, tag
 from vestry.report import figures
 from vestry.report.content import Result
-from vestry.report.formatting import number
-from vestry.report.svg import Album
-from vestry.report.tempering import weight_parts
-from vestry.report.templates import Content, beside, paragraph, table, tag
+from vestry.report.guarantee_section import weight_parts
 
 # Draws that the table shows, and coefficients that the picture's text names.
 _MOST_DRAWS, _MOST_TOLD = 5, 12
@@ -20,12 +19,7 @@ _WORDS = {
 }
 
 
-def has_coefficients(result: Result) -> bool:
-    """Tell whether a release is a regression."""
-    return result.posterior.reading.display == "coefficients"
-
-
-def coefficients_headline(result: Result) -> str:
+def headline(result: Result) -> str:
     """Say in one line what came out: the coefficients farthest from 0 on the scale of their columns' intervals."""
     values = result.posterior.draw()["all"]
     named = dict(zip(result.labels, values.mean(axis=0), strict=True))
@@ -34,7 +28,7 @@ def coefficients_headline(result: Result) -> str:
     return f"{shown}{more} (no interval)"
 
 
-def coefficients_parts(result: Result, album: Album) -> list[Content]:
+def parts(result: Result, album: Album) -> list[Content]:
     """Write the coefficients, one row each."""
     reading: Any = result.posterior.reading
     values = result.posterior.draw()["all"]

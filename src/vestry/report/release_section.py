@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
+from typing import NamedTuple
 
+from vestry.display.formatting import Digits, number, probability, roughly, whole
+from vestry.display.plotting import name_of
+from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
 from vestry.posterior.reader import DRAWS, PLUG_IN
 from vestry.releases import NoisyStatistics
-from vestry.report import figures
-from vestry.report.content import Result
-from vestry.report.contrasts import MOST_ROWS, compared, contrasts, drawn_for
-from vestry.report.estimates import MOST_ESTIMATES, Estimate, first_of, labels, name_of, prior, size
-from vestry.report.formatting import Digits, number, probability, roughly, whole
-from vestry.report.guarantee_section import claim
-from vestry.report.hmm_section import has_states, states_headline, states_parts
-from vestry.report.noise_cost import Share, shares
-from vestry.report.regression_section import coefficients_headline, coefficients_parts, has_coefficients
-from vestry.report.svg import Album
-from vestry.report.tempering import weight_parts
-from vestry.report.templates import Content, Markup, beside, joined, paragraph, table, tag
+from vestry.report import figures, hmm_section, regression_section
+from vestry.report.content import (
+    MOST_ESTIMATES,
+    MOST_ROWS,
+    Estimate,
+    Result,
+    Share,
+    compared,
+    contrasts,
+    drawn_for,
+    first_of,
+    labels,
+    prior,
+    shares,
+    size,
+)
+from vestry.report.guarantee_section import claim, weight_parts
 
 # Released draws beyond this many are left to the file.
 _MOST_DRAWS = 50
+
+
+class _Section(NamedTuple):
+    headline: Callable[[Result], str]
+    parts: Callable[[Result, Album], list[Content]]
+
+
+# What is shown otherwise than as estimates by group; a model's reader names it.
+_SECTIONS = {
+    "states": _Section(hmm_section.headline, hmm_section.parts),
+    "coefficients": _Section(regression_section.headline, regression_section.parts),
+}
 
 
 def section(result: Result, place: int, found: tuple[Estimate, ...], album: Album) -> Markup:
@@ -36,19 +57,15 @@ def section(result: Result, place: int, found: tuple[Estimate, ...], album: Albu
 
 
 def _told(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
-    if has_states(result):
-        return states_parts(result, album)
-    if has_coefficients(result):
-        return coefficients_parts(result, album)
+    if own := _SECTIONS.get(result.posterior.reading.display):
+        return own.parts(result, album)
     return _drawn(result, album) if result.posterior.label == DRAWS else _estimated(result, found, album)
 
 
 def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
     """Say in one line what came out."""
-    if has_states(result):
-        return states_headline(result)
-    if has_coefficients(result):
-        return coefficients_headline(result)
+    if own := _SECTIONS.get(result.posterior.reading.display):
+        return own.headline(result)
     if not found:
         values = [value for each in result.posterior.draw().values() for value in each.ravel()]
         count = len(next(iter(result.posterior.draw().values())))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from vestry.errors import BudgetExceeded
+from vestry.ledger.entry import State
 from vestry.ledger.privacy_filter import FAILURE_UNITS, PrivacyFilter, Spent
-from vestry.ledger.state import State
 from vestry.mechanisms.release import Mechanism
 from vestry.model.request import PreparedRelease
 from vestry.numerics import format_up
@@ -18,8 +18,7 @@ from vestry.planning import ASSUMED
 from vestry.privacy.guarantee import ApproxDP, PureDP, decimal
 from vestry.privacy.pricing import event_of_guarantee
 from vestry.releases import Certificate
-from vestry.study.config import StudyConfig
-from vestry.study.release_spec import ReleaseSpec
+from vestry.study.config import ReleaseSpec, StudyConfig
 
 
 @dataclass(frozen=True)

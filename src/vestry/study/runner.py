@@ -1,4 +1,7 @@
-"""The releases of a study through the ledger: each from where it stands, charged, opened and released once."""
+"""The releases of a study through the ledger: each from where it stands, charged, opened and released once.
+
+What became of a release, and what follows from it: the rows of its posterior and the file of its draws.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +11,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from vestry.data import Table
 from vestry.data.query import check_column
-from vestry.errors import AskedBefore, BudgetExceeded, InvalidParameter, LedgerStateError, VestryError
+from vestry.errors import AskedBefore, BudgetExceeded, InvalidParameter, LedgerStateError, MissingExtra, VestryError
 from vestry.ledger import Charge, Ledger
-from vestry.ledger.entry import Entry
+from vestry.ledger.entry import Entry, State
 from vestry.ledger.ledger import Summary
-from vestry.ledger.state import State
 from vestry.mechanisms.release import Mechanism
 from vestry.model.request import PreparedRelease
 from vestry.noise import NoiseSource
 from vestry.pipeline import CHARGED, NEW, OPENED, ChargeIndex, PastCharge, claim, pays_for, prepare, public_count, run
+from vestry.posterior.posterior import Posterior, Rows
+from vestry.posterior.reader import DRAWS
 from vestry.releases import Certificate, Release
-from vestry.study.config import StudyConfig
-from vestry.study.folder_lock import locked
-from vestry.study.outcome import ReleaseOutcome, summarise
+from vestry.study.config import ReleaseSpec, StudyConfig
 from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, price_of, refusal
-from vestry.study.release_spec import ReleaseSpec
-from vestry.study.storage import ReleaseStore
+from vestry.study.storage import POSTERIOR, Cache, ReleaseStore, locked
 
 ANEW, RESUMED, FREE = "released", "resumed, at no new cost", "released before, free"
 Say = Callable[[str], None]
@@ -344,3 +347,64 @@ def _clock_notes(index: ChargeIndex) -> list[str]:
 _TRIES = 5
 # Two machines' clocks may differ by this much, in seconds.
 _CLOCKS_S = 120.0
+
+
+@dataclass(frozen=True)
+class ReleaseOutcome:
+    """What became of a release.
+
+    Attributes
+    ----------
+    name, done
+        The release, and what was done.
+    release
+        What was published.
+    summary
+        The posterior's rows; or the draws, where draws were released.
+    moved
+        Where another release went that lay in its place; None if none did.
+    after
+        The ledger when the certificate was written; None if it was there before.
+    """
+
+    name: str
+    done: str
+    release: Release
+    summary: Rows
+    moved: Path | None = None
+    after: Summary | None = None
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """The posterior, computed when it is first asked for."""
+        return Posterior.from_release(self.release)
+
+    @property
+    def computed(self) -> Posterior | None:
+        """The posterior, if it was asked for; None if it was not."""
+        return self.__dict__.get("posterior")
+
+
+def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows:
+    """Return the posterior's rows, and see that the file of its draws is there; both as they were cached."""
+    from vestry.posterior.posterior import draw_file
+
+    cache, name, facts = Cache(store.path), f"summary-{outcome.name}", {"release": sha256, "level": 0.9}
+    cached = cache.read(name, facts)
+    if cached is not None and cached["draws"] == store.hash_of(outcome.name, POSTERIOR):
+        return list(cached["rows"]) if cached["rows"] is not None else summary_of(outcome.posterior)
+    with suppress(MissingExtra):  # hidden states are sampled by an extra; a later run writes them
+        store.save_posterior(outcome.name, draw_file(outcome.posterior, sha256))
+        rows = summary_of(outcome.posterior)
+        only_draws = outcome.posterior.label == DRAWS
+        file_hash = store.hash_of(outcome.name, POSTERIOR)
+        cache.write(name, facts, {"rows": None if only_draws else rows, "draws": file_hash})
+        return rows
+    return []
+
+
+def summary_of(posterior: Posterior) -> Rows:
+    """Return the rows of a posterior's table; of released draws, the draws."""
+    if posterior.label == DRAWS:
+        return [{"group": group, "draw": row.tolist()} for group, rows in posterior.draw().items() for row in rows]
+    return posterior.summary()

@@ -10,22 +10,19 @@ from pathlib import Path
 
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.data import Table
-from vestry.data.connect import is_missing
+from vestry.data.table import is_missing
 from vestry.errors import IN_LEDGER, DeclarationMismatch, LedgerMissing, VestryError
 from vestry.ledger import Ledger
+from vestry.ledger.entry import State
 from vestry.ledger.privacy_filter import PrivacyFilter
-from vestry.ledger.state import State
 from vestry.noise import NoiseSource
 from vestry.pipeline import ChargeIndex
 from vestry.planning import ASSUMED, Forecast, budget_for_width, forecasts
 from vestry.privacy.guarantee import Guarantee
-from vestry.study.config import StudyConfig, read
-from vestry.study.folder_lock import locked
-from vestry.study.outcome import ReleaseOutcome
+from vestry.study.config import ReleaseSpec, StudyConfig, read
 from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, room
-from vestry.study.release_spec import ReleaseSpec
-from vestry.study.runner import ReleaseRunner, Say
-from vestry.study.storage import ReleaseStore
+from vestry.study.runner import ReleaseOutcome, ReleaseRunner, Say
+from vestry.study.storage import ReleaseStore, locked
 
 
 @dataclass(frozen=True)

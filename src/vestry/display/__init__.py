@@ -1,0 +1,1 @@
+"""How numbers are written and pictures drawn: the only matplotlib beside the papers' figures."""

@@ -1,0 +1,255 @@
+"""Pictures of privacy curves and of posteriors.
+
+One look for every plot, readable in black and white. Rows of a picture are named from the top, each with its
+interval, its mean and its density.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vestry.display.formatting import SUPERSCRIPT
+from vestry.errors import InvalidParameter
+from vestry.numerics import Array
+from vestry.posterior import Posterior, ReleasedDraws
+from vestry.posterior.mixture import Marginal, PosteriorDistribution
+from vestry.posterior.reader import DRAWS
+from vestry.privacy import accountant
+from vestry.privacy.event import Event
+
+# Inches: a picture that a telephone shows whole.
+WIDTH = 4.8
+
+
+def privacy_curve(event: Event, *, title: str, path: Path | None = None) -> Any:
+    """Draw an event's Renyi curve and its profile, and return the figure."""
+    with figure(2, path=path, title=title) as (drawn, (left, right)):
+        renyi_panel(left, event)
+        profile_panel(right, event)
+    return drawn
+
+
+def renyi_panel(axes: Any, event: Event) -> None:
+    """Draw the Renyi divergence against the order, as far as it is finite."""
+    orders = 1 + np.geomspace(0.01, 200, 160)
+    values = np.array([accountant.curve(event)(float(order)) for order in orders])
+    finite = np.isfinite(values)
+    axes.plot(orders[finite], values[finite], color=INK)
+    if not finite.all():
+        limit = orders[~finite].min()
+        axes.axvline(limit, color=INK, linestyle=":", linewidth=1)
+        axes.annotate("infinite beyond", (limit, 0.04), xycoords=("data", "axes fraction"), ha="right", va="bottom",
+                      rotation=90, fontsize=8, xytext=(-3, 0), textcoords="offset points")  # fmt: skip
+    axes.set(xscale="log", xlabel="order", ylabel="Renyi divergence")
+    powers(axes.xaxis)
+    if finite.any():  # an axis of powers needs something to show
+        axes.set(yscale="log")
+        powers(axes.yaxis)
+
+
+def profile_panel(axes: Any, event: Event) -> None:
+    """Draw delta against epsilon."""
+    top = accountant.epsilon(event, 1e-9)
+    epsilons = np.linspace(0, top if top < math.inf else 10.0, 120)
+    deltas = np.array([accountant.delta(event, float(x)) for x in epsilons])
+    axes.plot(epsilons[deltas > 0], deltas[deltas > 0], color=INK)
+    axes.set(yscale="log", xlabel="epsilon", ylabel="delta", ylim=(1e-10, 2))
+    powers(axes.yaxis)
+
+
+def plot(posterior: Posterior, *, level: float = 0.9, path: Path | None = None) -> Any:
+    """Draw the posterior density of each parameter, groups side by side, with its interval; return the figure.
+
+    Released draws have no density: they are shown as the points that they are.
+    """
+    groups = list(posterior.laws)
+    title = DRAWS if posterior.label == DRAWS else f"{posterior.label} posterior, {100 * level:g} % intervals"
+    with figure(1, path=path, width=6.4, height=1.2 + 0.9 * max(2, len(groups)), title=title) as (drawn, (axes,)):
+        rows = [(group, index) for group in groups for index in range(posterior.laws[group].dimension)][:_MOST]
+        for height, (group, index) in enumerate(reversed(rows)):
+            _row(axes, posterior.laws[group], index, height, level)
+        bare = posterior.labels if posterior.reading.parameter == "coefficient" else posterior.parameters
+        names = [name_of(group, bare[index], posterior) for group, index in rows]
+        name_rows(axes, names, posterior.reading.parameter, below=0.4, above=0.95)
+    return drawn
+
+
+def _row(axes: Any, law: PosteriorDistribution | ReleasedDraws, index: int, height: int, level: float) -> None:
+    if isinstance(law, ReleasedDraws):
+        dots(axes, height, law.values[:, index])
+        return
+    marginal = law.marginal(index)
+    low, high = marginal.quantile([0.0005, 0.9995])
+    x = np.linspace(low, high, 301)
+    found = density(marginal, x)
+    y = height + 0.75 * found / found.max()
+    low, high = marginal.interval(level)
+    inside = (x >= low) & (x <= high)
+    axes.fill_between(x, height, y, color=INK, alpha=0.12, linewidth=0)
+    axes.fill_between(x[inside], height, y[inside], color=INK, alpha=0.25, linewidth=0)
+    axes.plot(x, y, color=INK, linewidth=1.4)
+    whisker(axes, height, marginal.mean(), (low, high))
+
+
+# Rows beyond this many are left to the table.
+_MOST = 24
+
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+INK = "#1b3a57"
+PAPER, GRID = "#ffffff", "#e4e4e4"
+GREY = "#777777"  # of what is there for comparison
+COLOURS = ("#1b3a57", "#b3541e", "#4c7a5a", "#7b4b8a", "#8a7a2f")
+
+
+def line(place: int) -> dict[str, Any]:
+    """Return the look of one of several lines: its colour, and dashes that tell it apart in black and white."""
+    return {"color": COLOURS[place], "linestyle": DASHES[place]}
+
+
+@contextmanager
+def figure(
+    columns: int,
+    *,
+    path: Path | None,
+    width: float = 4.6,
+    height: float = 3.4,
+    heights: tuple[float, ...] = (1.0,),
+    title: str | None = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Yield a figure and its axes in the house style, and save it if a path is given.
+
+    Parameters
+    ----------
+    columns
+        How many panels stand side by side, each `width` inches wide.
+    path
+        The file to save to.
+    width, height
+        Of one panel, and of the whole, in inches.
+    heights
+        The relative heights of rows of panels; one row unless told. The axes are in reading order.
+    title
+        What stands above all panels.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(
+        {
+            "font.size": 10,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": GRID,
+            "axes.axisbelow": True,
+            "lines.linewidth": 1.8,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 10,
+            "legend.frameon": False,
+            "legend.fontsize": 9,
+            "figure.dpi": 150,
+        }
+    ):
+        drawn = Figure(figsize=(width * columns, height), layout="constrained")
+        yield drawn, drawn.subplots(len(heights), columns, squeeze=False, height_ratios=heights).ravel()
+        if title is not None:
+            drawn.suptitle(title, x=0.01, ha="left", fontsize=11)
+        if path is not None:
+            try:
+                drawn.savefig(path)
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or "unknown kind of file"
+                raise InvalidParameter(
+                    "the plot's file", str(path), f"one that can be written ({reason})", "curve.png"
+                ) from None
+
+
+def powers(axis: Any) -> None:
+    """Name the powers of ten in letters that any font has; within one decade, some of what lies between them too."""
+    axis.set_major_formatter(lambda value, _: _power(value))
+    axis.set_tick_params(which="minor", labelsize=8)
+    axis.set_minor_formatter(lambda value, _: f"{value:.3g}" if _is_named(value, axis) else "")
+
+
+def _is_named(value: float, axis: Any) -> bool:
+    """Tell whether what lies between powers has room for its name: 2, 3 and 5 within a decade, all within less."""
+    low, high = sorted(axis.get_view_interval())
+    return bool(high < 3 * low or (high < 10 * low and f"{value:e}"[0] in "235"))
+
+
+def _power(value: float) -> str:
+    if value <= 0:
+        return ""
+    if 1e-3 <= value <= 1e3:
+        return f"{value:g}"
+    return "10" + str(round(math.log10(value))).translate(SUPERSCRIPT)
+
+
+# Letters on a line of a row's name; steps of the axis, whose numbers may have seven letters.
+_LETTERS, _MOST_STEPS = 22, 5
+
+
+def name_rows(axes: Any, names: list[str], what: str, *, below: float = 0.6, above: float = 0.6) -> None:
+    """Name the rows, from the top, and the axis below them; names are text and never mathematics."""
+    axes.set_yticks(range(len(names)), [_folded(name) for name in reversed(names)], fontsize=9, parse_math=False)
+    axes.set_ylim(-below, len(names) - 1 + above)
+    axes.set_xlabel(what)
+    axes.locator_params(axis="x", nbins=_MOST_STEPS)
+    axes.grid(axis="y", visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def height_of(names: list[str]) -> float:
+    """Return the inches that rows need, by the lines of the longest name."""
+    lines = max(_folded(name).count("\n") for name in names)
+    return (0.26 + 0.13 * lines) * max(2, len(names))
+
+
+def whisker(
+    axes: Any,
+    height: float,
+    mean: float,
+    wide: tuple[float, float],
+    half: tuple[float, float] | None = None,
+    *,
+    label: str | None = None,
+) -> None:
+    """Draw an interval, a narrower one if there is one, and the mean."""
+    axes.plot(wide, [height, height], color=INK, linewidth=1.4, solid_capstyle="butt", label=label)
+    if half is not None:
+        axes.plot(half, [height, height], color=INK, linewidth=4.2, solid_capstyle="butt")
+    axes.plot([mean], [height], "o", color=PAPER, markeredgecolor=INK, markersize=5, zorder=3)
+
+
+def dots(axes: Any, height: float, values: Array) -> None:
+    """Draw released draws as the points that they are."""
+    axes.plot(values, np.full(len(values), height), "o", color=INK, markersize=6, alpha=0.75)
+
+
+def density(marginal: Marginal, x: Array) -> Array:
+    """Return the density, cut where it is infinite: at the end of a Beta law with a parameter below 1."""
+    with np.errstate(over="ignore", divide="ignore"):
+        found = np.exp(marginal.log_density(x))
+    finite = found[np.isfinite(found)]
+    return np.asarray(np.minimum(found, finite.max() if finite.size else 1.0))
+
+
+def _folded(name: str) -> str:
+    """Break a name into at most three lines; what is too long loses its middle, since names differ at their ends."""
+    lines = textwrap.wrap(name, _LETTERS)
+    return "\n".join(lines if len(lines) <= 3 else [lines[0], "…", lines[-1]])
+
+
+def name_of(group: str, label: str, posterior: Posterior) -> str:
+    """Return what a row is called: by its group, by its parameter, or by both."""
+    if posterior.by is None:
+        return label
+    return group if posterior.reading.dimension == 1 else f"{group}: {label}"

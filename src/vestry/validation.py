@@ -1,0 +1,73 @@
+"""The one check for parameters: a number, a whole number, a choice, a truth value. A refusal says what to write.
+
+A truth value is not a number here, though Python takes True for 1; a whole number may be NumPy's. Every refusal is an
+`InvalidParameter`: what was given, what is allowed, and what to write instead.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+from vestry.errors import InvalidParameter
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a number that a double can be, finite, and not a truth value."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def is_whole(value: object) -> bool:
+    """Tell whether a value is a whole number, and not a truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def require_whole(name: str, value: Any, instead: str = "", *, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number between two that are allowed themselves, or refuse."""
+    if is_whole(value) and value >= least and (most is None or value <= most):
+        return int(value)
+    allowed = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
+    raise InvalidParameter(name, value, allowed, instead or f"for example {name}={least}")
+
+
+def require_number(
+    name: str,
+    value: Any,
+    instead: str = "",
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+) -> float:
+    """Return a finite number inside the limits that are given, or refuse. `least` and `most` are allowed themselves."""
+    limits = [("above", above), ("at least", least), ("below", below), ("at most", most)]
+    given = [(words, limit) for words, limit in limits if limit is not None]
+    if is_number(value) and all(_INSIDE[words](value, limit) for words, limit in given):
+        return float(value)
+    allowed = "a number " + " and ".join(f"{words} {limit:g}" for words, limit in given) if given else "a finite number"
+    raise InvalidParameter(name, value, allowed, instead or f"another {name}")
+
+
+_INSIDE = {"above": operator.gt, "at least": operator.ge, "below": operator.lt, "at most": operator.le}
+
+
+def require_choice(name: str, value: Any, choices: Iterable[str], instead: str = "") -> str:
+    """Return one of the names there are, or refuse with all of them."""
+    known = tuple(choices)
+    if isinstance(value, str) and value in known:
+        return value
+    raise InvalidParameter(name, value, "one of " + ", ".join(known), instead or f'for example "{known[0]}"')
+
+
+def require_truth(name: str, value: Any, instead: str = "") -> bool:
+    """Return true or false, or refuse everything else, also 0 and 1."""
+    if isinstance(value, bool):
+        return value
+    raise InvalidParameter(name, value, "true or false", instead or f"{name}=False")

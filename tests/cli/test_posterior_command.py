@@ -1,0 +1,100 @@
+"""`vestry posterior`: what it prints for each kind of release."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from report.example import AWKWARD, drawn, hidden, readmitted, release
+
+from vestry.releases import Draws
+
+STATES = [
+    "north  111111222222111111",
+    "south  222222111111222222",
+    "coast  111111222222111111",
+]
+
+
+@pytest.fixture
+def shown(vestry, tmp_path):
+    """Print a release's posterior, and fail if that is refused."""
+
+    def run(made, *options):
+        (tmp_path / "release.json").write_text(made.text())
+        done = vestry("posterior", tmp_path / "release.json", *options)
+        assert (done.code, done.err) == (0, "")
+        return done.out.splitlines()
+
+    return run
+
+
+def in_line(lines):
+    """Tell whether every line of a table ends where its head ends."""
+    return len({len(line) for line in lines}) == 1 and not {line[lines[0].index("parameter") - 1] for line in lines} - {
+        " "
+    }
+
+
+def test_columns_are_as_wide_as_their_names(shown):
+    lines = shown(AWKWARD["twelve long groups"].release)
+    assert lines[0].split() == ["group", "parameter", "mean", "sd", "low", "high"]
+    assert len(lines) == 13
+    assert in_line(lines)
+
+
+def test_a_plug_in_posterior_is_called_so(shown):
+    assert shown(readmitted, "--plug-in")[0] == (
+        "plug-in: the noise is left out of account, so these intervals are too short."
+    )
+
+
+@pytest.mark.long
+def test_hidden_states_have_a_map(shown):
+    pytest.importorskip("numba")
+    lines = shown(hidden())
+    assert lines[0].startswith("plug-in: ")
+    table, told = lines[2:13], lines[14:]
+    assert in_line(table)
+    assert table[1].startswith("state 1  probability[type: find]")
+    assert told[0] == "The most probable state of each cell; 0 of 54 cells are unsure (below 90 %)."
+    assert told[2:] == ["       2024-01 to 2024-18", *STATES]
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_long_map_is_folded(shown):
+    pytest.importorskip("numba")
+    lines = shown(hidden(100), "--sweeps", "40")
+    assert max(map(len, lines)) <= 80
+    assert [line.strip() for line in lines if " to 2024" in line] == ["2024-01 to 2024-73", "2024-74 to 2024-100"]
+    north = "".join(line.split()[1] for line in lines if line.startswith("north"))
+    assert north == ("111111222222" * 9)[:100]
+
+
+def test_the_record_has_the_map(shown):
+    pytest.importorskip("numba")
+    found = json.loads("".join(shown(hidden(), "--json")))
+    assert found["posterior"] == "plug-in"
+    assert ["".join(map(str, row)) for row in found["states"].values()] == [line[7:] for line in STATES]
+
+
+@pytest.mark.parametrize(
+    ("made", "said", "row"),
+    [
+        (drawn, "no interval: 5 draws are all that was released:", ["0.1721", "0.2034", "0.1466", "0.1893", "0.1659"]),
+        (release(Draws(((0.25,),)), drawn.certificate), "no interval: one draw is all that was released:", ["0.25"]),
+        (
+            release(Draws(((0.25,),) * 7), drawn.certificate),
+            "no interval: 7 draws are all that was released; the first 5:",
+            ["0.25"] * 5,
+        ),
+    ],
+    ids=["five", "one", "seven"],
+)
+def test_released_draws_are_shown_as_they_are(shown, made, said, row):
+    lines = shown(made)
+    assert lines[0] == said
+    assert in_line(lines[1:])
+    assert lines[2].split() == ["all", "probability", *row]
+    values = json.loads("".join(shown(made, "--json")))["rows"][0]["values"]
+    assert values == [draw[0] for draw in made.contents["all"].values]
