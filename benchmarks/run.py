@@ -40,7 +40,7 @@ def main() -> None:
     arguments = parser.parse_args()
     quick, chosen = arguments.quick, arguments.names or [module.__name__ for module in _MODULES]
     if unknown := set(chosen) - {module.__name__ for module in _MODULES}:
-        parser.error(f"no benchmark {', '.join(sorted(unknown))}; choose from {', '.join(m.__name__ for m in _MODULES)}")
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(m.__name__ for m in _MODULES)}")
     rows = []
     for module in (each for each in _MODULES if each.__name__ in chosen):
         print(f"running {module.__name__} ...", file=sys.stderr, flush=True)
