@@ -54,8 +54,8 @@ _SYNTAX = {
     "Unescaped '\\' in a string": "a text has a backslash; write / in a path, or two backslashes for one",
     "Expected newline or end of document after a statement": "there is more than one value on this line; write a number"
     " without commas, for example expected_rows = 2000, and what belongs together in quotation marks or in [ ]",
-    "Expected '=' after a key in a key/value pair": "a key is not followed by =; write for example expected_rows = 2000, and a key"
-    " with spaces in quotation marks",
+    "Expected '=' after a key in a key/value pair": "a key is not followed by =; write for example"
+    " expected_rows = 2000, and a key with spaces in quotation marks",
 }
 
 
