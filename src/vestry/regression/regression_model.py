@@ -69,9 +69,9 @@ class PreparedRows:
         """Read the rows."""
         return table.rows(self.design, row_key=row_key)
 
-    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+    def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Refuse numbers that the query cannot hold."""
-        check_bound(self.design.tally, domains, largest)
+        check_bound(self.design.tally, domains, max_rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +155,7 @@ class RowModel(ABC):
         self.check(frame.domains)
         design, loss = self.design(frame.domains), self.loss(frame.domains)
         population = frame.population(self, count)
-        at_most = _declared_largest(frame) if count is None else count
+        at_most = _declared_max_rows(frame) if count is None else count
         problem = LinearProblem(loss, len(design.features), design.norm, population, at_most)
         mechanism = regression(
             problem,
@@ -252,12 +252,12 @@ def expected_widths(mechanism: Regression, design: Design, n: int, rng: np.rando
     return widths[0], widths[1]
 
 
-def _declared_largest(frame: TableSchema) -> int:
+def _declared_max_rows(frame: TableSchema) -> int:
     """Return how many records there may be; steps and penalties follow from it, so it must be said."""
-    if frame.largest >= LARGEST:
+    if frame.max_rows >= LARGEST:
         allowed = "declared for a regression under add-remove, where the number of records is private"
-        raise InvalidParameter("largest", None, allowed, "largest = 10000, a number that the records will not exceed")
-    return frame.largest
+        raise InvalidParameter("max_rows", None, allowed, "max_rows = 10000, a number that the records will not exceed")
+    return frame.max_rows
 
 
 # Made-up records of a plan; and what keeps their information invertible.
