@@ -155,7 +155,7 @@ class ChargeIndex:
 
 def schema_of(table: Table) -> TableSchema:
     """Return what is declared of a table."""
-    return TableSchema(table.columns, table.unit, table.neighbours, table.largest)
+    return TableSchema(table.columns, table.unit, table.neighbours, table.max_rows)
 
 
 def prepare(

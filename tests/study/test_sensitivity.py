@@ -63,7 +63,7 @@ def table(rows: list[dict], policy: str, unit: str, relation: str) -> Table:
     frame = pd.DataFrame(rows, columns=["id", "yes", "ward", "days"]).astype({"days": float})
     for column in ("id", "yes", "ward"):
         frame[column] = frame[column].astype("object")
-    return Table(frame, domains(policy), unit=unit, neighbours=relation, largest=10**6)
+    return Table(frame, domains(policy), unit=unit, neighbours=relation, max_rows=10**6)
 
 
 def collected(model, made: Table, *, like: Table | None = None) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.encoding import LARGEST, check_bound
+from vestry.data.encoding import DEFAULT_MAX_ROWS, check_bound
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE, PARAMETERS, Mechanism
 from vestry.privacy.guarantee import Guarantee, PureDP
@@ -105,7 +105,7 @@ class PreparedRelease(Protocol):
     def collect(self, table: Table, *, row_key: str) -> Private | PrivateRows:
         """Read what the mechanism takes."""
 
-    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+    def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Refuse sums that 64 bits cannot hold."""
 
 
@@ -119,14 +119,14 @@ class TableSchema:
         What each column may contain.
     unit, neighbours
         As the ledger owns them.
-    largest
+    max_rows
         How many records there are at most, where their number is private.
     """
 
     domains: Mapping[str, Domain]
     unit: Unit
     neighbours: Neighbours
-    largest: int = LARGEST
+    max_rows: int = DEFAULT_MAX_ROWS
 
     def counts_publicly(self, model: Model) -> bool:
         """Tell whether the number of records that count is public: replace, unit row, no groups, nothing dropped."""
@@ -264,9 +264,9 @@ class PreparedSums:
         """Sum over the records."""
         return table.collect(self.tally, row_key=row_key)
 
-    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+    def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Refuse sums that 64 bits cannot hold."""
-        check_bound(self.tally, domains, largest)
+        check_bound(self.tally, domains, max_rows)
 
 
 # Parameters that are estimated one by one, each with its interval: at a few milliseconds each.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.encoding import LARGEST, check_bound
+from vestry.data.encoding import DEFAULT_MAX_ROWS, check_bound
 from vestry.errors import InvalidParameter
 from vestry.model.request import (
     MOST_PARAMETERS,
@@ -69,9 +69,9 @@ class PreparedRows:
         """Read the rows."""
         return table.rows(self.design, row_key=row_key)
 
-    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+    def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Refuse numbers that the query cannot hold."""
-        check_bound(self.design.tally, domains, largest)
+        check_bound(self.design.tally, domains, max_rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,10 +254,10 @@ def expected_widths(mechanism: Regression, design: Design, n: int, rng: np.rando
 
 def _declared_largest(frame: TableSchema) -> int:
     """Return how many records there may be; steps and penalties follow from it, so it must be said."""
-    if frame.largest >= LARGEST:
+    if frame.max_rows >= DEFAULT_MAX_ROWS:
         allowed = "declared for a regression under add-remove, where the number of records is private"
         raise InvalidParameter("largest", None, allowed, "largest = 10000, a number that the records will not exceed")
-    return frame.largest
+    return frame.max_rows
 
 
 # Made-up records of a plan; and what keeps their information invertible.

@@ -21,7 +21,7 @@ from typing import Any
 
 from vestry.conjugate.normal_mean import NormalMean
 from vestry.data.csv_reader import Dialect, dialect_from
-from vestry.data.encoding import LARGEST, LIMIT, check_bound
+from vestry.data.encoding import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.data.table import kind_of
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.model.request import AUTO, Request, TableSchema, check_size, levels_of, purpose_of
@@ -162,7 +162,7 @@ def _config_of(file: Path, text: str, whole: Section) -> StudyConfig:
     with study.at("csv" if "csv" in study.record else "data"):
         csv = dialect_from(study.record.get("csv"))
         csv.resolve(data)
-    largest = study.whole("largest", 10**9, most=LIMIT - 1) or LARGEST
+    largest = study.whole("largest", 10**9, most=LIMIT - 1) or DEFAULT_MAX_ROWS
     n = study.whole("n", 1000, most=largest)
     unit = _unit(study)
     budget = study.guarantee("budget", neighbours)

@@ -52,7 +52,7 @@ class Study:
                 schema.domains,
                 unit=schema.unit,
                 neighbours=schema.neighbours,
-                largest=config.largest,
+                max_rows=config.largest,
                 csv=config.csv,
             )
 
