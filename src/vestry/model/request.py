@@ -134,7 +134,7 @@ class TableSchema:
         whole = self.unit.person is None and model.by is None and not dropped
         return whole and self.neighbours is Neighbours.REPLACE
 
-    def population(self, model: Model, count: int | None) -> Adjacency:
+    def adjacency(self, model: Model, count: int | None) -> Adjacency:
         """Return which neighbours a release of the model must hide; `count` is used where it is public."""
         public = self.counts_publicly(model)
         groups = len(groups_of(self.domains, model.by))

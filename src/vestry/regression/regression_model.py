@@ -154,9 +154,9 @@ class RowModel(ABC):
         """Calibrate from declarations and, where it is public, the number of records."""
         self.check(frame.domains)
         design, loss = self.design(frame.domains), self.loss(frame.domains)
-        population = frame.population(self, count)
+        adjacency = frame.adjacency(self, count)
         at_most = _declared_largest(frame) if count is None else count
-        problem = LinearProblem(loss, len(design.features), design.norm, population, at_most)
+        problem = LinearProblem(loss, len(design.features), design.norm, adjacency, at_most)
         mechanism = regression(
             problem,
             request.guarantee,
