@@ -641,8 +641,8 @@ def test_the_mechanism_that_check_names_is_the_one_that_runs(tmp_path):
     guesses = {}
     for n in (20, 100_000):
         text = study.read_text().replace('mechanism = "diffused"\n', "").replace("draws = 2", "draws = 1")
-        study.write_text(text.replace("\n\n[columns]", f"\nn = {n}\n[columns]", 1) if n == 20 else
-                         text.replace("n = 20\n", f"n = {n}\n"))  # fmt: skip
+        study.write_text(text.replace("\n\n[columns]", f"\nexpected_rows = {n}\n[columns]", 1) if n == 20 else
+                         text.replace("expected_rows = 20\n", f"expected_rows = {n}\n"))  # fmt: skip
         (cost,) = json.loads(vestry("check", study, "--json").out)["releases"]
         done = vestry("release", study, "draws", "--yes", "--again")
         assert done.code == 0, done.err

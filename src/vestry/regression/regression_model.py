@@ -155,7 +155,7 @@ class RowModel(ABC):
         self.check(frame.domains)
         design, loss = self.design(frame.domains), self.loss(frame.domains)
         adjacency = frame.adjacency(self, count)
-        at_most = _declared_largest(frame) if count is None else count
+        at_most = _declared_max_rows(frame) if count is None else count
         problem = LinearProblem(loss, len(design.features), design.norm, adjacency, at_most)
         mechanism = regression(
             problem,
@@ -252,11 +252,11 @@ def expected_widths(mechanism: Regression, design: Design, n: int, rng: np.rando
     return widths[0], widths[1]
 
 
-def _declared_largest(frame: TableSchema) -> int:
+def _declared_max_rows(frame: TableSchema) -> int:
     """Return how many records there may be; steps and penalties follow from it, so it must be said."""
     if frame.max_rows >= DEFAULT_MAX_ROWS:
         allowed = "declared for a regression under add-remove, where the number of records is private"
-        raise InvalidParameter("largest", None, allowed, "largest = 10000, a number that the records will not exceed")
+        raise InvalidParameter("max_rows", None, allowed, "max_rows = 10000, a number that the records will not exceed")
     return frame.max_rows
 
 

@@ -50,15 +50,15 @@ class Cost:
 def calibrated(config: StudyConfig, spec: ReleaseSpec, count: int | None) -> PreparedRelease:
     """Calibrate a release of a study; a fault points at what it may spend."""
     with config.lines.at(f"release.{spec.name}.spend"):
-        prepared = calibrate(spec.request, config.schema, count, config.n)
-    with config.lines.at("study.largest"):
-        prepared.check_bound(config.schema.domains, config.largest)
+        prepared = calibrate(spec.request, config.schema, count, config.expected_rows)
+    with config.lines.at("study.max_rows"):
+        prepared.check_bound(config.schema.domains, config.max_rows)
     return prepared
 
 
 def assumed_count(config: StudyConfig, spec: ReleaseSpec) -> int | None:
     """Return the number of records where it is public, as it is declared or assumed; None where it is private."""
-    return (config.n or ASSUMED) if config.schema.counts_publicly(spec.request.model) else None
+    return (config.expected_rows or ASSUMED) if config.schema.counts_publicly(spec.request.model) else None
 
 
 def costs(

@@ -52,7 +52,7 @@ class Study:
                 schema.domains,
                 unit=schema.unit,
                 neighbours=schema.neighbours,
-                max_rows=config.largest,
+                max_rows=config.max_rows,
                 csv=config.csv,
             )
 
@@ -98,7 +98,7 @@ class Study:
         """Return what each mechanism would give for a release, by simulation from its prior; nothing is touched."""
         spec = self.config.release(name)
         with self.config.lines.at(f"release.{name}"):
-            return forecasts(spec.request, self.config.schema, n=self.config.n)
+            return forecasts(spec.request, self.config.schema, n=self.config.expected_rows)
 
     def format_parameter(self, name: str, parameter: str, value: float) -> str:
         """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
@@ -112,7 +112,7 @@ class Study:
     def budget_for(self, name: str, width: float) -> Guarantee:
         """Return what a release would have to spend for 90 % intervals of this width."""
         spec = self.config.release(name)
-        return budget_for_width(spec.request, self.config.schema, n=self.config.n, width=width)
+        return budget_for_width(spec.request, self.config.schema, n=self.config.expected_rows, width=width)
 
     def choose(self, names: tuple[str, ...] = ()) -> list[ReleaseSpec]:
         """Return the releases that are named, each once; all if none is."""
@@ -171,7 +171,7 @@ class Study:
     @property
     def assumed(self) -> int:
         """The number of records that `plan` takes: the declared one, or 1000."""
-        return self.config.n or ASSUMED
+        return self.config.expected_rows or ASSUMED
 
     @cached_property
     def _opened(self) -> Ledger:
