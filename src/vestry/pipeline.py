@@ -219,7 +219,7 @@ def claim(
 
 def pays_for(entry: Entry, mechanism: Mechanism) -> bool:
     """Tell whether a charge is for exactly what would run."""
-    return bool(entry.facts["event"] == mechanism.charge.under(mechanism.population.neighbours).to_dict())
+    return bool(entry.facts["event"] == mechanism.charge.under(mechanism.adjacency.neighbours).to_dict())
 
 
 def charge_for(

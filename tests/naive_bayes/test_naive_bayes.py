@@ -232,9 +232,9 @@ SPAN = sum(math.log((1 - (size - 1) * LOW) / LOW) for size in SIZES)
 
 
 def drawn(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> DrawnTables:
-    population = Adjacency(relation, rows, groups=2 if classes else 1)
+    adjacency = Adjacency(relation, rows, groups=2 if classes else 1)
     return drawn_tables(
-        DirichletCategoricalFamily, SIZES, 1.0, population, Guarantee.parse(spend), truncation=LOW, draws=draws
+        DirichletCategoricalFamily, SIZES, 1.0, adjacency, Guarantee.parse(spend), truncation=LOW, draws=draws
     )
 
 

@@ -626,7 +626,7 @@ def test_the_schema_has_every_key_and_no_other():
         assert part["properties"]["prior"].get("default") == (None if written is None else list(written))
     assert definitions["mechanism"]["enum"] == [AUTO, *PARAMETERS]
     assert definitions["mechanism"]["default"] == AUTO
-    assert study["properties"]["max_rows"]["default"] == config.LARGEST
+    assert study["properties"]["max_rows"]["default"] == config.DEFAULT_MAX_ROWS
 
 
 PAGE = (ROOT / "docs" / "study.md").read_text()

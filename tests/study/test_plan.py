@@ -282,7 +282,7 @@ def test_the_noise_is_as_predicted_and_a_tenth_off_is_rejected(name, relation, m
     plan, made = predicted(asked, relation, 0), asked.prepared(frame(relation), N).mechanism
 
     def agreed(wrong: float) -> bool:
-        noise, zeros = SeededNoise(15), [0] * len(made.layout.names) * made.population.groups
+        noise, zeros = SeededNoise(15), [0] * len(made.layout.names) * made.adjacency.groups
         twin = replace(made, scale=wrong * made.scale)
         drawn = np.array([twin.release(Private(zeros), Leave(), noise)[0].values[0] for _ in range(10_000)], float)
         squares = drawn**2 / plan.noise**2

@@ -75,7 +75,7 @@ def collected(model, made: Table, *, like: Table | None = None) -> tuple[int, ..
 
 def bounds(model, made: Table) -> tuple[float, float]:
     frame = schema_of(made)
-    found = model.family(frame.domains).layout(frame.population(model, 5))
+    found = model.family(frame.domains).layout(frame.adjacency(model, 5))
     return found.l1, found.l2
 
 
@@ -158,7 +158,7 @@ def test_a_dropped_record_makes_the_count_private():
     rows, changed = [row("y"), row("n")], [row(None), row("n")]
     frames = [schema_of(table(each, "drop", "row", "replace")) for each in (rows, changed)]
     assert not any(frame.counts_publicly(model) for frame in frames)
-    assert frames[0].population(model, 2) == Adjacency("replace")
+    assert frames[0].adjacency(model, 2) == Adjacency("replace")
     counted = [sum(collected(model, table(each, "drop", "row", "replace"))) for each in (rows, changed)]
     assert counted == [2, 1]  # what the broken twin would print as the public count
 

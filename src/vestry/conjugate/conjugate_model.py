@@ -144,12 +144,12 @@ class ConjugateModel(ABC):
     def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations and, where it is public, the number of records."""
         family, numbers = self.family(frame.domains), self.numbers(frame.domains)
-        population = frame.population(self, count)
+        adjacency = frame.adjacency(self, count)
         mechanism = calibrated(
             request.mechanism,
             family,
             family.prior(numbers),
-            population,
+            adjacency,
             request.guarantee,
             draws=1 if request.draws is None else request.draws,
             truncation=request.truncation,
@@ -157,7 +157,7 @@ class ConjugateModel(ABC):
         if not isinstance(mechanism, Additive):
             mechanism = replace(mechanism, unit=self.unit)
         collect = self.noisy if isinstance(mechanism, Additive) else self.drawn
-        tally = collect(frame.domains, family.layout(population))
+        tally = collect(frame.domains, family.layout(adjacency))
         tally.check(frame.domains)
         groups, labels = groups_of(frame.domains, self.by), self.labels(frame.domains)
         return PreparedSums(self, family.to_dict(), numbers, mechanism, tally, groups, labels)

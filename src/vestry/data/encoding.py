@@ -220,7 +220,7 @@ def _whole(value: int) -> Expression:
 
 LIMIT = 2**62
 # How many records there may be, where nobody says.
-LARGEST = 10**12
+DEFAULT_MAX_ROWS = 10**12
 
 # Between these no step of a sum or product over- or underflows in a double. PostgreSQL would raise where others give
 # infinity or zero.

@@ -19,7 +19,7 @@ from vestry.data.contribution_bounding import limited
 from vestry.data.csv_reader import Dialect, dialect_from
 from vestry.data.databases import SCHEMES, open_table
 from vestry.data.dataframes import FRAMES, check_unread, frame_kind, frame_streams, mark_read
-from vestry.data.encoding import LARGEST, LIMIT, check_bound
+from vestry.data.encoding import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.data.files import SUFFIXES, file_kind, files_at, open_file
 from vestry.data.query import Query
 from vestry.errors import InvalidParameter, VestryError
@@ -69,7 +69,7 @@ class Table:
         *,
         unit: str | Unit = "row",
         neighbours: str | Neighbours,
-        max_rows: int = LARGEST,
+        max_rows: int = DEFAULT_MAX_ROWS,
         csv: Mapping[str, Any] | Dialect | None = None,
     ) -> None:
         kind_of(data)

@@ -130,10 +130,10 @@ class HiddenMarkovModel:
         short = self.fixed(frame) and any(len(names) == 2 for names in levels)
         cell = counts.Histograms(self.features, levels, fixed=short, total=short)
         regions, times = (key_levels(frame.domains, self.sequence[key], "sequence").names for key in ("region", "time"))
-        population = frame.population(self, None)
-        layout = cell.layout(population, times)
+        adjacency = frame.adjacency(self, None)
+        layout = cell.layout(adjacency, times)
         limits = _INSIDE if short else ""
-        mechanism = counts.noisy(request.mechanism, layout, population, request.guarantee, limits=limits)
+        mechanism = counts.noisy(request.mechanism, layout, adjacency, request.guarantee, limits=limits)
         tally = SumQuery((self.sequence["region"], self.sequence["time"]), cell.terms)
         tally.check(frame.domains)
         described = {

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.encoding import LARGEST, check_bound
+from vestry.data.encoding import DEFAULT_MAX_ROWS, check_bound
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE, PARAMETERS, Mechanism
 from vestry.privacy.guarantee import Guarantee, PureDP
@@ -126,7 +126,7 @@ class TableSchema:
     domains: Mapping[str, Domain]
     unit: Unit
     neighbours: Neighbours
-    max_rows: int = LARGEST
+    max_rows: int = DEFAULT_MAX_ROWS
 
     def counts_publicly(self, model: Model) -> bool:
         """Tell whether the number of records that count is public: replace, unit row, no groups, nothing dropped."""
@@ -134,7 +134,7 @@ class TableSchema:
         whole = self.unit.person is None and model.by is None and not dropped
         return whole and self.neighbours is Neighbours.REPLACE
 
-    def population(self, model: Model, count: int | None) -> Adjacency:
+    def adjacency(self, model: Model, count: int | None) -> Adjacency:
         """Return which neighbours a release of the model must hide; `count` is used where it is public."""
         public = self.counts_publicly(model)
         groups = len(groups_of(self.domains, model.by))

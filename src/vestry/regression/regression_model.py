@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.encoding import LARGEST, check_bound
+from vestry.data.encoding import DEFAULT_MAX_ROWS, check_bound
 from vestry.errors import InvalidParameter
 from vestry.model.request import (
     MOST_PARAMETERS,
@@ -154,9 +154,9 @@ class RowModel(ABC):
         """Calibrate from declarations and, where it is public, the number of records."""
         self.check(frame.domains)
         design, loss = self.design(frame.domains), self.loss(frame.domains)
-        population = frame.population(self, count)
+        adjacency = frame.adjacency(self, count)
         at_most = _declared_max_rows(frame) if count is None else count
-        problem = LinearProblem(loss, len(design.features), design.norm, population, at_most)
+        problem = LinearProblem(loss, len(design.features), design.norm, adjacency, at_most)
         mechanism = regression(
             problem,
             request.guarantee,
@@ -254,7 +254,7 @@ def expected_widths(mechanism: Regression, design: Design, n: int, rng: np.rando
 
 def _declared_max_rows(frame: TableSchema) -> int:
     """Return how many records there may be; steps and penalties follow from it, so it must be said."""
-    if frame.max_rows >= LARGEST:
+    if frame.max_rows >= DEFAULT_MAX_ROWS:
         allowed = "declared for a regression under add-remove, where the number of records is private"
         raise InvalidParameter("max_rows", None, allowed, "max_rows = 10000, a number that the records will not exceed")
     return frame.max_rows

@@ -21,7 +21,7 @@ from typing import Any
 
 from vestry.conjugate.normal_mean import NormalMean
 from vestry.data.csv_reader import Dialect, dialect_from
-from vestry.data.encoding import LARGEST, LIMIT, check_bound
+from vestry.data.encoding import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.data.table import kind_of
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.model.request import AUTO, Request, TableSchema, check_size, levels_of, purpose_of
@@ -186,7 +186,7 @@ def _config_of(file: Path, text: str, whole: Section) -> StudyConfig:
     with study.at("csv" if "csv" in study.record else "data"):
         csv = dialect_from(study.record.get("csv"))
         csv.resolve(data)
-    max_rows = study.whole("max_rows", 10**9, most=LIMIT - 1) or LARGEST
+    max_rows = study.whole("max_rows", 10**9, most=LIMIT - 1) or DEFAULT_MAX_ROWS
     expected_rows = study.whole("expected_rows", 1000, most=max_rows)
     unit = _unit(study)
     budget = study.guarantee("budget", neighbours)

@@ -83,7 +83,7 @@ def costs(
 
 def price_of(mechanism: Mechanism, state: State) -> Spent:
     """Return what a ledger would charge for what would run."""
-    return state.filter.price(mechanism.charge.under(mechanism.population.neighbours))
+    return state.filter.price(mechanism.charge.under(mechanism.adjacency.neighbours))
 
 
 def room(filter: PrivacyFilter, spent: Spent) -> str:

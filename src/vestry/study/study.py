@@ -104,7 +104,7 @@ class Study:
         """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
         schema, model = self.config.schema, self.config.release(name).request.model
         if parameter == "scale" and isinstance(model, ConjugateModel):
-            grid = model.family(schema.domains).layout(schema.population(model, None)).grid
+            grid = model.family(schema.domains).layout(schema.adjacency(model, None)).grid
             if grid != 1:
                 return f"scale {value * grid:.6g} in units of {', '.join(model.own)}"
         return f"{parameter} {value:.6g}"
