@@ -184,10 +184,8 @@ class PrivacyFilter:
         """Say that a charge's own delta is too large; nothing where it is not."""
         if price.failure <= self.failure_limit - spent.failure:
             return ""
-        own = format_up(Fraction(price.failure, FAILURE_UNITS), digits=6)
-        return (
-            f"Its own delta {own} is above the {self.delta_left(spent)} that remains for charges with their own delta."
-        )
+        own, free = format_up(Fraction(price.failure, FAILURE_UNITS), digits=6), self.delta_left(spent)
+        return f"Its own delta {own} is above the {free} that remains for charges with their own delta."
 
     def covers(self, other: PrivacyFilter) -> bool:
         """Tell whether every limit is at least the other's, alternative by alternative."""
