@@ -12,7 +12,7 @@ from vestry.ledger.privacy_filter import PrivacyFilter, Spent
 from vestry.mechanisms.release import Mechanism
 from vestry.model.request import PreparedRelease
 from vestry.pipeline import NEW, ChargeIndex, PastCharge, calibrate
-from vestry.planning import ASSUMED
+from vestry.planning import DEFAULT_EXPECTED_ROWS
 from vestry.privacy.guarantee import ApproxDP, PureDP
 from vestry.privacy.pricing import event_of_guarantee
 from vestry.releases import Certificate
@@ -56,7 +56,9 @@ def calibrated(config: StudyConfig, spec: ReleaseSpec, count: int | None) -> Pre
 
 def assumed_count(config: StudyConfig, spec: ReleaseSpec) -> int | None:
     """Return the number of records where it is public, as it is declared or assumed; None where it is private."""
-    return (config.expected_rows or ASSUMED) if config.schema.counts_publicly(spec.request.model) else None
+    return (
+        (config.expected_rows or DEFAULT_EXPECTED_ROWS) if config.schema.counts_publicly(spec.request.model) else None
+    )
 
 
 def costs(
