@@ -32,8 +32,8 @@ STRONG = Guarantee.parse("epsilon=1,delta=0.02")
 
 
 def problem(loss, relation: str, *, at_most: int = 1, norm: float = 1.0) -> LinearProblem:
-    population = Adjacency(relation, 1, at_most if relation == "replace" else None)
-    return LinearProblem(loss, features=WIDE, norm=norm, population=population, at_most=at_most, outcome=FAR)
+    adjacency = Adjacency(relation, 1, at_most if relation == "replace" else None)
+    return LinearProblem(loss, features=WIDE, norm=norm, adjacency=adjacency, at_most=at_most, outcome=FAR)
 
 
 def blocks(records):

@@ -33,7 +33,7 @@ def sampler(loss, rows, *, power: float, precision: float, draws: int, accuracy:
         loss,
         features=rows.shape[1],
         norm=norm,
-        population=Adjacency("replace", 1, len(rows)),
+        adjacency=Adjacency("replace", 1, len(rows)),
         at_most=len(rows),
         outcome=3.0,
     )

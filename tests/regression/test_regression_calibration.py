@@ -409,24 +409,24 @@ def test_the_power_of_an_exact_draw_by_each_analysis():
         "minami-corollary-8": EPSILON / 2 * math.sqrt(1 / (1 + 2 * log)),
     }
     for analysis, share in wanted.items():
-        given = {"lipschitz": lipschitz, "strong_convexity": m, "population": REPLACED, "analysis": analysis}
+        given = {"lipschitz": lipschitz, "strong_convexity": m, "adjacency": REPLACED, "analysis": analysis}
         assert gibbs_calibration.likelihood_power(ASKED, **given) == pytest.approx(share * scale, rel=1e-9)
         assert gibbs_calibration.likelihood_power(ASKED, **given, at_most=0.01) == 0.01
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"population": Adjacency("add-remove")}, {"population": Adjacency("replace", 2)}, {"draws": 2}],
+    [{"adjacency": Adjacency("add-remove")}, {"adjacency": Adjacency("replace", 2)}, {"draws": 2}],
     ids=["add-remove", "two rows", "two draws"],
 )
 def test_a_published_bound_is_for_one_draw_and_one_replaced_row(change):
-    given = {"lipschitz": 1.0, "strong_convexity": 1.0, "population": REPLACED, "analysis": "minami-theorem-7"} | change
+    given = {"lipschitz": 1.0, "strong_convexity": 1.0, "adjacency": REPLACED, "analysis": "minami-theorem-7"} | change
     with pytest.raises(InvalidParameter, match="used for one draw and one replaced row: that is what it proves"):
         gibbs_calibration.likelihood_power(ASKED, **given)
 
 
 def test_a_published_bound_is_in_epsilon_and_delta_by_a_known_name():
-    given = {"lipschitz": 1.0, "strong_convexity": 1.0, "population": REPLACED}
+    given = {"lipschitz": 1.0, "strong_convexity": 1.0, "adjacency": REPLACED}
     with pytest.raises(InvalidParameter, match="an epsilon and a delta for minami-theorem-7"):
         gibbs_calibration.likelihood_power(Guarantee.parse("mu=1"), **given, analysis="minami-theorem-7")
     with pytest.raises(InvalidParameter, match="analysis must be one of gdp, renyi"):
@@ -436,7 +436,7 @@ def test_a_published_bound_is_in_epsilon_and_delta_by_a_known_name():
 def test_the_least_prior_precision_of_an_exact_draw():
     """mu^2 = (2 L)^2/(n beta) a draw, unless the given precision does already."""
     mu = largest_mu(lambda x: profile(x, EPSILON), DELTA)
-    given = {"lipschitz": 1.7, "count": 40, "population": REPLACED}
+    given = {"lipschitz": 1.7, "count": 40, "adjacency": REPLACED}
     for draws in (1, 5):
         wanted = draws * (2 * 1.7 / mu) ** 2 / 40
         found = gibbs_calibration.prior_precision(

@@ -27,7 +27,7 @@ EXAMPLES = examples(
 def posterior(
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.json file.")],
     prior: Annotated[str | None, typer.Option(help="Another prior; the release's own if left out.")] = None,
-    prob: Annotated[float, typer.Option(help="The probability of the credible intervals.")] = 0.9,
+    prob: Annotated[float, typer.Option(help="The probability of each credible interval.")] = 0.9,
     plug_in: Annotated[
         bool, typer.Option("--plug-in", help="The papers' posterior, which takes the noisy statistics as exact.")
     ] = False,

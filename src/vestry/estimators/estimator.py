@@ -163,8 +163,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             self.bounds, self.radius, features=rows.shape[1], intercept=bool(self.fit_intercept)
         )
         loss, described, encode = self._outcome(y)
-        population, at_most = self._population(neighbours, len(rows))
-        problem = LinearProblem(loss, scaling.features, scaling.norm, population, at_most)
+        adjacency, at_most = self._population(neighbours, len(rows))
+        problem = LinearProblem(loss, scaling.features, scaling.norm, adjacency, at_most)
         mechanism = self._mechanism(problem, guarantee)
         try_out(mechanism)
         features = [f"x{place}" for place in range(rows.shape[1])] if names is None else [str(name) for name in names]

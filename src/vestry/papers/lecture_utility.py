@@ -116,7 +116,7 @@ def _excess(
 
 def _event(scale: float, lam: float, analysis: str) -> Event:
     return objective_event(
-        scale, lipschitz=1.0, smoothness=0.25, regularisation=lam, population=POPULATION, one_sided=True,
+        scale, lipschitz=1.0, smoothness=0.25, regularisation=lam, adjacency=POPULATION, one_sided=True,
         analysis=analysis,
     )  # fmt: skip
 

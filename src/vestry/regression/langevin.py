@@ -94,9 +94,9 @@ class LangevinSample:
         return float(getattr(self, self.calibrated))
 
     @property
-    def population(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """Which neighbours are hidden."""
-        return self.problem.population
+        return self.problem.adjacency
 
     @property
     def radius(self) -> float:
@@ -123,7 +123,7 @@ class LangevinSample:
             slacks=tuple(self._slack(eta) for eta in self.schedule.step_sizes),
             start=0.0,
         )
-        return single.times(self.draws).under(p.population.neighbours)
+        return single.times(self.draws).under(p.adjacency.neighbours)
 
     charge = event  # the ledger is charged what runs
 
@@ -224,7 +224,7 @@ def posterior(
     Their privacy is that of the chain, not of an exact draw.
     """
     make = _made(problem, guarantee, draws, accuracy)
-    bound = guarantee.under(problem.population.neighbours)
+    bound = guarantee.under(problem.adjacency.neighbours)
     power = largest_parameter(lambda rho: make(rho, prior_precision).event, bound, at_most=1.0, tolerance=1e-6)
     return make(power, prior_precision)
 
@@ -239,11 +239,11 @@ def concentrated_posterior(
 ) -> LangevinSample:
     """Find the least prior precision, from the given one on, by which untempered draws do [GeumlekSC17, Alg. 4]."""
     make = _made(problem, guarantee, draws, accuracy)
-    bound = guarantee.under(problem.population.neighbours)
+    bound = guarantee.under(problem.adjacency.neighbours)
 
     def exact_draws(precision: float) -> Event:
         return draw_event(
-            1.0, lipschitz=problem.lipschitz, strong_convexity=precision, population=problem.population, draws=draws
+            1.0, lipschitz=problem.lipschitz, strong_convexity=precision, adjacency=problem.adjacency, draws=draws
         )
 
     precision = prior_precision
@@ -259,7 +259,7 @@ def _made(
     problem: LinearProblem, guarantee: Guarantee, draws: int, accuracy: float
 ) -> Callable[[float, float], LangevinSample]:
     check_draws(draws)
-    bound = guarantee.under(problem.population.neighbours)
+    bound = guarantee.under(problem.adjacency.neighbours)
 
     def make(power: float, precision: float) -> LangevinSample:
         if not 0 < precision < math.inf:

@@ -79,19 +79,19 @@ def objective_event(
     lipschitz: float,
     smoothness: float,
     regularisation: float,
-    population: Adjacency,
+    adjacency: Adjacency,
     one_sided: bool,
     analysis: str = "auto",
 ) -> Event:
     """Record a minimum of a perturbed objective. A change that no analysis covers is taken one record at a time."""
-    kind = kind_for(one_sided=one_sided, replaces=population.replaces, rows=population.rows, analysis=analysis)
+    kind = kind_for(one_sided=one_sided, replaces=adjacency.replaces, rows=adjacency.rows, analysis=analysis)
     return event(
         kind,
         lipschitz=lipschitz,
         smoothness=smoothness,
         regularisation=regularisation,
         scale=scale,
-        records=1 if kind == "objective-one-sided-replace" else population.changes,
+        records=1 if kind == "objective-one-sided-replace" else adjacency.changes,
     )
 
 
@@ -148,16 +148,16 @@ class ObjectivePerturbation:
         return self.scale
 
     @property
-    def population(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """Which neighbours are hidden."""
-        return self.problem.population
+        return self.problem.adjacency
 
     @property
     def event(self) -> Event:
         """What runs: the minimum, and the noise on top."""
         minimum = minimum_event(self.problem, self.regularisation, self.analysis)(self.scale)
         over = event("gaussian", sensitivity=2 * self.tolerance, scale=self.top)
-        return compose(minimum, over).under(self.population.neighbours)
+        return compose(minimum, over).under(self.adjacency.neighbours)
 
     @property
     def charge(self) -> Event:
@@ -229,7 +229,7 @@ def minimum_event(problem: LinearProblem, regularisation: float, analysis: str) 
         lipschitz=problem.lipschitz,
         smoothness=problem.smoothness,
         regularisation=regularisation,
-        population=problem.population,
+        adjacency=problem.adjacency,
         one_sided=problem.loss.one_sided,
         analysis=analysis,
     )
@@ -248,7 +248,7 @@ def objective_perturbation(
         raise GuaranteeUnreachable(
             f"objective perturbation of the {problem.loss.name} loss", "its slope is unbounded; use logistic"
         )
-    bound = guarantee.under(problem.population.neighbours)
+    bound = guarantee.under(problem.adjacency.neighbours)
     main, rest = _split(bound)
     make = minimum_event(problem, regularisation, analysis)
     scale = objective_scale(make, main, regularisation)

@@ -67,14 +67,14 @@ class OutputPerturbation:
         return self.scale
 
     @property
-    def population(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """Which neighbours are hidden."""
-        return self.problem.population
+        return self.problem.adjacency
 
     @property
     def event(self) -> Event:
         """What runs."""
-        return output_event(self.scale, _moves(self.problem, self.regularisation)).under(self.population.neighbours)
+        return output_event(self.scale, _moves(self.problem, self.regularisation)).under(self.adjacency.neighbours)
 
     charge = event  # the ledger is charged what runs
 
@@ -134,7 +134,7 @@ def output_perturbation(problem: LinearProblem, guarantee: Guarantee, *, regular
         raise GuaranteeUnreachable(
             f"output perturbation of the {problem.loss.name} loss", "its slope is unbounded; use logistic"
         )
-    bound = guarantee.under(problem.population.neighbours)
+    bound = guarantee.under(problem.adjacency.neighbours)
     iterations_for(problem, regularisation, _near(problem, regularisation))  # refuses before anything is charged
     moves = _moves(problem, regularisation)
     scale = smallest_parameter(lambda x: output_event(x, moves), bound)

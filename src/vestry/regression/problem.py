@@ -26,7 +26,7 @@ class LinearProblem:
         How many coefficients a linear predictor has, the intercept included.
     norm
         No record's features, the intercept included, are longer.
-    population
+    adjacency
         Which neighbours are hidden.
     at_most
         How many records there are at most: the public count, or a declared bound where the count is private. The
@@ -39,7 +39,7 @@ class LinearProblem:
     loss: Loss
     features: int
     norm: float
-    population: Adjacency
+    adjacency: Adjacency
     at_most: int
     outcome: float = 1.0
 
@@ -50,8 +50,8 @@ class LinearProblem:
                 raise InvalidParameter(name, value, "a whole number of at least 1", f"for example {name}=100")
         if not 0 < self.norm < math.inf:
             raise InvalidParameter("norm", self.norm, "a number above 0", "for example norm=1.0")
-        if self.population.groups > 1:
-            raise InvalidParameter("groups", self.population.groups, "1 for a regression", "the groups as a predictor")
+        if self.adjacency.groups > 1:
+            raise InvalidParameter("groups", self.adjacency.groups, "1 for a regression", "the groups as a predictor")
 
     @property
     def dimension(self) -> int:
@@ -71,7 +71,7 @@ class LinearProblem:
     @property
     def sensitivity(self) -> float:
         """How far neighbours can move the sum of gradients: 2 L a record under replace, L under add-remove."""
-        return self.population.changes * self.lipschitz
+        return self.adjacency.changes * self.lipschitz
 
     @property
     def ball(self) -> float | None:
