@@ -63,7 +63,7 @@ def test_a_concentrated_posterior_of_rows_raises_the_prior_as_little_as_it_must(
     made = concentrated_posterior(problem, promise, prior_precision=1.0)
     assert (made.likelihood_power, made.parameter) == (1.0, "prior_precision")
     assert accountant.meets(made.event, promise)
-    exact_draw = {"lipschitz": 1.0, "population": problem.population, "draws": 1}
+    exact_draw = {"lipschitz": 1.0, "adjacency": problem.adjacency, "draws": 1}
     assert not accountant.meets(draw_event(1.0, strong_convexity=0.97 * made.prior_precision, **exact_draw), promise)
     # Where the prior hides a record by itself nothing is raised.
     assert concentrated_posterior(problem, promise, prior_precision=100.0).prior_precision == 100.0

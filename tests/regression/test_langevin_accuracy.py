@@ -33,8 +33,8 @@ def sampler(loss, rows, *, power: float, precision: float, draws: int, accuracy:
         loss,
         features=rows.shape[1],
         norm=norm,
-        population=Adjacency("replace", 1, len(rows)),
-        at_most=len(rows),
+        adjacency=Adjacency("replace", 1, len(rows)),
+        max_rows=len(rows),
         outcome=3.0,
     )
     made = _made(problem, Guarantee.parse("mu=1"), draws, accuracy)(power, precision)

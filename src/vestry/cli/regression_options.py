@@ -46,7 +46,7 @@ class Gibbs(MechanismOption):
     def _known(self) -> dict[str, Any]:
         return {
             "lipschitz": self.lipschitz, "strong_convexity": self.strong_convexity,
-            "population": self.population, "draws": self.draws,
+            "adjacency": self.population, "draws": self.draws,
         }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ class Glm(MechanismOption):
         return (1.0, value) if self.parameter == "prior_precision" else (value, self.prior_precision)
 
     def _known(self) -> dict[str, Any]:
-        return {"lipschitz": self.slope * self.norm, "population": self.population, "draws": self.draws}
+        return {"lipschitz": self.slope * self.norm, "adjacency": self.population, "draws": self.draws}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +171,7 @@ class Objective(MechanismOption):
             lipschitz=self.lipschitz,
             smoothness=self.smoothness,
             regularisation=self.regularisation,
-            population=self.population,
+            adjacency=self.population,
             one_sided=self.one_sided,
             analysis=self.analysis,
         )

@@ -35,7 +35,7 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
         ApproxDP(EPSILON, DELTA),
         lipschitz=1.0,
         strong_convexity=PRECISION,
-        population=Adjacency(Neighbours.REPLACE),
+        adjacency=Adjacency(Neighbours.REPLACE),
     )
     numbers = {
         "settings": {"z": 1, "epsilon": EPSILON, "delta": DELTA, "prior_precision": PRECISION},

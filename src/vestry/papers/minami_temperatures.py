@@ -41,7 +41,7 @@ def allowed(epsilon: float, delta: float, analysis: str = GDP) -> float:
         ApproxDP(epsilon, delta),
         lipschitz=1.0,
         strong_convexity=1.0,
-        population=Adjacency(Neighbours.REPLACE),
+        adjacency=Adjacency(Neighbours.REPLACE),
         analysis=analysis,
     )
 

@@ -18,8 +18,8 @@ PRIOR = Beta(1.0, 1.0)
 
 def temperature(*, truncation: float, epsilon: float) -> float:
     """Return T = 2 log((1 - a)/a)/epsilon, or 1 if that is less."""
-    population = Adjacency(Neighbours.REPLACE, count=1)
-    return ops(BetaBernoulliFamily(), PRIOR, population, PureDP(epsilon), truncation=truncation).temperature
+    adjacency = Adjacency(Neighbours.REPLACE, count=1)
+    return ops(BetaBernoulliFamily(), PRIOR, adjacency, PureDP(epsilon), truncation=truncation).temperature
 
 
 def ops_draws(rng: np.random.Generator, successes: Array, *, n: int, truncation: float, temperature: float) -> Array:
