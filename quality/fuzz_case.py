@@ -177,7 +177,9 @@ def _changed_study(rng: random.Random, text: str) -> str:
         found = rng.choice(keys)
         return text[: found.start()] + rng.choice((json.dumps(_odd(rng)), "prior", "by", "draws")) + text[found.end() :]
     if pick < 0.94:
-        extra = rng.choice(("prior", "draws", "truncation", "mechanism", "n", "largest", "missing", "by", "purpose"))
+        extra = rng.choice(
+            ("prior", "draws", "truncation", "mechanism", "expected_rows", "max_rows", "missing", "by", "purpose")
+        )
         return "".join([*lines[:place], f"{extra} = {_toml_value(rng)}\n", *lines[place:]])
     at = rng.randrange(len(text) + 1)
     return text[:at] + _odd(rng) + text[at + rng.randrange(3) :]

@@ -20,14 +20,16 @@ import tarfile
 import tempfile
 import tokenize
 import xml.etree.ElementTree as ElementTree
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RUN = 6
+# Rooms whose classes other rooms ask by a protocol; before there were rooms by model they were these packages.
+MODEL_ROOMS = {"conjugate", "regression", "naive_bayes", "hmm", "families", "models"}
 _IMPORT = ast.Import | ast.ImportFrom
 Lines = list[tuple[int, str]]
 
@@ -53,8 +55,43 @@ def measured(source: Path) -> dict[str, Any]:
         "import cycles, anywhere": len(cycles(_graph_of(trees, everywhere=True))),
         f"duplicate pairs of {RUN} lines or more": len(runs),
         "public names": len(_public_names(trees["__init__.py"])),
+        "file names that occur twice": len(_repeated(Path(name).stem for name in files) - {"__init__"}),
+        "public class names that occur twice": len(_repeated(_public_classes(trees))),
+        "tests on a model outside its room": len(_model_tests(trees)),
         "duplicates": runs,
     }
+
+
+def _repeated(names: Iterable[str]) -> set[str]:
+    return {name for name, count in Counter(names).items() if count > 1}
+
+
+def _public_classes(trees: dict[str, ast.Module]) -> Iterator[str]:
+    for tree in trees.values():
+        yield from (x.name for x in tree.body if isinstance(x, ast.ClassDef) and not x.name.startswith("_"))
+
+
+def _model_tests(trees: dict[str, ast.Module]) -> list[str]:
+    """Return where a class of a model's room is matched on, or asked for by isinstance, outside that room."""
+    rooms = {
+        x.name: room
+        for name, tree in trees.items()
+        if (room := Path(name).parts[0]) in MODEL_ROOMS
+        for x in tree.body
+        if isinstance(x, ast.ClassDef)
+    }
+    found = []
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+                tested = [x.id for x in ast.walk(node.args[1]) if isinstance(x, ast.Name)]
+            elif isinstance(node, ast.MatchClass):
+                tested = [ast.unparse(node.cls)]
+            else:
+                continue
+            own = Path(name).parts[0]
+            found += [f"{name}: {each}" for each in tested if rooms.get(each, own) != own]
+    return found
 
 
 def _covered(nodes: Any) -> set[int]:

@@ -31,54 +31,64 @@ from mutant import Mutant, mark, numbered
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "vestry"
-LAWS = "laws/test_privacy_laws.py::test_"
+LAWS = "privacy/test_privacy_properties.py::test_"
 PRIVACY = (
-    *("oracle/test_privacy_oracle.py", "unit/test_privacy_guarantee.py", f"{LAWS}conversions_by_their_formulas"),
+    *("privacy/test_privacy_oracle.py", "privacy/test_guarantee.py", f"{LAWS}conversions_by_their_formulas"),
     *(f"{LAWS}conversion_is_granted_or_refused_with_its_reason", f"{LAWS}calibration_is_capped"),
-    *(f"{LAWS}calibration_to_a_tolerance_stays_on_the_private_side", "unit/test_privacy_edges.py"),
+    *(f"{LAWS}calibration_to_a_tolerance_stays_on_the_private_side", "privacy/test_privacy_edges.py"),
 )
 CONJUGATE = (
-    *("unit/test_mechanisms.py", "unit/test_extensions.py", "laws/test_mechanism_laws.py"),
-    *("laws/test_mechanism_twins.py", "oracle/test_layout_sensitivity.py", "oracle/test_count_sensitivity.py"),
-    *("oracle/test_grouped_draws.py", "oracle/test_gamma_oracle.py", "unit/test_mechanism_edges.py"),
+    *("mechanisms/test_mechanisms.py", "test_extensions.py", "mechanisms/test_mechanism_properties.py"),
+    *(
+        "mechanisms/test_mechanism_twins.py",
+        "mechanisms/test_layout_sensitivity.py",
+        "conjugate/test_count_sensitivity.py",
+    ),
+    *("mechanisms/test_grouped_draws.py", "conjugate/test_gamma_oracle.py", "mechanisms/test_mechanism_edges.py"),
 )
-ACCURACY = "statistical/test_langevin_accuracy.py::test_"
+ACCURACY = "regression/test_langevin_accuracy.py::test_"
 LINEAR = (
-    *("oracle/test_linear_calibration.py", "oracle/test_gibbs_oracle.py", "unit/test_minimise.py"),
+    *(
+        "regression/test_regression_calibration.py",
+        "privacy/test_gibbs_cost.py",
+        "regression/test_certified_minimum.py",
+    ),
     *(f"{ACCURACY}quadratics_are_as_near_as_stated", f"{ACCURACY}the_last_step_has_all_of_its_noise"),
-    *(f"{ACCURACY}the_noise_on_top_of_a_minimum_has_its_scale", "oracle/test_objective_oracle.py"),
+    *(f"{ACCURACY}the_noise_on_top_of_a_minimum_has_its_scale", "privacy/test_objective_cost.py"),
     *(
         f"estimators/test_fit.py::test_the_rule_{x}"
         for x in ("gives_the_jacobian_a_quarter", "bounds_the_number_of_steps")
     ),
     "estimators/test_fit.py::test_the_rule_bounds_how_noise_on_coefficients_moves_a_predictor",
-    "models/test_regression.py::test_records_beyond_the_bound_are_left_out",
+    "regression/test_regression_model.py::test_records_beyond_the_bound_are_left_out",
 )
 # Which tests look at a file, under tests/.
 TABLE = {
-    "privacy/renyi.py": (*PRIVACY, "oracle/test_objective_oracle.py"),
-    "privacy/profile.py": (*PRIVACY, "oracle/test_objective_oracle.py"),
-    "privacy/pricing.py": (*PRIVACY, "oracle/test_gibbs_oracle.py", "oracle/test_linear_calibration.py"),
+    "privacy/renyi.py": (*PRIVACY, "privacy/test_objective_cost.py"),
+    "privacy/profile.py": (*PRIVACY, "privacy/test_objective_cost.py"),
+    "privacy/pricing.py": (*PRIVACY, "privacy/test_gibbs_cost.py", "regression/test_regression_calibration.py"),
     "privacy/gibbs_cost.py": (
-        "oracle/test_gibbs_oracle.py",
-        "oracle/test_linear_calibration.py",
-        "oracle/test_langevin_kernel.py",
-        "unit/test_privacy_edges.py",
+        "privacy/test_gibbs_cost.py",
+        "regression/test_regression_calibration.py",
+        "regression/test_langevin_kernel.py",
+        "privacy/test_privacy_edges.py",
     ),
     "privacy/objective_cost.py": (
-        "unit/test_privacy_edges.py",
+        "privacy/test_privacy_edges.py",
         *LINEAR[:2],
         *PRIVACY,
-        "oracle/test_objective_oracle.py",
+        "privacy/test_objective_cost.py",
     ),
-    "privacy/mcmc_cost.py": ("oracle/test_chain_costs.py", "unit/test_privacy_edges.py"),
+    "privacy/mcmc_cost.py": ("privacy/test_mcmc_cost.py", "privacy/test_privacy_edges.py"),
     "privacy/group.py": PRIVACY,
-    "privacy/accountant.py": (*PRIVACY, "unit/test_mechanisms.py"),
+    "privacy/accountant.py": (*PRIVACY, "mechanisms/test_mechanisms.py"),
     "privacy/guarantee.py": PRIVACY,
-    **{f"mechanisms/{name}.py": CONJUGATE for name in ("calibrated", "additive", "posterior_sample", "exponential")},
-    **{f"mechanisms/{name}.py": LINEAR for name in ("gibbs", "schedule", "langevin", "objective", "output")},
-    **{f"mechanisms/{name}.py": LINEAR for name in ("linear", "rule")},
-}
+    **{f"mechanisms/{name}.py": CONJUGATE
+       for name in ("release", "additive_noise", "posterior_sample", "truncated_posterior")},
+    **{f"regression/{name}.py": LINEAR
+       for name in ("gibbs_calibration", "step_schedule", "langevin", "objective_perturbation",
+                    "output_perturbation", "problem", "default_penalty")},
+}  # fmt: skip
 Tell = Callable[[Any], None]
 
 

@@ -12,7 +12,7 @@ ROWS = [
     {"errors", "numerics", "registry"},
     {"validation"},
     {"privacy", "server_address", "release_schema"},
-    {"schema", "noise"},
+    {"schema", "noise", "events"},
     {"ledger", "releases"},
     {"data", "mechanisms", "posterior"},
     {"display"},

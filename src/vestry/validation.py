@@ -18,7 +18,7 @@ from vestry.errors import InvalidParameter
 def is_number(value: object) -> bool:
     """Tell whether a value is a number that a double can be, finite, and not a truth value."""
     try:
-        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+        return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
     except OverflowError:
         return False
 

@@ -56,43 +56,42 @@ DISCRETE = ("beta", "dirichlet 2", "dirichlet 3")
 
 
 def offered():
-    """Yield every mechanism, family and population that are offered together."""
+    """Yield every mechanism, family and adjacency that are offered together."""
     for mechanism in GUARANTEES:
         for family in FAMILIES:
-            for population in POPULATIONS:
+            for adjacency in POPULATIONS:
                 noisy = mechanism in ("laplace", "gaussian")
-                drawn = family in DISCRETE or (population in COUNTED and family != "mean and variance")
+                drawn = family in DISCRETE or (adjacency in COUNTED and family != "mean and variance")
                 if not noisy and (not drawn or (mechanism == "ops" and family not in DISCRETE)):
                     continue
-                yield mechanism, family, population
+                yield mechanism, family, adjacency
 
 
 CASES = list(offered())
 
 
-def made(mechanism: str, family: str, population: str):
+def made(mechanism: str, family: str, adjacency: str):
     model, prior = FAMILIES[family]
     # A move between groups is two draws, whose (epsilon, delta) takes long to calibrate.
-    several = "groups" in population and mechanism in ("diffused", "concentrated")
+    several = "groups" in adjacency and mechanism in ("diffused", "concentrated")
     asked = Guarantee.parse("order=2,epsilon=0.2" if several else GUARANTEES[mechanism])
     start = None if prior is None else model.prior(prior)
-    return calibrated(mechanism, model, start, POPULATIONS[population], asked, truncation=0.1), model
+    return calibrated(mechanism, model, start, POPULATIONS[adjacency], asked, truncation=0.1), model
 
 
 # Every one of them in the slow run; here all that differ in kind.
 USUAL = [
-    (mechanism, family, population)
-    for mechanism, family, population in CASES
-    if (population in ("public", "add-remove") and family != "dirichlet 2")
-    or (family, population) == ("beta", "groups")
+    (mechanism, family, adjacency)
+    for mechanism, family, adjacency in CASES
+    if (adjacency in ("public", "add-remove") and family != "dirichlet 2") or (family, adjacency) == ("beta", "groups")
 ]
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "family", "population"), cases(USUAL, quick=[case for case in USUAL if case[2] == "public"])
+    ("mechanism", "family", "adjacency"), cases(USUAL, quick=[case for case in USUAL if case[2] == "public"])
 )
-def test_no_shipped_mechanism_is_refuted(mechanism, family, population):
-    subject, model = made(mechanism, family, population)
+def test_no_shipped_mechanism_is_refuted(mechanism, family, adjacency):
+    subject, model = made(mechanism, family, adjacency)
     found = audit_shipped(subject, model, noise=SeededNoise(1), trials=12_000, releases=1000)
     assert not found.refuted, found
     assert found.alarm == pytest.approx(1e-6)
@@ -138,15 +137,15 @@ ATTAINED = [
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "family", "population"), cases(ATTAINED, quick=[case for case in ATTAINED if case[2] == "public"])
+    ("mechanism", "family", "adjacency"), cases(ATTAINED, quick=[case for case in ATTAINED if case[2] == "public"])
 )
-def test_worst_neighbours_nearly_attain_the_claim(mechanism, family, population):
+def test_worst_neighbours_nearly_attain_the_claim(mechanism, family, adjacency):
     """At epsilon 0 the bound falls short of the claim by no more than sampling explains, so the pair attains it.
 
     With 1e5 trials a cell and bounds at 5.7 deviations, two proportions lose up to 0.018; 6 deviations of their own
     error are another 0.013.
     """
-    subject, model = made(mechanism, family, population)
+    subject, model = made(mechanism, family, adjacency)
     found = audit_shipped(subject, model, noise=SeededNoise(2), trials=400_000, releases=0, alarm=1e-6)
     start = max((each for each in found.evidence if each.epsilon == 0), key=lambda each: each.lower)
     assert start.claimed > 0.07
@@ -168,14 +167,14 @@ def test_neighbours_of_noisy_statistics_are_as_far_apart_as_the_sensitivity(case
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "family", "population"),
+    ("mechanism", "family", "adjacency"),
     [("laplace", "beta", "private"), ("gaussian", "beta", "public"), ("diffused", "dirichlet 3", "public"),
      ("diffused", "beta", "groups"), ("ops", "beta", "private"), ("diffused", "exponential", "public"),
      pytest.param("ops", "dirichlet 3", "public", marks=pytest.mark.long)],
 )  # fmt: skip
-def test_the_release_and_its_simulation_have_one_law(mechanism, family, population):
+def test_the_release_and_its_simulation_have_one_law(mechanism, family, adjacency):
     """Kolmogorov and Smirnov's distance of each coordinate; false alarms 1e-8 each."""
-    subject, model = made(mechanism, family, population)
+    subject, model = made(mechanism, family, adjacency)
     for pair in worst_pairs(subject, model):
         really = released(subject, pair.first, SeededNoise(3), 1000)
         bulk = simulated(subject, pair.first, np.random.default_rng(4), 20_000)
@@ -248,6 +247,6 @@ def test_unknown_families_are_refused():
     subject, _ = made("laplace", "beta", "public")
 
     family = NormalInverseGammaFamily(0.0, 1.0)
-    draw = PosteriorSample("diffused", family, None, subject.population, 0.5, 1.0, 1, subject.guarantee)
+    draw = PosteriorSample("diffused", family, None, subject.adjacency, 0.5, 1.0, 1, subject.guarantee)
     with pytest.raises(GuaranteeUnreachable, match="neighbours of a draw for normal-inverse-gamma cannot be reached"):
         worst_pairs(draw, family)

@@ -44,8 +44,8 @@ class Twin:
         return self.find(self.trials, seed)
 
 
-def noisy(noise: str, family, population: Adjacency, guarantee: str):
-    return additive(noise, family.layout(population), population, Guarantee.parse(guarantee))
+def noisy(noise: str, family, adjacency: Adjacency, guarantee: str):
+    return additive(noise, family.layout(adjacency), adjacency, Guarantee.parse(guarantee))
 
 
 def quieter(noise: str, guarantee: str, factor: float) -> Callable[[int, int], Verdict]:
@@ -98,9 +98,9 @@ def half_ops(trials: int, seed: int) -> Verdict:
 
 def untruncated(trials: int, seed: int) -> Verdict:
     """Audit a tempered draw that may lie anywhere."""
-    population, prior = Adjacency("replace"), BETA.prior((0.2, 0.2))
-    real = ops(BETA, prior, population, Guarantee.parse("epsilon=1"), truncation=0.2)
-    twin = PosteriorSample("ops", BETA, prior, population, 1 / real.temperature, 1.0, 1, real.guarantee)
+    adjacency, prior = Adjacency("replace"), BETA.prior((0.2, 0.2))
+    real = ops(BETA, prior, adjacency, Guarantee.parse("epsilon=1"), truncation=0.2)
+    twin = PosteriorSample("ops", BETA, prior, adjacency, 1 / real.temperature, 1.0, 1, real.guarantee)
     return audit_shipped(twin, BETA, noise=SeededNoise(seed), trials=trials, claim=real.event)
 
 
@@ -113,16 +113,16 @@ def tempered(trials: int, seed: int) -> Verdict:
 
 def unscaled(trials: int, seed: int) -> Verdict:
     """Audit a diffused draw against the pairs of Corollary 2 as printed, with n other records in place of r n."""
-    n, power, population = 4, 0.5, Adjacency("replace", 1, 4)
+    n, power, adjacency = 4, 0.5, Adjacency("replace", 1, 4)
     printed = draw(betas=((1.0, 1.0 + n, power),))
-    made = PosteriorSample("diffused", BETA, BETA.prior((1, 1)), population, power, 1.0, 1, Guarantee.parse("mu=1"))
+    made = PosteriorSample("diffused", BETA, BETA.prior((1, 1)), adjacency, power, 1.0, 1, Guarantee.parse("mu=1"))
     return audit_shipped(made, BETA, noise=SeededNoise(seed), trials=trials, claim=printed)
 
 
 def dropped(trials: int, seed: int) -> Verdict:
     """Audit a diffused draw, calibrated for 5000 records, of which all but one are missing and dropped."""
     real = diffused(BETA, BETA.prior((1, 1)), Adjacency("replace", 1, 5000), Guarantee.parse("epsilon=1,delta=0.01"))
-    twin = dataclasses.replace(real, population=Adjacency("replace"))
+    twin = dataclasses.replace(real, adjacency=Adjacency("replace"))
     return audit_shipped(twin, BETA, noise=SeededNoise(seed), trials=trials, claim=real.event)
 
 

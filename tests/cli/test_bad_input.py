@@ -173,6 +173,7 @@ CASES = {
     ),
     # how a command is called
     "no such command": (2, "spend", "No such command 'spend'; see --help."),
+    "renamed option": (2, "posterior release.json --level 0.9", "--level was renamed: write --prob"),
     "no such option": (2, "convert epsilon=1 --into rho", "No such option: --into"),
     "no guarantee": (2, "convert", "Missing argument 'GUARANTEE'; see --help."),
     "no purpose": (2, "ledger charge patients.ledger epsilon=0.01", "Missing option '--purpose'; see --help."),
@@ -280,14 +281,14 @@ CASES = {
     "spent": (
         3,
         "ledger charge patients.ledger epsilon=0.3 --purpose x",
-        "the charge epsilon=0.3 does not fit: of the budget epsilon=1,delta=1e-6 there is left epsilon=0.1",
+        "Budget exceeded: the charge needs epsilon=0.3, and epsilon=0.1",
     ),
-    "spent to the last": (3, "ledger charge visits.ledger rho=1e-12 --purpose x", "there is left nothing"),
-    "no price in this currency": (3, "ledger charge visits.ledger order=9,epsilon=1e-6 --purpose x", "does not fit"),
+    "spent to the last": (3, "ledger charge visits.ledger rho=1e-12 --purpose x", "and nothing of"),
+    "no price in this currency": (3, "ledger charge visits.ledger order=9,epsilon=1e-6 --purpose x", "Budget exceeded"),
     "a failure without a share": (
         3,
         "ledger charge patients.ledger epsilon=0.01,delta=5e-7 --purpose x",
-        "raise the budget with `vestry ledger amend`",
+        "Its own delta 5e-7 is above the 1.25e-7 that remains for charges with their own delta. Charge less, or raise",
     ),
     "an empty purpose": (
         2,
@@ -420,7 +421,7 @@ def test_a_line_break_in_a_path_does_not_break_the_sentence(vestry, place):
 
 def test_a_line_break_in_a_guarantee_does_not_break_the_sentence(vestry, place):
     before = seen(place)
-    refused(vestry("ledger", "charge", "patients.ledger", "epsilon=\n0.5", "--purpose", "x"), 3, "does not fit")
+    refused(vestry("ledger", "charge", "patients.ledger", "epsilon=\n0.5", "--purpose", "x"), 3, "needs epsilon=0.5,")
     assert seen(place) == before
 
 
@@ -471,7 +472,7 @@ def outside(*arguments: str, **more) -> subprocess.CompletedProcess[str]:
     [
         (("convert", "1"), 2, "write epsilon=1, or epsilon=1,delta=1e-6"),
         (("convert", "epsilon=0"), 2, "write for example epsilon=1."),
-        (("ledger", "charge", "patients.ledger", "epsilon=0.3", "--purpose", "x"), 3, "there is left epsilon=0.1"),
+        (("ledger", "charge", "patients.ledger", "epsilon=0.3", "--purpose", "x"), 3, "and epsilon=0.1"),
         (("ledger", "verify", "random.ledger"), 2, "restore it from a copy"),
         (("ledger", "show", "missing.ledger"), 2, "make one with `vestry ledger create`."),
     ],

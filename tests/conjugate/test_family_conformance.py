@@ -601,10 +601,10 @@ def test_power_and_scale_one_are_the_direct_posterior(case):
     assert direct == case.family.update(case.prior, sums, count, likelihood_power=1.0, prior_scale=1.0)
     assert direct != case.family.update(case.prior, sums, count, likelihood_power=0.5)
     assert direct != case.family.update(case.prior, sums, count, prior_scale=0.5)
-    for population in case.populations:
-        event = case.family.worst_draw(case.prior, population)
-        assert event == case.family.worst_draw(case.prior, population, likelihood_power=1.0, prior_scale=1.0)
-        assert event.neighbours == population.neighbours
+    for adjacency in case.populations:
+        event = case.family.worst_draw(case.prior, adjacency)
+        assert event == case.family.worst_draw(case.prior, adjacency, likelihood_power=1.0, prior_scale=1.0)
+        assert event.neighbours == adjacency.neighbours
 
 
 @each_case
@@ -632,15 +632,15 @@ def test_draws_price_dominates_random_neighbours(case, power, scale):
     rng = np.random.default_rng(7)
     statistics = [case.family.statistic(raw) for raw, _ in case.records]
     scales = {"likelihood_power": power, "prior_scale": scale}
-    for population in case.populations:
-        event = case.family.worst_draw(case.prior, population, **scales)
-        limit = case.family.order_limit(case.prior, population, **scales)
+    for adjacency in case.populations:
+        event = case.family.worst_draw(case.prior, adjacency, **scales)
+        limit = case.family.order_limit(case.prior, adjacency, **scales)
         order = 1 + 0.6 * min(limit - 1, 3)
         claim, most = float(accountant.renyi(event, order)), 0.0
         for _ in range(60):
-            others = rng.integers(len(statistics), size=(population.count or 6) - population.rows)
-            before, after = ([statistics[i] for i in rng.integers(len(statistics), size=population.rows)] for _ in "ab")
-            after = after if population.replaces else []
+            others = rng.integers(len(statistics), size=(adjacency.count or 6) - adjacency.rows)
+            before, after = ([statistics[i] for i in rng.integers(len(statistics), size=adjacency.rows)] for _ in "ab")
+            after = after if adjacency.replaces else []
             pair = [
                 case.family.update(
                     case.prior,
@@ -657,8 +657,8 @@ def test_draws_price_dominates_random_neighbours(case, power, scale):
 @each_case
 @pytest.mark.parametrize("parameter", ["likelihood_power", "prior_scale"])
 def test_price_grows_with_the_parameter(case, parameter):
-    for population in case.populations:
-        events = [case.family.worst_draw(case.prior, population, **{parameter: x}) for x in (0.05, 0.2, 0.6, 1)]
+    for adjacency in case.populations:
+        events = [case.family.worst_draw(case.prior, adjacency, **{parameter: x}) for x in (0.05, 0.2, 0.6, 1)]
         for less, more in itertools.pairwise(events):
             assert accountant.renyi(less, 1.2) < accountant.renyi(more, 1.2) or (
                 accountant.renyi(less, 1.2) == math.inf == accountant.renyi(more, 1.2)

@@ -63,7 +63,7 @@ def made(model=MODEL, spend="epsilon=5", *, frame=None, neighbours="replace", me
         tmp_path / "a.ledger", dataset="a", unit="row", neighbours=neighbours, budget="epsilon=99,delta=1e-5"
     )
     request = Request(model, Guarantee.parse(spend, neighbours=neighbours), mechanism)
-    ready = request.prepared(schema_of(table), None)
+    ready = request.prepare(schema_of(table), None)
     return run(ready, table, charge_for(ready.mechanism, ledger, "a test"), noise=SeededNoise(3))
 
 
@@ -174,7 +174,7 @@ def test_one_charge_pays_for_one_noise(tmp_path):
         tmp_path / "a.ledger", dataset="a", unit="row", neighbours="replace", budget="epsilon=9"
     )
     request = Request(MODEL, Guarantee.parse("epsilon=5", neighbours="replace"), "laplace")
-    ready = request.prepared(schema_of(table), None)
+    ready = request.prepare(schema_of(table), None)
     opened = charge_for(ready.mechanism, ledger, "a test").open()
     private = ready.collect(table, row_key="key")
     ready.mechanism.release(private, opened, SeededNoise(1))

@@ -231,8 +231,8 @@ class Leave:
 def test_released_statistics_have_noise_of_the_calibrated_scale(noise, guarantee):
     """The mean of |noise| (Laplace) or its square (Gaussian) over 20,000 releases, within 5.7 standard errors."""
     family = DirichletCategoricalFamily(4)
-    population = Adjacency("replace", 1, 100)
-    made = additive_noise.additive(noise, family.layout(population), population, Guarantee.parse(guarantee))
+    adjacency = Adjacency("replace", 1, 100)
+    made = additive_noise.additive(noise, family.layout(adjacency), adjacency, Guarantee.parse(guarantee))
     source, truth = SeededNoise(17), np.array([10, 20, 30, 40])
     values = [made.release(Private(truth.tolist()), Leave(), source)[0].values for _ in range(5000)]
     errors = (np.array(values) - truth).ravel().astype(float)

@@ -38,10 +38,10 @@ def noise_costs(made: Additive, shift: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
 def test_factor_two_forgotten_under_replace(noise):
     """A record that changes category moves two counts; one that is added moves one."""
-    family, population = DirichletCategoricalFamily(3), Adjacency("replace", 1, 100)
-    real = additive(noise, family.layout(population), population, RENYI)
+    family, adjacency = DirichletCategoricalFamily(3), Adjacency("replace", 1, 100)
+    real = additive(noise, family.layout(adjacency), adjacency, RENYI)
     assert noise_costs(real, (1, 1)) <= 0.1 * (1 + 1e-9)
-    twin = additive(noise, dataclasses.replace(real.layout, l1=1, l2=1.0), population, RENYI)
+    twin = additive(noise, dataclasses.replace(real.layout, l1=1, l2=1.0), adjacency, RENYI)
     assert noise_costs(twin, (1, 0)) <= 0.1 * (1 + 1e-9)
     assert noise_costs(twin, (1, 1)) > 0.19
 
@@ -66,9 +66,9 @@ def test_gaussian_renyi_with_a_four():
 # --- posterior draws --------------------------------------------------------------------------------------------------
 
 
-def draw_costs(prior: tuple[float, float], power: float, population: Adjacency, order: float = 2) -> float:
+def draw_costs(prior: tuple[float, float], power: float, adjacency: Adjacency, order: float = 2) -> float:
     """Return the largest divergence of posteriors of neighbouring datasets."""
-    pairs = dirichlet_neighbours(2, population, np.random.default_rng(1), random=50)
+    pairs = dirichlet_neighbours(2, adjacency, np.random.default_rng(1), random=50)
     start = np.array(prior)
     return max(renyi_of_dirichlets(start + power * one, start + power * other, order) for one, other in pairs)
 

@@ -118,10 +118,8 @@ def test_the_certificate_computes_its_claim_again(name, ledger):
 
 
 def test_the_certificate_states_a_private_count():
-    population = Adjacency("add-remove", 3)
-    made = additive_noise.additive(
-        additive_noise.LAPLACE, BETA.layout(population), population, Guarantee.parse("rho=1")
-    )
+    adjacency = Adjacency("add-remove", 3)
+    made = additive_noise.additive(additive_noise.LAPLACE, BETA.layout(adjacency), adjacency, Guarantee.parse("rho=1"))
     found = certificate(made, unit="person=id,rows=3")
     assert found.population == {"neighbours": "add-remove", "rows": 3, "count": "private", "groups": 1}
     assert found.unit == "person=id,rows=3"

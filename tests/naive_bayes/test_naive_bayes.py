@@ -167,10 +167,10 @@ def test_a_release_of_counts(target, mechanism, spend, tmp_path):
 def test_the_number_of_records_is_used_where_it_is_public(tmp_path):
     """Without classes, under replace: a feature of two levels is one count beside the public number."""
     made = Request(NaiveBayes(("age", "smoker")), Guarantee.parse("epsilon=1"), "laplace")
-    layout = made.prepared(schema_of(table()), 400).mechanism.layout
+    layout = made.prepare(schema_of(table()), 400).mechanism.layout
     assert layout.names == ("age=low", "age=middle", "age=high", "smoker=no")
     assert (layout.l1, layout.count) == (3, 400)
-    private = made.prepared(schema_of(table(neighbours="add-remove")), None).mechanism.layout
+    private = made.prepare(schema_of(table(neighbours="add-remove")), None).mechanism.layout
     assert (len(private.names), private.l1, private.count) == (5, 2, None)
 
 
@@ -220,8 +220,8 @@ def test_draws_count_the_records_that_noise_counts():
         levels = [(chosen[feature] == level).sum() for feature in ("age", "smoker") for level in columns[feature].names]
         wanted.append([len(chosen), *levels])
     model, spend = NaiveBayes(("age", "smoker"), target="ill"), Guarantee.parse("epsilon=1")
-    drawn = Request(model, spend, "ops", draws=1, truncation=0.05).prepared(schema_of(made), None)
-    noisy = Request(model, spend, "laplace").prepared(schema_of(made), None)
+    drawn = Request(model, spend, "ops", draws=1, truncation=0.05).prepare(schema_of(made), None)
+    noisy = Request(model, spend, "laplace").prepare(schema_of(made), None)
     assert reveal(drawn.collect(made, row_key="key")) == (*wanted[0], *wanted[1])
     assert reveal(noisy.collect(made, row_key="key")) == (*wanted[0][1:], *wanted[1][1:])
 
@@ -232,9 +232,9 @@ SPAN = sum(math.log((1 - (size - 1) * LOW) / LOW) for size in SIZES)
 
 
 def drawn(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> DrawnTables:
-    population = Adjacency(relation, rows, groups=2 if classes else 1)
+    adjacency = Adjacency(relation, rows, groups=2 if classes else 1)
     return drawn_tables(
-        DirichletCategoricalFamily, SIZES, 1.0, population, Guarantee.parse(spend), truncation=LOW, draws=draws
+        DirichletCategoricalFamily, SIZES, 1.0, adjacency, Guarantee.parse(spend), truncation=LOW, draws=draws
     )
 
 
@@ -281,7 +281,7 @@ def test_one_charge_pays_for_one_release(tmp_path):
         request = Request(
             NaiveBayes(("age",), target="ill"), Guarantee.parse("epsilon=2", neighbours="replace"), mechanism, **options
         )
-        prepared = request.prepared(schema_of(table()), None)
+        prepared = request.prepare(schema_of(table()), None)
         charge = charge_for(prepared.mechanism, made, "a test")
         opened = charge.open()
         private = prepared.collect(table(), row_key="key")

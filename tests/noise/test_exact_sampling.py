@@ -393,14 +393,14 @@ class BytesOnly(SeededNoise):
 
 
 def test_releases_are_made_of_bits_alone():
-    guarantee, population = Guarantee.parse("epsilon=1"), Adjacency("replace", 1, 100)
+    guarantee, adjacency = Guarantee.parse("epsilon=1"), Adjacency("replace", 1, 100)
     for family, numbers, sums in (
         (BetaBernoulliFamily(), (6, 12), [38, 100]),
         (DirichletCategoricalFamily(3), (1, 2, 3), [20, 30, 50, 100]),
     ):
         prior = family.prior(numbers)
-        plain = PosteriorSample("diffused", family, prior, population, 0.5, 1.0, 2, guarantee)
-        cut = TruncatedSample(family, prior, population, 0.1, 2.5, 2, guarantee)
+        plain = PosteriorSample("diffused", family, prior, adjacency, 0.5, 1.0, 2, guarantee)
+        cut = TruncatedSample(family, prior, adjacency, 0.1, 2.5, 2, guarantee)
         for made in (plain, cut):
             (draws,) = made.release(Private(sums), Leave(), BytesOnly(4))
             assert draws.grid == GRID

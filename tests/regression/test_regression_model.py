@@ -25,7 +25,7 @@ unit = "row"
 neighbours = "{neighbours}"
 budget = {{ epsilon = 200, delta = 1e-5 }}
 ledger = "patients.ledger"
-largest = 4000
+max_rows = 4000
 
 [columns]
 readmitted = {{ levels = ["no", "yes"] }}
@@ -64,13 +64,13 @@ def ledger(folder, neighbours: str = "add-remove") -> Ledger:
 def test_a_bound_on_the_number_of_records_must_be_declared_where_the_number_is_private(tmp_path, method):
     """By default it would be 1e12, and the penalty that follows from it would leave nothing of the coefficients."""
     path = study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n')
-    path.write_text(path.read_text().replace("largest = 4000\n", ""))
+    path.write_text(path.read_text().replace("max_rows = 4000\n", ""))
     with pytest.raises(
-        StudyFileError, match=r"line 2, study.largest: largest must be declared .* write largest = 10000"
+        StudyFileError, match=r"line 2, study.max_rows: max_rows must be declared .* write max_rows = 10000"
     ):
         Study.open(path).check()
     study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n', "replace")
-    path.write_text(path.read_text().replace("largest = 4000\n", ""))
+    path.write_text(path.read_text().replace("max_rows = 4000\n", ""))
     Study.open(path).check()
 
 
@@ -156,7 +156,7 @@ def test_a_bad_key_is_told_with_its_line(tmp_path, case):
 
 def test_a_private_number_of_records_needs_a_bound_near_the_truth(tmp_path):
     path = study(tmp_path, LOGISTIC + "spend = { epsilon = 1, delta = 1e-6 }\nprior_precision = 1e-3\n")
-    path.write_text(path.read_text().replace("largest = 4000\n", "largest = 99999999999\n"))
+    path.write_text(path.read_text().replace("max_rows = 4000\n", "max_rows = 99999999999\n"))
     with pytest.raises(StudyFileError, match="declare a smaller bound on the number of records"):
         Study.open(path).check()
 

@@ -36,8 +36,8 @@ unit = "row"
 neighbours = "add-remove"
 budget = { epsilon = 1.0, delta = 1e-6 }
 ledger = "patients.ledger"
-n = 2000
-largest = 1000000
+expected_rows = 2000
+max_rows = 1000000
 
 [columns]
 readmitted = { levels = ["no", "yes"] }
@@ -104,7 +104,7 @@ BROKEN = [
     ('neighbours = "add-remove"\n', "", "[study]", "study.neighbours", "this key is missing; write neighbours = \"add-remove\""),
     (BUDGET + "\n", "", "[study]", "study.budget", "this key is missing; write budget = { epsilon = 1.0"),
     ("ledger =", "leger =", "leger =", "study.leger", "this key is not known; write ledger."),
-    ("n = 2000", "rows = 2000", "rows = 2000", "study.rows", "write one of name, data, unit, neighbours, budget, ledger, csv, dataset, n"),
+    ("expected_rows = 2000", "size = 2000", "size = 2000", "study.size", "write one of name, data, unit, neighbours, budget, ledger, csv, dataset, expected_rows"),
     ('name = "readmissions"', "name = 7", "name = 7", "study.name", 'name must be one line of text of 1 to 1000 characters, not 7; write name = "readmissions".'),
     ('name = "readmissions"', 'name = "  "', "name =", "study.name", "name must be one line of text"),
     ('name = "readmissions"', 'name = """a\nb"""', "name =", "study.name", "name must be one line of text"),
@@ -117,12 +117,12 @@ BROKEN = [
     ('data = "patients.csv"', 'data = "postgresql://h/d/t?user=me&password=hunter2"', "data =", "study.data", "data must be free of secrets"),
     ('"patients.ledger"', '"postgresql://me:hunter2@h/d"', "ledger =", "study.ledger", "ledger must be free of secrets, not 'one with a password in it'; write ledger ="),
     ('"patients.ledger"', "false", "ledger =", "study.ledger", 'write ledger = "patients.ledger".'),
-    ("n = 2000", "n = 0", "n = 0", "study.n", "n must be a whole number from 1 to 1000000, not 0; write n = 1000."),
-    ("n = 2000", "n = true", "n = true", "study.n", "n must be a whole number"),
-    ("n = 2000", "n = 2e3", "n = 2e3", "study.n", "not 2000.0; write n = 1000."),
-    ("n = 2000", "n = 2000000", "n = 2000000", "study.n", "from 1 to 1000000, not 2000000"),
-    ("largest = 1000000", "largest = 0", "largest =", "study.largest", "largest must be a whole number from 1 to 4611686018427387903, not 0"),
-    ("largest = 1000000", "largest = 4611686018427387904", "largest =", "study.largest", "write largest = 1000000000."),
+    ("expected_rows = 2000", "expected_rows = 0", "expected_rows = 0", "study.expected_rows", "expected_rows must be a whole number from 1 to 1000000, not 0; write expected_rows = 1000."),
+    ("expected_rows = 2000", "expected_rows = true", "expected_rows = true", "study.expected_rows", "expected_rows must be a whole number"),
+    ("expected_rows = 2000", "expected_rows = 2e3", "expected_rows = 2e3", "study.expected_rows", "not 2000.0; write expected_rows = 1000."),
+    ("expected_rows = 2000", "expected_rows = 2000000", "expected_rows = 2000000", "study.expected_rows", "from 1 to 1000000, not 2000000"),
+    ("max_rows = 1000000", "max_rows = 0", "max_rows =", "study.max_rows", "max_rows must be a whole number from 1 to 4611686018427387903, not 0"),
+    ("max_rows = 1000000", "max_rows = 4611686018427387904", "max_rows =", "study.max_rows", "write max_rows = 1000000000."),
     # Neighbours and unit.
     ('"add-remove"', '"add"', "neighbours =", "study.neighbours", 'neighbours must be one of "replace" and "add-remove", not \'add\'; write replace or add-remove.'),
     ('"add-remove"', "[]", "neighbours =", "study.neighbours", "not []"),
@@ -251,16 +251,16 @@ BROKEN = [
     ('name = "readmissions"', 'name = "readmissions', "name =", "the file", "a text is not closed on its line; write the closing quotation mark."),
     ('unit = "row"', 'unit = "row"\nunit = "row"', None, "the file", "this key is written twice; write it once."),
     ("[release.wards]", "[release.readmission]", None, FIRST, "[release.readmission] is written twice; write it once."),
-    ("n = 2000", "n 2000", "n 2000", "the file", "a key is not followed by =; write for example n = 2000"),
-    ("n = 2000", "n = two", "n = two", "the file", "this value cannot be read; write text in quotation marks, for example name ="),
+    ("expected_rows = 2000", "expected_rows 2000", "expected_rows 2000", "the file", "a key is not followed by =; write for example expected_rows = 2000"),
+    ("expected_rows = 2000", "expected_rows = two", "expected_rows = two", "the file", "this value cannot be read; write text in quotation marks, for example name ="),
     ('data = "patients.csv"', 'data = "data\\patients.csv"', "data =", "the file", "a text has a backslash; write / in a path, or two backslashes for one."),
-    ("n = 2000", "n = 2,000", "n = 2,", "the file", "there is more than one value on this line; write a number without commas, for example n = 2000"),
+    ("expected_rows = 2000", "expected_rows = 2,000", "expected_rows = 2,", "the file", "there is more than one value on this line; write a number without commas, for example expected_rows = 2000"),
     ("stay = {", "stay days = {", "stay days", "the file", "and a key with spaces in quotation marks."),
     ('data = "patients.csv"', 'data = ""', "data =", "study.data", "data must be one line of text of 1 to 1000 characters, not ''; write"),
     ('by = "ward"', 'by = ["ward"]', "by =", "release.readmission.by", """a column must be the name of one that is declared, not ['ward']; write "ward"."""),
     ('mechanism = "laplace"', "draws = 3", "[release.readmission]", "release.readmission", "truncation must be given for draws that keep a pure epsilon"),
-    ("n = 2000", "n = " + "9" * 5000, "[study]", "the file", "nested too deeply, or a number is too long"),
-    ("n = 2000", "n = " + "[" * 50000, "[study]", "the file", "nested too deeply, or a number is too long"),
+    ("expected_rows = 2000", "expected_rows = " + "9" * 5000, "[study]", "the file", "nested too deeply, or a number is too long"),
+    ("expected_rows = 2000", "expected_rows = " + "[" * 50000, "[study]", "the file", "nested too deeply, or a number is too long"),
     ("truncation = 0.05", "truncation = [0.05", "truncation =", "the file", "an array is not closed; write ]."),
     (GOOD, "", None, "study", "this section is missing; write [study] with name"),
     # What calibration alone can see.
@@ -352,8 +352,8 @@ def test_windows_files_are_read(tmp_path):
     path = tmp_path / "study.toml"
     path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
     assert Study.open(path).config.name == "readmissions"
-    path.write_bytes(GOOD.replace("n = 2000", "n = 0").replace("\n", "\r\n").encode())
-    with pytest.raises(StudyFileError, match=r"study\.toml, line 8, study\.n: "):
+    path.write_bytes(GOOD.replace("expected_rows = 2000", "expected_rows = 0").replace("\n", "\r\n").encode())
+    with pytest.raises(StudyFileError, match=r"study\.toml, line 8, study\.expected_rows: "):
         Study.open(path)
 
 
@@ -374,13 +374,13 @@ budget.epsilon = 1.0                                     #: study.budget study.b
 budget . "delta" = 1e-6                                  #: study.budget.delta
 unit = { person = "id", rows = 3 } # { rows = 4 }        #: study.unit study.unit.person study.unit.rows
 ledger = """
-n = 5
+expected_rows = 5
 [columns]
 \\"""[x]"""                                               # still the ledger's text
-n = 2000                                                 #: study.n
+expected_rows = 2000                                     #: study.expected_rows
 note = \'\'\'
-largest = 7 \'\' \'\'\'\'\'
-largest = 9                                              #: study.largest
+max_rows = 7 \'\' \'\'\'\'\'
+max_rows = 9                                             #: study.max_rows
 
   [ columns ]                                            #: columns
 ward = { levels = [ "A", "]", "}", # , x = 3             #: columns.ward columns.ward.levels
@@ -557,6 +557,37 @@ SHAPE = re.compile(
 )
 
 
+def test_keys_of_0_1_0_are_read_with_a_notice(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(GOOD.replace("expected_rows = ", "n = ").replace("max_rows = ", "largest = "))
+    found = Study.open(path).config
+    path.write_text(GOOD)
+    today = Study.open(path).config
+    assert (found.expected_rows, found.max_rows, found.schema) == (2000, 1_000_000, today.schema)
+    assert found.notices == (
+        "study.toml, line 8: n was renamed: write expected_rows = 2000.",
+        "study.toml, line 9: largest was renamed: write max_rows = 1000000.",
+    )
+    assert today.notices == ()
+    for old, new in zip(found.releases, today.releases, strict=True):
+        assert old.request.definition(found.schema) == new.request.definition(today.schema)
+
+
+@pytest.mark.parametrize(
+    ("new", "sentence"),
+    [
+        ("n = 2000\nexpected_rows = 2000", "line 8, study.n: n was renamed to expected_rows, which is here too; write"),
+        ("n = 0", "line 8, study.expected_rows: expected_rows must be a whole number from 1 to 1000000, not 0"),
+        ('n = "many"', "line 8, study.expected_rows: expected_rows must be a whole number"),
+    ],
+)
+def test_a_key_of_0_1_0_is_refused_by_its_new_name(new, sentence, tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(GOOD.replace("expected_rows = 2000", new))
+    with pytest.raises(StudyFileError, match=re.escape(sentence)):
+        Study.open(path)
+
+
 def test_broken_files_are_invalid_by_the_schema():
     found = 0
     for old, new, _, key, sentence in BROKEN:
@@ -595,7 +626,7 @@ def test_the_schema_has_every_key_and_no_other():
         assert part["properties"]["prior"].get("default") == (None if written is None else list(written))
     assert definitions["mechanism"]["enum"] == [AUTO, *PARAMETERS]
     assert definitions["mechanism"]["default"] == AUTO
-    assert study["properties"]["largest"]["default"] == config.LARGEST
+    assert study["properties"]["max_rows"]["default"] == config.DEFAULT_MAX_ROWS
 
 
 PAGE = (ROOT / "docs" / "study.md").read_text()
@@ -625,7 +656,7 @@ unit = "row"
 neighbours = "replace"
 budget = { epsilon = 9 }
 ledger = "incidents.ledger"
-n = 200000
+expected_rows = 200000
 
 [columns]
 region = { levels = ["north", "south"] }
@@ -746,7 +777,7 @@ def test_any_value_in_a_file_of_counts_gives_our_errors_alone(change, tmp_path_f
 
 @pytest.mark.parametrize(("n", "epsilon", "swamped"), [(200_000, "5", False), (200_000, "0.002", True), (60, "0.5", True)])  # fmt: skip
 def test_a_plan_says_when_noise_drowns_the_cells(n, epsilon, swamped, tmp_path, command):
-    (tmp_path / "study.toml").write_text(COUNTS.replace("n = 200000", f"n = {n}").replace("epsilon = 5", f"epsilon = {epsilon}"))  # fmt: skip
+    (tmp_path / "study.toml").write_text(COUNTS.replace("expected_rows = 200000", f"expected_rows = {n}").replace("epsilon = 5", f"epsilon = {epsilon}"))  # fmt: skip
     code, out, _ = command("plan", tmp_path / "study.toml", "states")
     assert code == 0
     assert ("privacy more than doubles the width" in out) is swamped

@@ -303,15 +303,15 @@ def test_a_budget_that_does_not_hold_is_exit_code_three(tmp_path):
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.out) == (3, "")
     assert done.err.strip() == (
-        "vestry: the charge for stay (epsilon=0.2) after readmission does not fit: of the budget epsilon=0.4 there is"
-        " left epsilon=0.1; nothing was charged; readmission alone would fit; charge less, or raise the budget with"
+        "vestry: Budget exceeded: after readmission, stay needs epsilon=0.2, and epsilon=0.1 of epsilon=0.4 remains."
+        " Nothing was charged; readmission alone would fit. Charge less, or raise the budget with"
         " `vestry ledger amend`."
     )
     assert_untouched(tmp_path, head)
     assert vestry("release", study, "readmission", "--yes").code == 0
     done = vestry("release", study, "stay", "--yes", "--json")
     assert done.code == 3
-    assert done.err.startswith("vestry: the charge for stay (epsilon=0.2) does not fit: of the budget epsilon=0.4")
+    assert done.err.startswith("vestry: Budget exceeded: stay needs epsilon=0.2, and epsilon=0.1 of epsilon=0.4")
     assert actions(tmp_path) == ["charge", "open", "release"]
 
 
@@ -322,7 +322,7 @@ def test_what_was_released_is_told_though_the_next_fails(tmp_path, monkeypatch):
     done = vestry("release", study, "--yes")
     assert done.code == 3
     assert done.out.startswith("readmission: released\n")
-    assert done.err.splitlines()[-1].startswith("vestry: the charge for stay (epsilon=0.2) does not fit")
+    assert done.err.splitlines()[-1].startswith("vestry: Budget exceeded: stay needs epsilon=0.2")
     assert_sound(tmp_path, "readmission", 1)
     assert not (tmp_path / "stay").exists()
     assert (tmp_path / "report.html").read_text() == "<html>1 releases</html>"
@@ -334,9 +334,7 @@ def test_a_delta_above_what_charges_may_bring_is_told(tmp_path):
     study.write_text(study.read_text().replace("delta = 1e-8", "delta = 1e-6"))
     done = vestry("release", study, "--yes", "--json")
     assert done.code == 3
-    assert re.search(r"its delta 1e-6 is above the 1\.\d+e-7 left for charges that bring their own;", done.err), (
-        done.err
-    )
+    assert re.search(r"Its own delta 1e-6 is above the 1\.\d+e-7 that remains for charges", done.err), done.err
     assert actions(tmp_path) == []
 
 
@@ -366,10 +364,10 @@ def test_a_regression_shows_coefficients_and_counts_the_draws_that_it_leaves_out
 @pytest.mark.parametrize(("names", "room"), [(["stay"], "3.8"), (["gauss"], r"[0-3]\.\d+")])
 def test_what_is_left_leads_with_what_a_release_may_spend(tmp_path, names, room):
     done = vestry("release", study_in(tmp_path, *names), "--yes")
-    words = rf"^left of epsilon=4,delta=1e-6: epsilon=({room}) for a release, with a delta of its own up to \d"
+    words = rf"^left of epsilon=4,delta=1e-6: epsilon=({room}) for a release, with its own delta up to \d"
     (epsilon,) = re.search(words, done.out, re.MULTILINE).groups()
     ledger = ledger_of(tmp_path)
-    with pytest.raises(BudgetExceeded, match="does not fit"):
+    with pytest.raises(BudgetExceeded, match="Budget exceeded"):
         ledger.charge(f"epsilon={float(epsilon) + 2e-5:.6g}", purpose="more than is left")
     ledger.charge(f"epsilon={epsilon},delta=1e-7", purpose="all that is left")
 
@@ -393,7 +391,7 @@ def test_a_report_that_fails_does_not_hide_a_refused_budget(tmp_path, monkeypatc
     monkeypatch.setattr("vestry.study.runner.ReleaseRunner.afford", lambda course, asked, charges: None)
     done = vestry("release", study, "--yes", "--json")
     assert done.code == 3
-    assert "does not fit" in done.err
+    assert "Budget exceeded" in done.err
     assert "the page" not in done.err
 
 
@@ -641,8 +639,8 @@ def test_the_mechanism_that_check_names_is_the_one_that_runs(tmp_path):
     guesses = {}
     for n in (20, 100_000):
         text = study.read_text().replace('mechanism = "diffused"\n', "").replace("draws = 2", "draws = 1")
-        study.write_text(text.replace("\n\n[columns]", f"\nn = {n}\n[columns]", 1) if n == 20 else
-                         text.replace("n = 20\n", f"n = {n}\n"))  # fmt: skip
+        study.write_text(text.replace("\n\n[columns]", f"\nexpected_rows = {n}\n[columns]", 1) if n == 20 else
+                         text.replace("expected_rows = 20\n", f"expected_rows = {n}\n"))  # fmt: skip
         (cost,) = json.loads(vestry("check", study, "--json").out)["releases"]
         done = vestry("release", study, "draws", "--yes", "--again")
         assert done.code == 0, done.err
@@ -695,7 +693,7 @@ def test_a_study_knows_a_release_of_python_by_its_question(table, tmp_path):
 def test_python_refuses_before_the_charge(table, tmp_path):
     ledger = ledger_of(tmp_path)
     ask = {"guarantee": "epsilon=0.3", "ledger": ledger}
-    with pytest.raises(BudgetExceeded, match=r"^the charge discrete-laplace\("):
+    with pytest.raises(BudgetExceeded, match=r"^Budget exceeded: the charge needs discrete-laplace\("):
         release(MODEL, table, **{**ask, "guarantee": "epsilon=5"})
     with pytest.raises(InvalidParameter, match=r"^a column must be one that is declared \(readmitted, ward\), not"):
         release(BetaBernoulli("height", success="yes"), table, **ask)

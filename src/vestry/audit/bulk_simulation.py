@@ -43,9 +43,9 @@ def simulated(mechanism: BuiltinMechanism, dataset: Dataset, rng: np.random.Gene
 def posteriors(mechanism: Any, dataset: Dataset) -> list[Distribution]:
     """Return the law of a draw in each group, truncation aside."""
     found = []
-    for statistics in grouped(dataset, mechanism.population):
+    for statistics in grouped(dataset, mechanism.adjacency):
         *units, count = statistics
-        sums = mechanism.family.from_units(mechanism.population, units, count)
+        sums = mechanism.family.from_units(mechanism.adjacency, units, count)
         if isinstance(mechanism, TruncatedSample):
             options = {"likelihood_power": 1 / mechanism.temperature}
         else:

@@ -34,8 +34,8 @@ def released(mechanism: BuiltinMechanism, dataset: Dataset, noise: NoiseSource, 
     """
     leave = cast(OpenCharge, _Unledgered())
     if isinstance(mechanism, Additive):
-        groups = mechanism.population.groups * trials
-        many = replace(mechanism, population=Adjacency(mechanism.population.neighbours, groups=groups))
+        groups = mechanism.adjacency.groups * trials
+        many = replace(mechanism, adjacency=Adjacency(mechanism.adjacency.neighbours, groups=groups))
         noisy: tuple[NoisyStatistics, ...] = many.release(Private(dataset * trials), leave, noise)
         return np.array([each.values for each in noisy], dtype=float).reshape(trials, -1)
     contents: tuple[Draws, ...] = replace(mechanism, draws=mechanism.draws * trials).release(

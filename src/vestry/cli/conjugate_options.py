@@ -90,11 +90,11 @@ class Conjugate(MechanismOption):
         return pair
 
     @property
-    def population(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """Whose change is hidden, and the number of records where it is public."""
         from vestry.privacy.neighbours import Adjacency
 
-        whose = super().population
+        whose = super().adjacency
         known = self.count or ("public" if whose.replaces else "private")
         if known not in ("public", "private"):
             raise InvalidParameter("count", self.count, "public or private", "count=private")
@@ -107,7 +107,7 @@ class Conjugate(MechanismOption):
     def _what(self) -> tuple[str, ConjugateFamily, Any, Adjacency]:
         told, pair = self._prior_numbers(), self.pair
         prior = pair.prior(told) if told or self.parameter != "scale" else None
-        return self.mechanism, pair, prior, self.population
+        return self.mechanism, pair, prior, self.adjacency
 
     def _how(self) -> dict[str, Any]:
         return {"draws": self.draws, "truncation": self.truncation, "grid": self.grid}

@@ -29,7 +29,7 @@ unit = "row"
 neighbours = "add-remove"         # or "replace"
 budget = { epsilon = 1.0, delta = 1e-6 }
 ledger = "patients.ledger"
-n = 2000                          # a guess at the number of records: check, plan and "auto" go by it
+expected_rows = 2000              # a guess at the number of records: check, plan and "auto" go by it
 
 [columns]                         # nothing is learnt from the data: say what each column may contain
 readmitted = { levels = ["no", "yes"] }

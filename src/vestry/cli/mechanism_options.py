@@ -68,7 +68,7 @@ class MechanismOption(ABC):
         return None
 
     @property
-    def population(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """Whose change is hidden."""
         from vestry.privacy.neighbours import Adjacency, Neighbours
 
@@ -82,7 +82,7 @@ class MechanismOption(ABC):
 
     def event(self, value: float) -> Event:
         """Return what runs at a value of the parameter."""
-        return self._event(value).under(self.population.neighbours)
+        return self._event(value).under(self.adjacency.neighbours)
 
     def calibrated(self, guarantee: str) -> CalibrationOption:
         """Return the value that meets a guarantee, on the private side."""

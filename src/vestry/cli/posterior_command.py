@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "vestry posterior release.json",
-    "vestry posterior release.json --prior 2,2 --level 0.95 --json",
+    "vestry posterior release.json --prior 2,2 --prob 0.95 --json",
     "vestry posterior release.json --states 3 --sweeps 1000",
     "vestry posterior release.json --draws draws.nc",
 )
@@ -27,7 +27,7 @@ EXAMPLES = examples(
 def posterior(
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.json file.")],
     prior: Annotated[str | None, typer.Option(help="Another prior; the release's own if left out.")] = None,
-    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.9,
+    prob: Annotated[float, typer.Option(help="The probability of each credible interval.")] = 0.9,
     plug_in: Annotated[
         bool, typer.Option("--plug-in", help="The papers' posterior, which takes the noisy statistics as exact.")
     ] = False,
@@ -47,7 +47,7 @@ def posterior(
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
         found = open_release(release).posterior(prior=told, method=kind, **options)
-        record, lines = _told(found, level)
+        record, lines = _told(found, prob)
         if draws is not None:
             _write_draws(found, release, draws)
             lines = [*lines, "", f"draws: {draws}"]
@@ -71,7 +71,7 @@ def _write_draws(found: Posterior, release: Path, path: Path) -> None:
     write(path, content)
 
 
-def _told(found: Posterior, level: float) -> tuple[dict[str, Any], list[str]]:
+def _told(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
     """Return what is told of a posterior, as a record and as lines."""
     if found.reading.parameter == "coefficient":
         said = "a regression's coefficients are released as they are and have no interval:"
@@ -79,8 +79,8 @@ def _told(found: Posterior, level: float) -> tuple[dict[str, Any], list[str]]:
     if found.label == "released draws":
         return _draws(found)
 
-    rows = found.summary(level=level)
-    record: dict[str, Any] = {"level": level, "rows": rows}
+    rows = found.summary(level=prob)
+    record: dict[str, Any] = {"prob": prob, "rows": rows}
     lines = _table(rows)
     if found.label == "plug-in":
         lines = ["plug-in: the noise is left out of account, so these intervals are too short.", "", *lines]

@@ -46,7 +46,7 @@ class Gibbs(MechanismOption):
     def _known(self) -> dict[str, Any]:
         return {
             "lipschitz": self.lipschitz, "strong_convexity": self.strong_convexity,
-            "adjacency": self.population, "draws": self.draws,
+            "adjacency": self.adjacency, "draws": self.draws,
         }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ class Glm(MechanismOption):
         return (1.0, value) if self.parameter == "prior_precision" else (value, self.prior_precision)
 
     def _known(self) -> dict[str, Any]:
-        return {"lipschitz": self.slope * self.norm, "adjacency": self.population, "draws": self.draws}
+        return {"lipschitz": self.slope * self.norm, "adjacency": self.adjacency, "draws": self.draws}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class Langevin(MechanismOption):
         sizes, counts = self._phases()
         return event(
             "langevin",
-            sensitivity=value * self.population.changes * self.lipschitz,
+            sensitivity=value * self.adjacency.changes * self.lipschitz,
             strong_convexity=self.strong_convexity,
             smoothness=self.smoothness,
             step_sizes=sizes,
@@ -171,7 +171,7 @@ class Objective(MechanismOption):
             lipschitz=self.lipschitz,
             smoothness=self.smoothness,
             regularisation=self.regularisation,
-            adjacency=self.population,
+            adjacency=self.adjacency,
             one_sided=self.one_sided,
             analysis=self.analysis,
         )
@@ -206,4 +206,4 @@ class Output(MechanismOption):
 
     def _moves(self) -> float:
         """Return how far neighbours' computed minima may be apart."""
-        return self.population.changes * self.lipschitz / self.regularisation + 2 * self.tolerance
+        return self.adjacency.changes * self.lipschitz / self.regularisation + 2 * self.tolerance

@@ -97,8 +97,10 @@ def plan(
     """
     opened = _opened(study)
     specs = opened.choose(tuple(names or ()))
-    record: dict[str, Any] = {"study": opened.config.name, "n": opened.assumed, "releases": {}}
-    where = "declared" if opened.config.n else "assumed; write n = ... under [study] to change it"
+    record: dict[str, Any] = {"study": opened.config.name, "expected_rows": opened.assumed, "releases": {}}
+    where = (
+        "declared" if opened.config.expected_rows else "assumed; write expected_rows = ... under [study] to change it"
+    )
     lines = [f"With {opened.assumed} records ({where}); widths are of 90 % intervals."]
     for spec in specs:
         name, request = spec.name, spec.request
@@ -214,7 +216,10 @@ def _is_folder(path: Path) -> bool:
 def _opened(path: Path) -> Study:
     from vestry.study import Study
 
-    return Study.open(path)
+    opened = Study.open(path)
+    for notice in opened.config.notices:
+        _say(notice)
+    return opened
 
 
 def _emit_spends(specs: list[ReleaseSpec], *, as_json: bool) -> None:

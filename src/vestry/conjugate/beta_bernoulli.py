@@ -201,7 +201,7 @@ class BetaBernoulliFamily(ConjugateFamily):
         return Beta(prior.alpha / m + r * successes, prior.beta / m + r * failures)
 
     def worst_draw(
-        self, prior: Beta, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Beta, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> Event:
         """Return the event of one draw.
 
@@ -222,14 +222,14 @@ class BetaBernoulliFamily(ConjugateFamily):
         That a unit whose k records are mixed costs no more than one whose records agree is brute force.
         """
         r, m = check_scales(likelihood_power, prior_scale)
-        return worst_beta(prior.alpha / m, prior.beta / m, population, power=r)
+        return worst_beta(prior.alpha / m, prior.beta / m, adjacency, power=r)
 
     def order_limit(
-        self, prior: Beta, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Beta, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> float:
         """Return lambda* = 1 + min(alpha, beta)/(m r k) [GeumlekSC17, Cor. 1, there with m = r = k = 1]."""
         r, m = check_scales(likelihood_power, prior_scale)
-        return 1 + min(prior.alpha, prior.beta) / m / (r * population.rows)
+        return 1 + min(prior.alpha, prior.beta) / m / (r * adjacency.rows)
 
     # What is released, and draws
 
@@ -353,17 +353,17 @@ def success_layout(adjacency: Adjacency) -> Layout:
     return Layout(names, 2 * k, math.sqrt(2) * k) if adjacency.replaces else Layout(names, k, k)
 
 
-def worst_beta(a: float, b: float, population: Adjacency, *, power: float) -> Event:
+def worst_beta(a: float, b: float, adjacency: Adjacency, *, power: float) -> Event:
     """Return the event of one draw from Beta(a + power successes, b + power failures)."""
-    shift, low, high = power * population.rows, min(a, b), max(a, b)
-    if population.groups > 1:
-        return moved(low, shift, population)
-    if not population.replaces:
-        return draw(gammas=((low, shift),), neighbours=population.neighbours)
-    others = 0.0 if population.count is None else power * (population.count - population.rows)
+    shift, low, high = power * adjacency.rows, min(a, b), max(a, b)
+    if adjacency.groups > 1:
+        return moved(low, shift, adjacency)
+    if not adjacency.replaces:
+        return draw(gammas=((low, shift),), neighbours=adjacency.neighbours)
+    others = 0.0 if adjacency.count is None else power * (adjacency.count - adjacency.rows)
     # Without other records the two boundary pairs are one, seen from both ends.
     pairs = ((low, high + others + shift, shift), (high, low + others + shift, shift))
-    return draw(betas=pairs if others > 0 else pairs[:1], neighbours=population.neighbours)
+    return draw(betas=pairs if others > 0 else pairs[:1], neighbours=adjacency.neighbours)
 
 
 @dataclass(frozen=True)

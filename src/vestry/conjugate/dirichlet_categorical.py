@@ -205,7 +205,7 @@ class DirichletCategoricalFamily(ConjugateFamily):
         return Dirichlet(tuple(prior.natural() / m + r * check_sums(sums, self.categories)))
 
     def worst_draw(
-        self, prior: Dirichlet, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Dirichlet, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> Event:
         """Return the event of one draw.
 
@@ -230,22 +230,22 @@ class DirichletCategoricalFamily(ConjugateFamily):
         r, m = check_scales(likelihood_power, prior_scale)
         low, high = (alpha / m for alpha in heapq.nsmallest(2, prior.alphas))
         if prior.dimension == 2:
-            return worst_beta(low, high, population, power=r)
-        shift, relation = r * population.rows, population.neighbours
-        if population.groups > 1:
-            return moved(low, shift, population)
-        if population.rows > 1 and low < _HALF and shift > _FEW * low:
-            return _spread(low, high, population, shift=shift)
-        if population.replaces:
+            return worst_beta(low, high, adjacency, power=r)
+        shift, relation = r * adjacency.rows, adjacency.neighbours
+        if adjacency.groups > 1:
+            return moved(low, shift, adjacency)
+        if adjacency.rows > 1 and low < _HALF and shift > _FEW * low:
+            return _spread(low, high, adjacency, shift=shift)
+        if adjacency.replaces:
             return draw(betas=((low, high + shift, shift),), neighbours=relation)
         return draw(gammas=((low, shift),), neighbours=relation)
 
     def order_limit(
-        self, prior: Dirichlet, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Dirichlet, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> float:
         """Return lambda* = 1 + min(alphas)/(m r k)."""
         r, m = check_scales(likelihood_power, prior_scale)
-        return 1 + min(prior.alphas) / m / (r * population.rows)
+        return 1 + min(prior.alphas) / m / (r * adjacency.rows)
 
     # What is released, and draws
 
@@ -349,13 +349,13 @@ class DirichletCategoricalFamily(ConjugateFamily):
         return {"name": self.name, "categories": self.categories}
 
 
-def _spread(low: float, high: float, population: Adjacency, *, shift: float) -> Event:
+def _spread(low: float, high: float, adjacency: Adjacency, *, shift: float) -> Event:
     """Bound one draw where a unit's records may be spread over many categories, by a Renyi curve at a few orders."""
-    alphas = (low, high) if population.replaces else (low,)
+    alphas = (low, high) if adjacency.replaces else (low,)
     blocks = [draw(gammas=((alpha, shift),)) for alpha in alphas]
     orders = tuple(order for part in _PARTS if (order := 1 + part * low / shift) > 1)
     epsilons = tuple(sum(float(price_renyi(block, order)) for block in blocks) for order in orders)
-    return event("renyi", orders=orders, epsilons=epsilons, neighbours=population.neighbours)
+    return event("renyi", orders=orders, epsilons=epsilons, neighbours=adjacency.neighbours)
 
 
 # Brute force: a unit of several records costs most when they agree, from this alpha on or up to this shift/alpha.

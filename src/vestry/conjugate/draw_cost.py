@@ -44,7 +44,7 @@ def draw(*, betas: tuple[Triple, ...] = (), gammas: tuple[Pair, ...] = (), **opt
     return event("conjugate-draw", betas=flat[0], gammas=flat[1], **options)
 
 
-def moved(low: float, shift: float, population: Adjacency) -> Event:
+def moved(low: float, shift: float, adjacency: Adjacency) -> Event:
     """Record one draw in each of several groups, a unit being one record; `low` is the smallest alpha.
 
     Under add-remove a record touches one group's draw: Gamma(low) against Gamma(low + shift). Under replace it may
@@ -54,12 +54,12 @@ def moved(low: float, shift: float, population: Adjacency) -> Event:
 
     Refused for units of several records, which may lie in several groups: no supremum is proved there.
     """
-    if population.rows > 1:
+    if adjacency.rows > 1:
         raise GuaranteeUnreachable(
             "posterior draws by group for units of several records",
             "no theorem bounds them; release noisy statistics (laplace or gaussian), or leave out by",
         )
-    return draw(gammas=((low, shift),), neighbours=population.neighbours).times(2 if population.replaces else 1)
+    return draw(gammas=((low, shift),), neighbours=adjacency.neighbours).times(2 if adjacency.replaces else 1)
 
 
 def order_limit(*, betas: tuple[float, ...], gammas: tuple[float, ...]) -> float:

@@ -96,7 +96,7 @@ class GammaExponentialFamily(ConjugateFamily):
         return Gamma(prior.shape / m + r * check_number("count", count), prior.rate / m + r * total)
 
     def worst_draw(
-        self, prior: Gamma, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Gamma, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> Event:
         """Return the event of one draw.
 
@@ -108,22 +108,22 @@ class GammaExponentialFamily(ConjugateFamily):
 
         Refused elsewhere: where the count can change so can the shape, and no supremum is known.
         """
-        refuse_moving_count(population, "exponential")
-        shape, ratio = self._pair(prior, population, likelihood_power, prior_scale)
-        return rate_draw(shape, ratio, neighbours=population.neighbours)
+        refuse_moving_count(adjacency, "exponential")
+        shape, ratio = self._pair(prior, adjacency, likelihood_power, prior_scale)
+        return rate_draw(shape, ratio, neighbours=adjacency.neighbours)
 
     def order_limit(
-        self, prior: Gamma, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Gamma, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> float:
         """Return lambda* = 1 + 1/(q - 1)."""
-        refuse_moving_count(population, "exponential")
-        _, ratio = self._pair(prior, population, likelihood_power, prior_scale)
+        refuse_moving_count(adjacency, "exponential")
+        _, ratio = self._pair(prior, adjacency, likelihood_power, prior_scale)
         return 1 + 1 / (ratio - 1)
 
-    def _pair(self, prior: Gamma, population: Adjacency, power: float, scale: float) -> tuple[float, float]:
+    def _pair(self, prior: Gamma, adjacency: Adjacency, power: float, scale: float) -> tuple[float, float]:
         """Return the common shape, and the ratio of the rates at its largest."""
         r, m = check_scales(power, scale)
-        n, k = population.count or 0, population.rows
+        n, k = adjacency.count or 0, adjacency.rows
         least = prior.rate / m + r * n * self.low
         # Near 1 a double has few digits for what is beyond it: the next one is an upper bound.
         ratio = math.nextafter(1 + outward(r * k * (self.high - self.low) / least), math.inf)

@@ -90,7 +90,7 @@ class GammaPoissonFamily(ConjugateFamily):
         return Gamma(prior.shape / m + r * total, prior.rate / m + r * check_number("count", count))
 
     def worst_draw(
-        self, prior: Gamma, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Gamma, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> Event:
         """Return the event of one draw.
 
@@ -103,18 +103,18 @@ class GammaPoissonFamily(ConjugateFamily):
 
         Refused elsewhere: where the count can change so can the rate, and no supremum is known.
         """
-        refuse_moving_count(population, "Poisson")
+        refuse_moving_count(adjacency, "Poisson")
         r, m = check_scales(likelihood_power, prior_scale)
-        shift = r * population.rows * self.high
-        return draw(gammas=((prior.shape / m, shift),), neighbours=population.neighbours)
+        shift = r * adjacency.rows * self.high
+        return draw(gammas=((prior.shape / m, shift),), neighbours=adjacency.neighbours)
 
     def order_limit(
-        self, prior: Gamma, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Gamma, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> float:
         """Return lambda* = 1 + shape/(m r k high)."""
-        refuse_moving_count(population, "Poisson")
+        refuse_moving_count(adjacency, "Poisson")
         r, m = check_scales(likelihood_power, prior_scale)
-        return 1 + prior.shape / m / (r * population.rows * self.high)
+        return 1 + prior.shape / m / (r * adjacency.rows * self.high)
 
     # What is released, and draws
 
@@ -197,9 +197,9 @@ class GammaPoissonFamily(ConjugateFamily):
         return {"name": self.name, "high": self.high}
 
 
-def refuse_moving_count(population: Adjacency, likelihood: str) -> None:
+def refuse_moving_count(adjacency: Adjacency, likelihood: str) -> None:
     """Refuse a draw where neighbours may differ in their number of records."""
-    if population.count is None:
+    if adjacency.count is None:
         raise GuaranteeUnreachable(
             f"one private draw from a {likelihood} posterior whose count is not public",
             "no theorem bounds it, because the count enters the posterior; release noisy statistics instead, or"

@@ -222,7 +222,7 @@ class NormalInverseGammaFamily(ConjugateFamily):
         return MeanVariance(location, weight, shape, scale)
 
     def worst_draw(
-        self, prior: MeanVariance, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: MeanVariance, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> NoReturn:
         """Refuse: no theorem bounds it."""
         raise GuaranteeUnreachable(
@@ -232,10 +232,10 @@ class NormalInverseGammaFamily(ConjugateFamily):
         )
 
     def order_limit(
-        self, prior: MeanVariance, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: MeanVariance, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> NoReturn:
         """Refuse, as `worst_draw` does."""
-        self.worst_draw(prior, population)
+        self.worst_draw(prior, adjacency)
 
     # What is released
 

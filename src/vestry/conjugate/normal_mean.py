@@ -215,7 +215,7 @@ class NormalMeanFamily(ConjugateFamily):
         return Normal(tuple((start * prior.mean() + weight * added) / precision), precision)
 
     def worst_draw(
-        self, prior: Normal, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Normal, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> Event:
         """Return the event of one draw.
 
@@ -227,23 +227,23 @@ class NormalMeanFamily(ConjugateFamily):
 
         Refused elsewhere: where the count can change so can the precision, and no supremum is known.
         """
-        if population.count is None:
+        if adjacency.count is None:
             raise GuaranteeUnreachable(
                 "one private draw from a normal posterior whose count is not public",
                 "no theorem bounds it, because the count moves the precision; release noisy statistics instead, or"
                 " declare neighbours=replace and a public count",
             )
         start, weight = self.weights(prior, likelihood_power, prior_scale)
-        precision = start + weight * population.count
+        precision = start + weight * adjacency.count
         diameter = (self.high - self.low) * math.sqrt(self.dimension)
-        mu = weight * population.rows * diameter / math.sqrt(precision)
-        return event("gdp", mu=outward(mu), neighbours=population.neighbours)
+        mu = weight * adjacency.rows * diameter / math.sqrt(precision)
+        return event("gdp", mu=outward(mu), neighbours=adjacency.neighbours)
 
     def order_limit(
-        self, prior: Normal, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Normal, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> float:
         """Return infinity: with equal precisions every order is finite. Refused where `worst_draw` is."""
-        self.worst_draw(prior, population, likelihood_power=likelihood_power, prior_scale=prior_scale)
+        self.worst_draw(prior, adjacency, likelihood_power=likelihood_power, prior_scale=prior_scale)
         return math.inf
 
     def weights(self, prior: Normal, likelihood_power: float, prior_scale: float) -> tuple[float, float]:

@@ -220,7 +220,7 @@ def _whole(value: int) -> Expression:
 
 LIMIT = 2**62
 # How many records there may be, where nobody says.
-LARGEST = 10**12
+DEFAULT_MAX_ROWS = 10**12
 
 # Between these no step of a sum or product over- or underflows in a double. PostgreSQL would raise where others give
 # infinity or zero.
@@ -235,7 +235,7 @@ NEGLIGIBLE = 1e-100
 _EXACT = 2**53
 
 
-def check_bound(tally: SumQuery, domains: Mapping[str, Domain], largest: int) -> None:
+def check_bound(tally: SumQuery, domains: Mapping[str, Domain], max_rows: int) -> None:
     """Refuse numbers that 64-bit sums and doubles cannot hold exactly.
 
     Parameters
@@ -244,18 +244,18 @@ def check_bound(tally: SumQuery, domains: Mapping[str, Domain], largest: int) ->
         What is summed.
     domains
         What the columns may contain.
-    largest
+    max_rows
         How many records there are at most.
     """
     for column in tally.columns:
         _check_domain(column, domains[column])
     for term in tally.terms:
         if isinstance(term, Count):
-            if isinstance(term.units, bool) or not isinstance(term.units, int) or not 0 < term.units * largest < LIMIT:
-                most = (LIMIT - 1) // largest
+            if isinstance(term.units, bool) or not isinstance(term.units, int) or not 0 < term.units * max_rows < LIMIT:
+                most = (LIMIT - 1) // max_rows
                 raise InvalidParameter("units", term.units, f"a whole number from 1 to {most}", f"units={most}")
         elif isinstance(term, (Sum, Product)):
-            _check_grid(term, domains, largest)
+            _check_grid(term, domains, max_rows)
 
 
 def _check_domain(column: str, domain: Domain) -> None:
@@ -271,7 +271,7 @@ def _check_domain(column: str, domain: Domain) -> None:
                 )
 
 
-def _check_grid(term: Sum | Product, domains: Mapping[str, Domain], largest: int) -> None:
+def _check_grid(term: Sum | Product, domains: Mapping[str, Domain], max_rows: int) -> None:
     columns, origins = sides(term)
     for origin in origins:
         if not (origin == 0 or _LEAST_ORIGIN <= abs(origin) <= _GREATEST_END):
@@ -284,11 +284,11 @@ def _check_grid(term: Sum | Product, domains: Mapping[str, Domain], largest: int
         assert isinstance(domain, Interval)  # noqa: S101 - tally.check has seen to it
         span *= max(abs(domain.low - origin), abs(domain.high - origin))
     greatest = math.floor(span / term.grid + 0.5) + 1
-    if greatest * largest >= LIMIT:
+    if greatest * max_rows >= LIMIT:
         # Half the limit, so that neither rounding nor the 1/2 of the grid matters.
-        enough = 2.0 ** math.ceil(math.log2(max(span, _GRIDS[0]) * largest / (LIMIT // 4)))
+        enough = 2.0 ** math.ceil(math.log2(max(span, _GRIDS[0]) * max_rows / (LIMIT // 4)))
         raise InvalidParameter(
-            "grid", term.grid, f"coarse enough for {largest:g} records to sum below 2^62", f"grid={enough!r} or more"
+            "grid", term.grid, f"coarse enough for {max_rows:g} records to sum below 2^62", f"grid={enough!r} or more"
         )
 
 

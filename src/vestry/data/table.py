@@ -19,7 +19,7 @@ from vestry.data.contribution_bounding import limited
 from vestry.data.csv_reader import Dialect, dialect_from
 from vestry.data.databases import SCHEMES, open_table
 from vestry.data.dataframes import FRAMES, check_unread, frame_kind, frame_streams, mark_read
-from vestry.data.encoding import LARGEST, LIMIT, check_bound
+from vestry.data.encoding import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.data.files import SUFFIXES, file_kind, files_at, open_file
 from vestry.data.query import Query
 from vestry.errors import InvalidParameter, VestryError
@@ -49,7 +49,7 @@ class Table:
         Whose privacy is protected: `row`, or `person=COLUMN,rows=K`.
     neighbours
         `replace` or `add-remove`.
-    largest
+    max_rows
         How many records there are at most, declared; it bounds every sum.
     csv
         How a CSV file is written: `{"separator": ";", "decimal": ","}`.
@@ -59,7 +59,7 @@ class Table:
     columns: Mapping[str, Domain]
     unit: Unit
     neighbours: Neighbours
-    largest: int
+    max_rows: int
     csv: Dialect
 
     def __init__(
@@ -69,7 +69,7 @@ class Table:
         *,
         unit: str | Unit = "row",
         neighbours: str | Neighbours,
-        largest: int = LARGEST,
+        max_rows: int = DEFAULT_MAX_ROWS,
         csv: Mapping[str, Any] | Dialect | None = None,
     ) -> None:
         kind_of(data)
@@ -80,13 +80,13 @@ class Table:
                 raise InvalidParameter("a column's name", name, "text", _COLUMNS)
             if not isinstance(domain, (Levels, Interval)):
                 raise InvalidParameter(f"the column {name}", domain, "levels or an interval", _COLUMNS)
-        if isinstance(largest, bool) or not isinstance(largest, int) or not 0 < largest < LIMIT:
-            raise InvalidParameter("largest", largest, "a whole number from 1 to below 2^62", "largest=10**9")
+        if isinstance(max_rows, bool) or not isinstance(max_rows, int) or not 0 < max_rows < LIMIT:
+            raise InvalidParameter("max_rows", max_rows, "a whole number from 1 to below 2^62", "max_rows=10**9")
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "columns", MappingProxyType(dict(columns)))
         object.__setattr__(self, "unit", Unit.parse(unit))
         object.__setattr__(self, "neighbours", Neighbours.parse(neighbours))
-        object.__setattr__(self, "largest", largest)
+        object.__setattr__(self, "max_rows", max_rows)
         object.__setattr__(self, "csv", csv if isinstance(csv, Dialect) else dialect_from(csv))
 
     def __repr__(self) -> str:
@@ -158,7 +158,7 @@ class Table:
             )
 
     def rows(self, design: Design, *, row_key: str) -> PrivateRows:
-        """Read the records of a regression in one query: features and outcomes, in blocks; at most `largest` of them.
+        """Read the records of a regression in one query: features and outcomes, in blocks; at most `max_rows` of them.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class Table:
             batches = source.columns(query.records(source, row_key=row_key))
             found = [design.block(dict(zip(names, batch.values(), strict=True))) for batch in batches]
             empty = {name: np.zeros(0, dtype=np.int32) for name in names}
-            return limited(found, self.largest, row_key=row_key) or [design.block(empty)]
+            return limited(found, self.max_rows, row_key=row_key) or [design.block(empty)]
 
         mark_read(self.data)
         with self._connected(query.wanted) as source:
@@ -187,7 +187,7 @@ class Table:
 
     def _query(self, tally: SumQuery) -> Query:
         tally.check(self.columns)
-        check_bound(tally, self.columns, self.largest)
+        check_bound(tally, self.columns, self.max_rows)
         return Query(tally, self.columns, self.unit)
 
 

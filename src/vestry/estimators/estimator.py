@@ -279,7 +279,7 @@ def warn_uncharged(ledger: Ledger | None) -> None:
 
 @cache
 def _warn() -> None:
-    """Warn once per process: scikit-learn's tools make Python forget what it has shown. An error is raised each time."""
+    """Warn once per process: scikit-learn's tools make Python forget what it has shown. An error is always one."""
     warnings.warn(_UNPAID, UnpaidRelease, stacklevel=4)
 
 

@@ -397,8 +397,8 @@ class Ledger:
 
     def _priced(self, what: Event | Guarantee | str, *, purpose: str, who: str | None, **more: Any) -> _Priced:
         """Price a charge and write down its line, outside of any transaction."""
-        ran = what if isinstance(what, Event) else event_of_guarantee(Guarantee.parse(what))
-        ran = ran.under(self.terms.neighbours)
+        known = what if isinstance(what, Event) else Guarantee.parse(what)
+        ran = (known if isinstance(known, Event) else event_of_guarantee(known)).under(self.terms.neighbours)
         price = self._fixed.price(ran)
         record = {
             "event": _journalled(ran, self._fixed).to_dict(),
@@ -407,7 +407,7 @@ class Ledger:
             **more,
             **_signature(who),
         }
-        return _Priced(_described(ran) if isinstance(what, Event) else str(what), price, record)
+        return _Priced(_described(known) if isinstance(known, Event) else str(known), price, record)
 
     def _pages(self, statement: Any, *, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield rows whose first column is the line's number, from `start` to `end`, in many short readings."""
@@ -524,8 +524,15 @@ class _Priced:
 def _require_room(state: State, paid: _Priced) -> None:
     """Refuse a charge after which no alternative of the filter would hold."""
     if not state.filter.holds(state.spent.plus(paid.price)):
-        remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
-        raise BudgetExceeded(paid.asked, str(state.filter.budget), remaining, left)
+        limits, spent = state.filter, state.spent
+        raise BudgetExceeded(
+            "the charge",
+            paid.asked,
+            str(limits.budget),
+            limits.remaining(spent),
+            limits.amounts_left(spent),
+            limits.delta_note(spent, paid.price),
+        )
 
 
 def _copy_head(head: Head, row_key: str) -> dict[str, Any]:

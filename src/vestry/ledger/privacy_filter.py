@@ -30,7 +30,7 @@ from fractions import Fraction
 from typing import Any
 
 from vestry.errors import InvalidParameter
-from vestry.numerics import Number, ceil_units, exact, floor_units
+from vestry.numerics import Number, ceil_units, exact, floor_units, format_up
 from vestry.privacy import accountant
 from vestry.privacy.accountant import largest_parameter
 from vestry.privacy.event import Event
@@ -163,15 +163,29 @@ class PrivacyFilter:
                 left[name] = alternative.shown(alternative.limit - total)
         return left
 
-    def left(self, spent: Spent) -> str:
-        """Write what is left in a few words; the orders only if nothing else is."""
+    def amounts_left(self, spent: Spent) -> str:
+        """Write what remains as guarantees; those of Renyi orders only if no other does."""
         remaining = self.remaining(spent)
         plain = [text for name, text in remaining.items() if not name.startswith("renyi")]
-        words = ", or ".join(plain or remaining.values()) or "nothing"
+        return ", or ".join(plain or remaining.values()) or "nothing"
+
+    def delta_left(self, spent: Spent) -> str:
+        """Write what remains for charges with their own delta, rounded down to six digits."""
+        return decimal(_floor_digits(max(0, self.failure_limit - spent.failure) / FAILURE_UNITS))
+
+    def left(self, spent: Spent) -> str:
+        """Write what remains in a few words, as certificates keep it."""
+        words = self.amounts_left(spent)
         if words == "nothing" or self.failure_limit == 0:
             return words
-        free = decimal(_floor_digits(max(0, self.failure_limit - spent.failure) / FAILURE_UNITS))
-        return f"{words} (with delta up to {free} in charges that bring their own)"
+        return f"{words} (with delta up to {self.delta_left(spent)} in charges that bring their own)"
+
+    def delta_note(self, spent: Spent, price: Spent) -> str:
+        """Say that a charge's own delta is too large; nothing where it is not."""
+        if price.failure <= self.failure_limit - spent.failure:
+            return ""
+        own, free = format_up(Fraction(price.failure, FAILURE_UNITS), digits=6), self.delta_left(spent)
+        return f"Its own delta {own} is above the {free} that remains for charges with their own delta."
 
     def covers(self, other: PrivacyFilter) -> bool:
         """Tell whether every limit is at least the other's, alternative by alternative."""

@@ -55,7 +55,7 @@ class PosteriorSample:
     name: str
     family: StatisticFamily
     prior: Any
-    population: Adjacency
+    adjacency: Adjacency
     likelihood_power: float
     prior_scale: float
     draws: int
@@ -78,8 +78,8 @@ class PosteriorSample:
     def event(self) -> Event:
         """What runs."""
         scales = {"likelihood_power": self.likelihood_power, "prior_scale": self.prior_scale}
-        single = self.family.worst_draw(self.prior, self.population, **scales)
-        return single.times(self.draws).under(self.population.neighbours)
+        single = self.family.worst_draw(self.prior, self.adjacency, **scales)
+        return single.times(self.draws).under(self.adjacency.neighbours)
 
     @property
     def charge(self) -> Event:
@@ -97,22 +97,22 @@ class PosteriorSample:
 
         opened.take()
         bits = Bits(noise)
-        return tuple(self._drawn(group, bits) for group in grouped(reveal(private), self.population))
+        return tuple(self._drawn(group, bits) for group in grouped(reveal(private), self.adjacency))
 
     def _drawn(self, statistics: Sequence[int], bits: BitSource) -> Draws:
         *units, count = statistics
-        sums = [Fraction(self.unit) * each for each in self.family.from_units(self.population, units, count)]
+        sums = [Fraction(self.unit) * each for each in self.family.from_units(self.adjacency, units, count)]
         scales = {"likelihood_power": self.likelihood_power, "prior_scale": self.prior_scale}
         parameters = self.family.exact_parameters(self.prior, sums, count, **scales)
         return self.family.exact_draws(bits, parameters, self.draws)
 
 
-def grouped(values: Sequence[int], population: Adjacency) -> list[Sequence[int]]:
+def grouped(values: Sequence[int], adjacency: Adjacency) -> list[Sequence[int]]:
     """Cut the statistics into those of each group."""
-    size, rest = divmod(len(values), population.groups)
+    size, rest = divmod(len(values), adjacency.groups)
     if rest or not size:
         raise DeclarationMismatch(
-            "number of statistics", str(len(values)), f"a multiple of {population.groups}", "one a group"
+            "number of statistics", str(len(values)), f"a multiple of {adjacency.groups}", "one a group"
         )
     return [values[start : start + size] for start in range(0, len(values), size)]
 
@@ -140,7 +140,7 @@ def through_renyi(event: Event, guarantee: Guarantee) -> bool:
 def direct(
     family: StatisticFamily,
     prior: Any,
-    population: Adjacency,
+    adjacency: Adjacency,
     guarantee: Guarantee,
     *,
     draws: int = 1,
@@ -148,7 +148,7 @@ def direct(
     public: PublicData | None = None,
 ) -> PosteriorSample:
     """Draw from the posterior itself, if that meets the guarantee; nothing is calibrated [GeumlekSC17, Alg. 1]."""
-    made = _made("direct", family, prior, population, guarantee, draws, public)(1.0, 1.0)
+    made = _made("direct", family, prior, adjacency, guarantee, draws, public)(1.0, 1.0)
     if not meets(made.event, made.guarantee):
         raise GuaranteeUnreachable(f"{guarantee} by a direct draw", _nearest(made))
     return made
@@ -157,7 +157,7 @@ def direct(
 def diffused(
     family: StatisticFamily,
     prior: Any,
-    population: Adjacency,
+    adjacency: Adjacency,
     guarantee: Guarantee,
     *,
     draws: int = 1,
@@ -165,14 +165,14 @@ def diffused(
     public: PublicData | None = None,
 ) -> PosteriorSample:
     """Find the largest likelihood power r in (0, 1] that meets the guarantee [GeumlekSC17, Alg. 2]."""
-    make = _made("diffused", family, prior, population, guarantee, draws, public)
+    make = _made("diffused", family, prior, adjacency, guarantee, draws, public)
     return make(_largest(lambda power: make(power, 1.0), meets), 1.0)
 
 
 def concentrated(
     family: StatisticFamily,
     prior: Any,
-    population: Adjacency,
+    adjacency: Adjacency,
     guarantee: Guarantee,
     *,
     draws: int = 1,
@@ -180,7 +180,7 @@ def concentrated(
     public: PublicData | None = None,
 ) -> PosteriorSample:
     """Find the largest prior scale m in (0, 1] that meets the guarantee [GeumlekSC17, Alg. 3]."""
-    make = _made("concentrated", family, prior, population, guarantee, draws, public)
+    make = _made("concentrated", family, prior, adjacency, guarantee, draws, public)
     return make(1.0, _largest(lambda scale: make(1.0, scale), meets))
 
 
@@ -216,18 +216,18 @@ def _made(
     name: str,
     family: StatisticFamily,
     prior: Any,
-    population: Adjacency,
+    adjacency: Adjacency,
     guarantee: Guarantee,
     draws: int,
     public: PublicData | None,
 ) -> Callable[[float, float], PosteriorSample]:
     check_draws(draws)
-    family.layout(population)  # refuses an interval that doubles cannot count
-    bound = guarantee.under(population.neighbours)
+    family.layout(adjacency)  # refuses an interval that doubles cannot count
+    bound = guarantee.under(adjacency.neighbours)
 
     def make(power: float, scale: float) -> PosteriorSample:
         start = prior if public is None else public.joined(family, prior, scale)
-        return PosteriorSample(name, family, start, population, power, scale, draws, bound)
+        return PosteriorSample(name, family, start, adjacency, power, scale, draws, bound)
 
     return make
 
@@ -250,7 +250,7 @@ def _largest(make: Callable[[float], PosteriorSample], meets: Meets) -> float:
 def _nearest(made: PosteriorSample) -> str:
     """Say what this mechanism could reach instead."""
     limit = made.family.order_limit(
-        made.prior, made.population, likelihood_power=made.likelihood_power, prior_scale=made.prior_scale
+        made.prior, made.adjacency, likelihood_power=made.likelihood_power, prior_scale=made.prior_scale
     )
     if isinstance(made.guarantee, RenyiDP) and made.guarantee.order >= limit:
         order, top = decimal(made.guarantee.order), decimal(float(f"{limit:.6g}"))

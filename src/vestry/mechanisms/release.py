@@ -56,7 +56,7 @@ class Mechanism(Protocol):
         """What was asked for and is met."""
 
     @property
-    def population(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """Which neighbours are hidden."""
 
     def release(self, private: Any, opened: OpenCharge, noise: NoiseSource) -> Sequence[NoisyStatistics | Draws]:
@@ -65,7 +65,7 @@ class Mechanism(Protocol):
 
 def certificate(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
     """Write down what is promised, and enough to compute the claim again."""
-    population = mechanism.population
+    adjacency = mechanism.adjacency
     return Certificate(
         guarantee=mechanism.guarantee.to_dict(),
         event=mechanism.event.to_dict(),
@@ -75,10 +75,10 @@ def certificate(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
         theorem=mechanism.theorem,
         unit=unit,
         population={
-            "neighbours": str(population.neighbours),
-            "rows": population.rows,
-            "count": "private" if population.count is None else population.count,
-            "groups": population.groups,
+            "neighbours": str(adjacency.neighbours),
+            "rows": adjacency.rows,
+            "count": "private" if adjacency.count is None else adjacency.count,
+            "groups": adjacency.groups,
         },
         assumptions=assumptions_of(mechanism),
         versions={"python": platform.python_version(), **{name: version(name) for name in ("vestry", "opendp")}},
@@ -109,20 +109,18 @@ def publish(
     before the ledger is told that it exists, to save it: a crash in between loses nothing that was paid for.
     """
     charged: Mapping[str, Any] = charge.entry.facts["event"]
-    if charged != mechanism.charge.under(mechanism.population.neighbours).to_dict():
+    if charged != mechanism.charge.under(mechanism.adjacency.neighbours).to_dict():
         raise DeclarationMismatch(
             "event", mechanism.event.kind, str(charged.get("kind")), "charge the mechanism's own event"
         )
-    if len(groups) != mechanism.population.groups:
+    if len(groups) != mechanism.adjacency.groups:
         raise DeclarationMismatch(
-            "number of groups", str(len(groups)), str(mechanism.population.groups), "name each group"
+            "number of groups", str(len(groups)), str(mechanism.adjacency.groups), "name each group"
         )
-    terms, population = charge.ledger.terms, mechanism.population
-    if terms.unit.rows != population.rows:
+    terms, adjacency = charge.ledger.terms, mechanism.adjacency
+    if terms.unit.rows != adjacency.rows:
         instead = "calibrate for the ledger's unit"
-        raise DeclarationMismatch(
-            "rows of a unit", str(population.rows), str(terms.unit.rows), instead, where=IN_LEDGER
-        )
+        raise DeclarationMismatch("rows of a unit", str(adjacency.rows), str(terms.unit.rows), instead, where=IN_LEDGER)
     claim = certificate(mechanism, unit=str(terms.unit))
     opened = charge.open()
     contents = mechanism.release(private, opened, noise or SystemNoise())
@@ -157,7 +155,7 @@ def calibrated(
     name: str,
     family: StatisticFamily,
     prior: Any,
-    population: Adjacency,
+    adjacency: Adjacency,
     guarantee: Guarantee,
     *,
     draws: int = 1,
@@ -168,13 +166,11 @@ def calibrated(
     """Return the mechanism that meets the guarantee at least cost, or refuse with the nearest it could meet."""
     parameter_of(name)
     if name in ADDITIVE:
-        return additive(_noise(name, draws), family.layout(population, grid=grid), population, guarantee)
+        return additive(_noise(name, draws), family.layout(adjacency, grid=grid), adjacency, guarantee)
     if name == "ops":
-        return truncated_posterior.ops(
-            family, prior, population, guarantee, truncation=_needed(truncation), draws=draws
-        )
+        return truncated_posterior.ops(family, prior, adjacency, guarantee, truncation=_needed(truncation), draws=draws)
     make = getattr(posterior_sample, name)
-    made: PosteriorSample = make(family, prior, population, guarantee, draws=draws, meets=meets)
+    made: PosteriorSample = make(family, prior, adjacency, guarantee, draws=draws, meets=meets)
     return made
 
 
@@ -182,7 +178,7 @@ def event_at(
     name: str,
     family: StatisticFamily,
     prior: Any,
-    population: Adjacency,
+    adjacency: Adjacency,
     value: float,
     *,
     draws: int = 1,
@@ -192,16 +188,16 @@ def event_at(
     """Return what runs at a value of the mechanism's parameter."""
     parameter = parameter_of(name)
     if name in ADDITIVE:
-        return event_of(_noise(name, draws), family.layout(population, grid=grid), value)
+        return event_of(_noise(name, draws), family.layout(adjacency, grid=grid), value)
     if name == "ops":
-        return truncated_posterior.event_of(family, population, _needed(truncation), value, draws)
+        return truncated_posterior.event_of(family, adjacency, _needed(truncation), value, draws)
     if name == "direct" and value != 1:
         raise InvalidParameter(
             parameter, value, "1 for a direct draw", f"{parameter}=1, or take the diffused posterior"
         )
     if not 0 < value <= 1:
         raise InvalidParameter(parameter, value, "above 0 and at most 1", f"for example {parameter}=0.5")
-    return family.worst_draw(prior, population, **{parameter: value}).times(draws)
+    return family.worst_draw(prior, adjacency, **{parameter: value}).times(draws)
 
 
 def _noise(name: str, draws: int) -> str:

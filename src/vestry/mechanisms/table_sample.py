@@ -38,7 +38,7 @@ class DrawnTables:
         How many levels each feature has.
     concentration
         Of every Dirichlet prior, the same for each level and class.
-    population
+    adjacency
         Which neighbours are hidden; its groups are the classes. With two or more, their own table is drawn too.
 
     Privacy
@@ -52,7 +52,7 @@ class DrawnTables:
     categorical: Callable[[int], StatisticFamily]
     sizes: tuple[int, ...]
     concentration: float
-    population: Adjacency
+    adjacency: Adjacency
     truncation: float
     temperature: float
     draws: int
@@ -70,9 +70,9 @@ class DrawnTables:
     @property
     def event(self) -> Event:
         """What runs."""
-        spans = _spans(self.categorical, self.sizes, self.population, self.truncation)
+        spans = _spans(self.categorical, self.sizes, self.adjacency, self.truncation)
         single = event("exponential", epsilon=outward(spans / self.temperature), count=self.draws)
-        return single.under(self.population.neighbours)
+        return single.under(self.adjacency.neighbours)
 
     charge = event  # the ledger is charged what runs
 
@@ -85,7 +85,7 @@ class DrawnTables:
         from vestry.noise.grid import PROBABILITY_GRID
 
         opened.take()
-        bits, classes = Bits(noise), grouped(reveal(private), self.population)
+        bits, classes = Bits(noise), grouped(reveal(private), self.adjacency)
         tables = [[self._table(counts, bits) for counts in self._by_feature(each[1:])] for each in classes]
         if len(classes) > 1:
             shares = self._table([each[0] for each in classes], bits)
@@ -109,7 +109,7 @@ def drawn_tables(
     categorical: Callable[[int], StatisticFamily],
     sizes: Sequence[int],
     concentration: float,
-    population: Adjacency,
+    adjacency: Adjacency,
     guarantee: Guarantee,
     *,
     truncation: float,
@@ -118,15 +118,15 @@ def drawn_tables(
     """Find the lowest temperature, at least 1, at which draws of all tables together meet the guarantee."""
     check_draws(draws)
     check_prior((concentration,))
-    bound = guarantee.under(population.neighbours)
-    temperature = coolest(_spans(categorical, sizes, population, truncation), bound, draws)
-    return DrawnTables(categorical, tuple(sizes), concentration, population, truncation, temperature, draws, bound)
+    bound = guarantee.under(adjacency.neighbours)
+    temperature = coolest(_spans(categorical, sizes, adjacency, truncation), bound, draws)
+    return DrawnTables(categorical, tuple(sizes), concentration, adjacency, truncation, temperature, draws, bound)
 
 
 def _spans(
-    categorical: Callable[[int], StatisticFamily], sizes: Sequence[int], population: Adjacency, truncation: float
+    categorical: Callable[[int], StatisticFamily], sizes: Sequence[int], adjacency: Adjacency, truncation: float
 ) -> float:
     """Return how much one unit can move the log-likelihood of all tables together, at temperature 1."""
-    every = [*sizes, population.groups] if population.groups > 1 else sizes
-    singles = [outward(span(categorical(size), population, truncation)) for size in every]
+    every = [*sizes, adjacency.groups] if adjacency.groups > 1 else sizes
+    singles = [outward(span(categorical(size), adjacency, truncation)) for size in every]
     return outward(math.fsum(singles))

@@ -55,7 +55,7 @@ class TruncatedSample:
 
     family: StatisticFamily
     prior: Any
-    population: Adjacency
+    adjacency: Adjacency
     truncation: float
     temperature: float
     draws: int
@@ -74,8 +74,8 @@ class TruncatedSample:
     @property
     def event(self) -> Event:
         """What runs."""
-        single = event_of(self.family, self.population, self.truncation, self.temperature, self.draws)
-        return single.under(self.population.neighbours)
+        single = event_of(self.family, self.adjacency, self.truncation, self.temperature, self.draws)
+        return single.under(self.adjacency.neighbours)
 
     charge = event  # the ledger is charged what runs
 
@@ -85,7 +85,7 @@ class TruncatedSample:
 
         opened.take()
         bits = Bits(noise)
-        return tuple(self._drawn(group, bits) for group in grouped(reveal(private), self.population))
+        return tuple(self._drawn(group, bits) for group in grouped(reveal(private), self.adjacency))
 
     def _drawn(self, statistics: Sequence[int], bits: BitSource) -> Draws:
         *units, count = statistics
@@ -97,19 +97,19 @@ class TruncatedSample:
 def ops(
     family: StatisticFamily,
     prior: Any,
-    population: Adjacency,
+    adjacency: Adjacency,
     guarantee: Guarantee,
     *,
     truncation: float,
     draws: int = 1,
 ) -> TruncatedSample:
     """Find the lowest temperature, at least 1, that meets the guarantee."""
-    spans = outward(span(family, population, truncation))
+    spans = outward(span(family, adjacency, truncation))
     check_draws(draws)
     check_prior(prior.concentrations)
-    bound = guarantee.under(population.neighbours)
+    bound = guarantee.under(adjacency.neighbours)
     temperature = coolest(spans, bound, draws)
-    return TruncatedSample(family, prior, population, truncation, temperature, draws, bound)
+    return TruncatedSample(family, prior, adjacency, truncation, temperature, draws, bound)
 
 
 def check_prior(numbers: Sequence[float]) -> None:
@@ -127,17 +127,15 @@ def coolest(spans: float, guarantee: Guarantee, draws: int) -> float:
     return max(1.0, outward(outward(spans / epsilon)))
 
 
-def event_of(
-    family: StatisticFamily, population: Adjacency, truncation: float, temperature: float, draws: int
-) -> Event:
+def event_of(family: StatisticFamily, adjacency: Adjacency, truncation: float, temperature: float, draws: int) -> Event:
     """Record draws at this temperature, checking truncation and temperature."""
-    spans = span(family, population, truncation)
+    spans = span(family, adjacency, truncation)
     if not 1 <= temperature < math.inf:
         raise InvalidParameter("temperature", temperature, "at least 1", "for example temperature=2.5")
     return event("exponential", epsilon=outward(spans / temperature), count=draws)
 
 
-def span(family: StatisticFamily, population: Adjacency, truncation: float) -> float:
+def span(family: StatisticFamily, adjacency: Adjacency, truncation: float) -> float:
     """Return how much one unit can move the log-likelihood over the truncated parameters, at temperature 1."""
     categories = family.probabilities()
     if categories is None:
@@ -147,7 +145,7 @@ def span(family: StatisticFamily, population: Adjacency, truncation: float) -> f
         allowed = f"above 0 and below 1/{categories}"
         raise InvalidParameter("truncation", truncation, allowed, f"for example {0.2 / categories:g}")
     single = math.log((1 - (categories - 1) * truncation) / truncation)
-    return population.changes * single
+    return adjacency.changes * single
 
 
 def truncated_beta(

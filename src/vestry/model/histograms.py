@@ -75,28 +75,28 @@ class Histograms:
         told = tuple(Indicator(feature, (level,)) for feature, names in self.counted for level in names)
         return (Count(), *told) if self.total else told
 
-    def sensitivities(self, population: Adjacency) -> tuple[int, float]:
+    def sensitivities(self, adjacency: Adjacency) -> tuple[int, float]:
         """Return l1 and l2 for one unit, as the table above has them."""
         if self.fixed:
-            if population.rows != 1 or not population.replaces:
-                raise InvalidParameter("a cell with a fixed total", population, "rows that are replaced", "unit = row")
+            if adjacency.rows != 1 or not adjacency.replaces:
+                raise InvalidParameter("a cell with a fixed total", adjacency, "rows that are replaced", "unit = row")
             steps = sum(1 if len(names) == 2 else 2 for names in self.levels)
         else:
-            steps = (2 if population.replaces else 1) * len(self.features)
-        return population.rows * steps, population.rows * math.sqrt(steps)
+            steps = (2 if adjacency.replaces else 1) * len(self.features)
+        return adjacency.rows * steps, adjacency.rows * math.sqrt(steps)
 
-    def layout(self, population: Adjacency, cells: tuple[str, ...] = ()) -> Layout:
+    def layout(self, adjacency: Adjacency, cells: tuple[str, ...] = ()) -> Layout:
         """Lay out the counts of one group: of each of its cells, or of the group itself."""
-        l1, l2 = self.sensitivities(population)
+        l1, l2 = self.sensitivities(adjacency)
         names = tuple(f"{cell}: {name}" for cell in cells for name in self.names) if cells else self.names
-        return Layout(names, l1, l2, count=population.count)
+        return Layout(names, l1, l2, count=adjacency.count)
 
 
-def noisy(name: str, layout: Layout, population: Adjacency, guarantee: Guarantee, *, limits: str = "") -> Additive:
+def noisy(name: str, layout: Layout, adjacency: Adjacency, guarantee: Guarantee, *, limits: str = "") -> Additive:
     """Calibrate the noise; `limits` says what it does not hide."""
     if name not in NOISES:
         raise InvalidParameter("mechanism", name, " or ".join(NOISES), 'mechanism = "laplace"')
-    return additive(f"discrete-{name}", layout, population, guarantee, limits=limits)
+    return additive(f"discrete-{name}", layout, adjacency, guarantee, limits=limits)
 
 
 def listed(given: object) -> object:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.encoding import LARGEST, check_bound
+from vestry.data.encoding import DEFAULT_MAX_ROWS, check_bound
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE, PARAMETERS, Mechanism
 from vestry.privacy.guarantee import Guarantee, PureDP
@@ -50,11 +50,11 @@ class Model(Protocol):
     def mechanisms(self) -> tuple[str, ...] | None:
         """What `mechanism` may say beside `auto`; None for those of conjugate families."""
 
-    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedRelease:
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRelease:
         """Calibrate from declarations and, where it is public, the number of records; refuse what does not fit."""
 
     def forecast(
-        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, float | None]:
         """Return the 90 % width that a plan shows, at n records a group, and the same without privacy.
 
@@ -105,7 +105,7 @@ class PreparedRelease(Protocol):
     def collect(self, table: Table, *, row_key: str) -> Private | PrivateRows:
         """Read what the mechanism takes."""
 
-    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+    def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Refuse sums that 64 bits cannot hold."""
 
 
@@ -119,14 +119,14 @@ class TableSchema:
         What each column may contain.
     unit, neighbours
         As the ledger owns them.
-    largest
+    max_rows
         How many records there are at most, where their number is private.
     """
 
     domains: Mapping[str, Domain]
     unit: Unit
     neighbours: Neighbours
-    largest: int = LARGEST
+    max_rows: int = DEFAULT_MAX_ROWS
 
     def counts_publicly(self, model: Model) -> bool:
         """Tell whether the number of records that count is public: replace, unit row, no groups, nothing dropped."""
@@ -134,7 +134,7 @@ class TableSchema:
         whole = self.unit.person is None and model.by is None and not dropped
         return whole and self.neighbours is Neighbours.REPLACE
 
-    def population(self, model: Model, count: int | None) -> Adjacency:
+    def adjacency(self, model: Model, count: int | None) -> Adjacency:
         """Return which neighbours a release of the model must hide; `count` is used where it is public."""
         public = self.counts_publicly(model)
         groups = len(groups_of(self.domains, model.by))
@@ -217,9 +217,9 @@ class Request:
         truncation = self.truncation if mechanism == "ops" else None
         return replace(self, mechanism=mechanism, truncation=truncation)
 
-    def prepared(self, frame: TableSchema, count: int | None) -> PreparedRelease:
+    def prepare(self, schema: TableSchema, count: int | None) -> PreparedRelease:
         """Calibrate the mechanism that is named, from declarations and, where it is public, the number of records."""
-        return self.model.prepared(self, frame, count if frame.counts_publicly(self.model) else None)
+        return self.model.prepare(self, schema, count if schema.counts_publicly(self.model) else None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -231,9 +231,9 @@ class Request:
             "truncation": self.truncation,
         }
 
-    def definition(self, frame: TableSchema) -> str:
+    def definition(self, schema: TableSchema) -> str:
         """Return a hash of the request and of the domains it reads: the same question has the same one."""
-        read = {column: frame.domains[column].to_dict() for column in self.model.columns}
+        read = {column: schema.domains[column].to_dict() for column in self.model.columns}
         text = json.dumps({"request": self.to_dict(), "columns": read}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -264,9 +264,9 @@ class PreparedSums:
         """Sum over the records."""
         return table.collect(self.tally, row_key=row_key)
 
-    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+    def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Refuse sums that 64 bits cannot hold."""
-        check_bound(self.tally, domains, largest)
+        check_bound(self.tally, domains, max_rows)
 
 
 # Parameters that are estimated one by one, each with its interval: at a few milliseconds each.

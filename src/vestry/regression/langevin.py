@@ -94,7 +94,7 @@ class LangevinSample:
         return float(getattr(self, self.calibrated))
 
     @property
-    def population(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """Which neighbours are hidden."""
         return self.problem.adjacency
 

@@ -148,7 +148,7 @@ class ObjectivePerturbation:
         return self.scale
 
     @property
-    def population(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """Which neighbours are hidden."""
         return self.problem.adjacency
 
@@ -157,7 +157,7 @@ class ObjectivePerturbation:
         """What runs: the minimum, and the noise on top."""
         minimum = minimum_event(self.problem, self.regularisation, self.analysis)(self.scale)
         over = event("gaussian", sensitivity=2 * self.tolerance, scale=self.top)
-        return compose(minimum, over).under(self.population.neighbours)
+        return compose(minimum, over).under(self.adjacency.neighbours)
 
     @property
     def charge(self) -> Event:

@@ -67,14 +67,14 @@ class OutputPerturbation:
         return self.scale
 
     @property
-    def population(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """Which neighbours are hidden."""
         return self.problem.adjacency
 
     @property
     def event(self) -> Event:
         """What runs."""
-        return output_event(self.scale, _moves(self.problem, self.regularisation)).under(self.population.neighbours)
+        return output_event(self.scale, _moves(self.problem, self.regularisation)).under(self.adjacency.neighbours)
 
     charge = event  # the ledger is charged what runs
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.encoding import LARGEST, check_bound
+from vestry.data.encoding import DEFAULT_MAX_ROWS, check_bound
 from vestry.errors import InvalidParameter
 from vestry.model.request import (
     MOST_PARAMETERS,
@@ -70,9 +70,9 @@ class PreparedRows:
         """Read the rows."""
         return table.rows(self.design, row_key=row_key)
 
-    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+    def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Refuse numbers that the query cannot hold."""
-        check_bound(self.design.tally, domains, largest)
+        check_bound(self.design.tally, domains, max_rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,12 +148,12 @@ class RowModel(ABC):
         if getattr(self, wrong) is not None:
             raise InvalidParameter(wrong, getattr(self, wrong), f"omitted for the method {self.method}", right)
 
-    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedRows:
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRows:
         """Calibrate from declarations and, where it is public, the number of records."""
-        self.check(frame.domains)
-        design, loss = self.design(frame.domains), self.loss(frame.domains)
-        adjacency = frame.population(self, count)
-        max_rows = _declared_largest(frame) if count is None else count
+        self.check(schema.domains)
+        design, loss = self.design(schema.domains), self.loss(schema.domains)
+        adjacency = schema.adjacency(self, count)
+        max_rows = _declared_max_rows(schema) if count is None else count
         problem = LinearProblem(loss, len(design.features), design.norm, adjacency, max_rows)
         mechanism = regression(
             problem,
@@ -172,10 +172,10 @@ class RowModel(ABC):
         return Size(sum(predictors) * (outcome if outcome > 2 else 1), MOST_PARAMETERS, "parameters")
 
     def forecast(
-        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, None]:
         """Return the expected width of a coefficient's 90 % interval, and the same without privacy."""
-        design = self.design(frame.domains)
+        design = self.design(schema.domains)
         several = [expected_widths(prepared.mechanism, design, n, rng) for _ in range(_REPEATS)]
         return float(np.mean([each[0] for each in several])), float(np.mean([each[1] for each in several])), None
 
@@ -250,12 +250,12 @@ def expected_widths(mechanism: Regression, design: Design, n: int, rng: np.rando
     return widths[0], widths[1]
 
 
-def _declared_largest(frame: TableSchema) -> int:
+def _declared_max_rows(schema: TableSchema) -> int:
     """Return how many records there may be; steps and penalties follow from it, so it must be said."""
-    if frame.largest >= LARGEST:
+    if schema.max_rows >= DEFAULT_MAX_ROWS:
         allowed = "declared for a regression under add-remove, where the number of records is private"
-        raise InvalidParameter("largest", None, allowed, "largest = 10000, a number that the records will not exceed")
-    return frame.largest
+        raise InvalidParameter("max_rows", None, allowed, "max_rows = 10000, a number that the records will not exceed")
+    return schema.max_rows
 
 
 # Made-up records of a plan; and what keeps their information invertible.

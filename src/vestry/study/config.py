@@ -1,6 +1,6 @@
 """What a study file declares, read and checked without touching data or ledger.
 
-[study]     name, data, unit, neighbours, budget, ledger; optional: csv, dataset, n, largest
+[study]     name, data, unit, neighbours, budget, ledger; optional: csv, dataset, expected_rows, max_rows
 [columns]   one domain for each column that is used
 [release.NAME]   model and its keys, spend; optional: mechanism, draws, truncation, purpose
 
@@ -14,14 +14,14 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from vestry.conjugate.normal_mean import NormalMean
 from vestry.data.csv_reader import Dialect, dialect_from
-from vestry.data.encoding import LARGEST, LIMIT, check_bound
+from vestry.data.encoding import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.data.table import kind_of
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.model.request import AUTO, Request, TableSchema, check_size, levels_of, purpose_of
@@ -32,10 +32,13 @@ from vestry.schema.domain import Domain, Levels, domain_from
 from vestry.schema.statistics import SumQuery
 from vestry.server_address import SCHEMES, parse_address
 from vestry.study.toml_table import EXAMPLES, LineIndex, Section, check_keys, check_text, finite
+from vestry.validation import is_whole
 
 SECTIONS = ("study", "columns", "release")
 REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
-OPTIONAL = ("csv", "dataset", "n", "largest")
+OPTIONAL = ("csv", "dataset", "expected_rows", "max_rows")
+# Keys of 0.1.0, which still count: the old word and the new one.
+RENAMED = {"n": "expected_rows", "largest": "max_rows"}
 COLUMN = ("levels", "interval", "count", "missing", "exact", "format")
 PERSON = ("person", "rows")
 # What a ledger can write.
@@ -50,9 +53,9 @@ _SYNTAX = {
     "Invalid value": 'this value cannot be read; write text in quotation marks, for example name = "readmissions"',
     "Unescaped '\\' in a string": "a text has a backslash; write / in a path, or two backslashes for one",
     "Expected newline or end of document after a statement": "there is more than one value on this line; write a number"
-    " without commas, for example n = 2000, and what belongs together in quotation marks or in [ ]",
-    "Expected '=' after a key in a key/value pair": "a key is not followed by =; write for example n = 2000, and a key"
-    " with spaces in quotation marks",
+    " without commas, for example expected_rows = 2000, and what belongs together in quotation marks or in [ ]",
+    "Expected '=' after a key in a key/value pair": "a key is not followed by =; write for example"
+    " expected_rows = 2000, and a key with spaces in quotation marks",
 }
 
 
@@ -72,9 +75,9 @@ class StudyConfig:
         Domains, unit and neighbours.
     budget
         What may be spent in all, as the ledger owns it.
-    n
+    expected_rows
         A guess at the number of records, by which `check`, `plan` and the choice of `auto` go; None if there is none.
-    largest
+    max_rows
         How many records there are at most.
     releases
         What is asked, in the order of the file.
@@ -82,6 +85,8 @@ class StudyConfig:
         Where each key stands.
     csv
         How a CSV file is written.
+    notices
+        Sentences that say which keys have another name now, and what to write.
     """
 
     path: Path
@@ -92,11 +97,12 @@ class StudyConfig:
     dataset: str | None
     schema: TableSchema
     budget: Guarantee
-    n: int | None
-    largest: int
+    expected_rows: int | None
+    max_rows: int
     releases: tuple[ReleaseSpec, ...]
     lines: LineIndex
     csv: Dialect
+    notices: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -129,7 +135,25 @@ def read(path: str | Path) -> StudyConfig:
         record = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise _syntax(file.name, text, str(error)) from None
-    return _config_of(file, text, Section("", record, LineIndex.of(file.name, text)))
+    record, lines, notices = _renamed(record, LineIndex.of(file.name, text))
+    return replace(_config_of(file, text, Section("", record, lines)), notices=notices)
+
+
+def _renamed(record: dict[str, Any], lines: LineIndex) -> tuple[dict[str, Any], LineIndex, tuple[str, ...]]:
+    """Read the keys of 0.1.0 by their new names, and say so; the old and the new one together are refused."""
+    study = record.get("study")
+    if not isinstance(study, dict):
+        return record, lines, ()
+    notices = []
+    for old, new in RENAMED.items():
+        if old in study and new in study:
+            raise lines.fault(f"study.{old}", f"{old} was renamed to {new}, which is here too; write {new} alone.")
+        if old in study:
+            written = f" = {study[old]}" if is_whole(study[old]) else " = ..."
+            notices.append(f"{lines.path}, line {lines.line(f'study.{old}')}: {old} was renamed: write {new}{written}.")
+            lines.lines[f"study.{new}"] = lines.line(f"study.{old}")
+    named = {RENAMED.get(key, key): value for key, value in study.items()}
+    return {**record, "study": named}, lines, tuple(notices)
 
 
 def _syntax(path: str, text: str, message: str) -> StudyFileError:
@@ -162,15 +186,16 @@ def _config_of(file: Path, text: str, whole: Section) -> StudyConfig:
     with study.at("csv" if "csv" in study.record else "data"):
         csv = dialect_from(study.record.get("csv"))
         csv.resolve(data)
-    largest = study.whole("largest", 10**9, most=LIMIT - 1) or LARGEST
-    n = study.whole("n", 1000, most=largest)
+    max_rows = study.whole("max_rows", 10**9, most=LIMIT - 1) or DEFAULT_MAX_ROWS
+    expected_rows = study.whole("expected_rows", 1000, most=max_rows)
     unit = _unit(study)
     budget = study.guarantee("budget", neighbours)
-    schema = TableSchema(_columns(columns), unit, neighbours, largest)
+    schema = TableSchema(_columns(columns), unit, neighbours, max_rows)
     if not releases.record:
         raise whole.lines.fault("release", f"there is no release; write {EXAMPLES['release']}.")
     specs = tuple(read_release(each, releases, schema) for each in releases.record)
-    return StudyConfig(file, text, name, data, ledger, dataset, schema, budget, n, largest, specs, whole.lines, csv)
+    rows = expected_rows, max_rows
+    return StudyConfig(file, text, name, data, ledger, dataset, schema, budget, *rows, specs, whole.lines, csv)
 
 
 def _columns(section: Section) -> dict[str, Domain]:

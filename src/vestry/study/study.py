@@ -17,7 +17,7 @@ from vestry.ledger.entry import State
 from vestry.ledger.privacy_filter import PrivacyFilter
 from vestry.noise import NoiseSource
 from vestry.pipeline import ChargeIndex
-from vestry.planning import ASSUMED, Forecast, budget_for_width, forecasts
+from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, compare_mechanisms
 from vestry.privacy.guarantee import Guarantee
 from vestry.study.config import ReleaseSpec, StudyConfig, read
 from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, room
@@ -52,7 +52,7 @@ class Study:
                 schema.domains,
                 unit=schema.unit,
                 neighbours=schema.neighbours,
-                largest=config.largest,
+                max_rows=config.max_rows,
                 csv=config.csv,
             )
 
@@ -98,13 +98,13 @@ class Study:
         """Return what each mechanism would give for a release, by simulation from its prior; nothing is touched."""
         spec = self.config.release(name)
         with self.config.lines.at(f"release.{name}"):
-            return forecasts(spec.request, self.config.schema, n=self.config.n)
+            return compare_mechanisms(spec.request, self.config.schema, expected_rows=self.config.expected_rows)
 
     def format_parameter(self, name: str, parameter: str, value: float) -> str:
         """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
         schema, model = self.config.schema, self.config.release(name).request.model
         if parameter == "scale" and isinstance(model, ConjugateModel):
-            grid = model.family(schema.domains).layout(schema.population(model, None)).grid
+            grid = model.family(schema.domains).layout(schema.adjacency(model, None)).grid
             if grid != 1:
                 return f"scale {value * grid:.6g} in units of {', '.join(model.own)}"
         return f"{parameter} {value:.6g}"
@@ -112,7 +112,7 @@ class Study:
     def budget_for(self, name: str, width: float) -> Guarantee:
         """Return what a release would have to spend for 90 % intervals of this width."""
         spec = self.config.release(name)
-        return budget_for_width(spec.request, self.config.schema, n=self.config.n, width=width)
+        return budget_for_width(spec.request, self.config.schema, expected_rows=self.config.expected_rows, width=width)
 
     def choose(self, names: tuple[str, ...] = ()) -> list[ReleaseSpec]:
         """Return the releases that are named, each once; all if none is."""
@@ -171,7 +171,7 @@ class Study:
     @property
     def assumed(self) -> int:
         """The number of records that `plan` takes: the declared one, or 1000."""
-        return self.config.n or ASSUMED
+        return self.config.expected_rows or DEFAULT_EXPECTED_ROWS
 
     @cached_property
     def _opened(self) -> Ledger:

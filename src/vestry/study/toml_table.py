@@ -124,8 +124,8 @@ class LineIndex:
 
     def _nearer(self, key: str, refused: VestryError) -> str:
         if isinstance(refused, InvalidParameter):
-            if refused.name == "largest":  # a model names it, and only the study can declare it
-                return "study.largest"
+            if refused.name == "max_rows":  # a model names it, and only the study can declare it
+                return "study.max_rows"
             for holder in (key, key.rpartition(".")[0]):
                 if f"{holder}.{refused.name}" in self.lines:
                     return f"{holder}.{refused.name}"
