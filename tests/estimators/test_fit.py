@@ -199,7 +199,7 @@ def test_a_posterior_reads_the_release(intercept):
         logistic("posterior", guarantee="epsilon=1,delta=1e-6", draws=2, fit_intercept=intercept).fit(*classes(300)),
         line(fit_intercept=intercept).fit(*numbers(300)),
     ):
-        found = Posterior.from_release(model.release_).draw()["all"]
+        found = Posterior.from_release(model.release_).sample()["all"]
         own = model.coefficients_.reshape(len(found), -1)
         expected = np.column_stack([own, model.intercepts_]) if intercept else own
         assert found == pytest.approx(expected)

@@ -81,7 +81,7 @@ def test_coefficients_come_back_under_their_names(tmp_path, method, neighbours):
     path = study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n', neighbours)
     ledger(tmp_path, neighbours)
     (outcome,) = Study.open(path).release()
-    drawn = outcome.posterior.draw()["all"][0]
+    drawn = outcome.posterior.sample()["all"][0]
     assert outcome.posterior.labels == ("age", "ward[B]", "ward[C]", "intercept")
     found = dict(zip(outcome.posterior.labels, drawn, strict=True))
     # Of the order of the coefficients' own size, and at least six deviations of what the methods draw: 1e-8.
@@ -104,7 +104,7 @@ def test_a_number_is_explained_in_its_own_units(tmp_path):
     path = study(tmp_path, asked + SPEND.replace("50", "190"))
     ledger(tmp_path)
     (outcome,) = Study.open(path).release()
-    drawn = outcome.posterior.draw()["all"]
+    drawn = outcome.posterior.sample()["all"]
     assert drawn.shape == (16, 4)
     age, _, third, intercept = drawn.mean(axis=0)
     # The means' deviations are 0.006, 0.35 and 0.4, the prior shrinks by up to 3 of them; 6 more are a chance of 2e-9.
@@ -119,7 +119,7 @@ def test_several_classes_have_coefficients_each(tmp_path):
     made = release(LogisticRegression(outcome="ward", predictors=("stay",)), table, guarantee="mu=20",
                    ledger=ledger(tmp_path, "replace"))  # fmt: skip
     assert made.labels == tuple(f"{w}: {name}" for w in "ABC" for name in ("stay", "intercept"))
-    slopes = dict(zip(made.labels, made.draw()["all"][0], strict=True))
+    slopes = dict(zip(made.labels, made.sample()["all"][0], strict=True))
     assert slopes["C: stay"] > slopes["A: stay"]
 
 

@@ -190,7 +190,7 @@ def achieved(made: Request, relation: str, studies: int, seed: int, *, wrong: fl
     for place, (theta, sums) in enumerate(made_up):
         values = family_from(prepared.described).to_units(mechanism.layout, sums, n) * len(prepared.groups)
         content = replace(mechanism, scale=wrong * mechanism.scale).release(Private(values), Leave(), noise)[0]
-        law = noise_aware(prepared, replace(content, scale=mechanism.scale)).laws["all"]
+        law = noise_aware(prepared, replace(content, scale=mechanism.scale)).distributions["all"]
         low, high = np.quantile(law.draw(rng, 4000), [0.05, 0.95], axis=0)
         gap = exactly[:, place] - law.marginal(0).log_density(points[:, place])
         found.append(((high - low).mean(), ((low <= theta) & (theta <= high)).mean(), gap.mean()))

@@ -357,8 +357,8 @@ def test_a_regression_shows_coefficients_and_counts_the_draws_that_it_leaves_out
     assert [line.split()[0] for line in shown.out.splitlines()[2:5]] == ["ward[B]", "ward[C]", "intercept"]
     rows = json.loads(vestry("posterior", file, "--json").out)["rows"]
     assert [len(row["values"]) for row in rows] == [4, 4, 4]
-    drawn = plot(Posterior.from_release(open_release(file)))
-    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == ["intercept", "ward[C]", "ward[B]"]
+    axes = plot(Posterior.from_release(open_release(file)))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["intercept", "ward[C]", "ward[B]"]
 
 
 @pytest.mark.parametrize(("names", "room"), [(["stay"], "3.8"), (["gauss"], r"[0-3]\.\d+")])
@@ -669,7 +669,7 @@ MODEL = BetaBernoulli("readmitted", success="yes", by="ward")
 def test_a_release_in_python(table, tmp_path):
     ledger = ledger_of(tmp_path)
     posterior = release(MODEL, table, guarantee="epsilon=0.3", ledger=ledger, purpose="a first look")
-    assert posterior.interval(0.9)["A"].shape == (1, 2)
+    assert posterior.interval(0.9).loc["A"].shape == (1, 2)
     assert actions(tmp_path) == ["charge", "open", "release"]
     charge = next(entry for entry in ledger.entries() if entry.action == "charge")
     assert charge.facts["purpose"] == "a first look"
