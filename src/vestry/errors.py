@@ -60,10 +60,12 @@ class BudgetExceeded(VestryError):  # noqa: N818
 
     exit_code = 3
 
-    def __init__(self, asked: str, budget: str, remaining: dict[str, str], left: str, note: str = "") -> None:
+    def __init__(
+        self, asked: str, budget: str, remaining: dict[str, str], left: str, note: str = "", *, who: str = "the charge"
+    ) -> None:
         super().__init__(
-            f"the charge {asked} does not fit: of the budget {budget} there is left {left};"
-            f"{note and f' {note};'} charge less, or raise the budget with `vestry ledger amend`."
+            f"budget exceeded: {who} needs {asked}, and {left} of {budget} remains;{note and f' {note};'} charge less,"
+            " or raise the budget with `vestry ledger amend`."
         )
         self.asked, self.budget, self.remaining, self.left = asked, budget, remaining, left
 

@@ -142,10 +142,14 @@ CASES = {
     "no target": (
         2,
         "convert epsilon=1 --to bits",
-        "--to must be a currency, not 'bits'; write delta=1e-5, epsilon=1,",
+        "--to must be a privacy definition, not 'bits'; write delta=1e-5, epsilon=1,",
     ),
-    "a target without its number": (2, "convert epsilon=1 --to delta", "--to must be a currency, not 'delta'"),
-    "a target with a number": (2, "convert epsilon=1 --to rho=1", "--to must be a currency, not 'rho=1'"),
+    "a target without its number": (
+        2,
+        "convert epsilon=1 --to delta",
+        "--to must be a privacy definition, not 'delta'",
+    ),
+    "a target with a number": (2, "convert epsilon=1 --to rho=1", "--to must be a privacy definition, not 'rho=1'"),
     "delta 0 as target": (2, "convert mu=1 --to delta=0", "delta must be between 0 and 1, both excluded"),
     "delta 1 as target": (2, "convert mu=1 --to delta=1", "delta must be between 0 and 1, both excluded"),
     "order 1 as target": (2, "convert mu=1 --to order=1", "order must be above 1 and finite"),
@@ -281,10 +285,10 @@ CASES = {
     "spent": (
         3,
         "ledger charge patients.ledger epsilon=0.3 --purpose x",
-        "the charge epsilon=0.3 does not fit: of the budget epsilon=1,delta=1e-6 there is left epsilon=0.1",
+        "budget exceeded: the charge needs epsilon=0.3, and epsilon=0.1",
     ),
-    "spent to the last": (3, "ledger charge visits.ledger rho=1e-12 --purpose x", "there is left nothing"),
-    "no price in this currency": (3, "ledger charge visits.ledger order=9,epsilon=1e-6 --purpose x", "does not fit"),
+    "spent to the last": (3, "ledger charge visits.ledger rho=1e-12 --purpose x", "and nothing of"),
+    "no price in this currency": (3, "ledger charge visits.ledger order=9,epsilon=1e-6 --purpose x", "budget exceeded"),
     "a failure without a share": (
         3,
         "ledger charge patients.ledger epsilon=0.01,delta=5e-7 --purpose x",
@@ -344,7 +348,11 @@ CASES = {
     "a head of other letters": (2, "ledger verify patients.ledger --head {zs}", "a hash of 64 hexadecimal digits"),
     "a head in capitals": (2, "ledger verify patients.ledger --head {capitals}", "a hash of 64 hexadecimal digits"),
     "an unknown head": (2, "ledger verify patients.ledger --head {zeros}", "the tail was cut or the file was swapped"),
-    "a negative number of lines": (2, "ledger show patients.ledger --last -1", "'--last'"),
+    "a negative number of lines": (
+        2,
+        "ledger show patients.ledger --last -1",
+        "--last must be a whole number of at least 0",
+    ),
     "an output that exists": (2, "ledger export patients.ledger --output notes.txt", "(File exists); name a new file."),
     "an output below a file": (
         2,
@@ -421,7 +429,7 @@ def test_a_line_break_in_a_path_does_not_break_the_sentence(vestry, place):
 
 def test_a_line_break_in_a_guarantee_does_not_break_the_sentence(vestry, place):
     before = seen(place)
-    refused(vestry("ledger", "charge", "patients.ledger", "epsilon=\n0.5", "--purpose", "x"), 3, "does not fit")
+    refused(vestry("ledger", "charge", "patients.ledger", "epsilon=\n0.5", "--purpose", "x"), 3, "budget exceeded")
     assert seen(place) == before
 
 
@@ -472,7 +480,7 @@ def outside(*arguments: str, **more) -> subprocess.CompletedProcess[str]:
     [
         (("convert", "1"), 2, "write epsilon=1, or epsilon=1,delta=1e-6"),
         (("convert", "epsilon=0"), 2, "write for example epsilon=1."),
-        (("ledger", "charge", "patients.ledger", "epsilon=0.3", "--purpose", "x"), 3, "there is left epsilon=0.1"),
+        (("ledger", "charge", "patients.ledger", "epsilon=0.3", "--purpose", "x"), 3, "and epsilon=0.1"),
         (("ledger", "verify", "random.ledger"), 2, "restore it from a copy"),
         (("ledger", "show", "missing.ledger"), 2, "make one with `vestry ledger create`."),
     ],

@@ -114,13 +114,13 @@ def test_an_exhausted_ledger_refuses_and_loses_nothing(tmp_path):
     ledger = create(tmp_path, "epsilon=1.2,delta=1e-5")
     model = PrivateLogisticRegression(GUARANTEE, ledger=ledger, **CLASSIFIER).fit(*records())
     before, coefficients = ledger.state(), model.coef_
-    with pytest.raises(BudgetExceeded, match="does not fit"):
+    with pytest.raises(BudgetExceeded, match="budget exceeded"):
         model.fit(*records())
     assert ledger.state() == before
     assert actions(ledger) == ["create", "charge", "open", "release"]
     assert model.coef_ is coefficients
     fresh = PrivateLogisticRegression(GUARANTEE, ledger=ledger, **CLASSIFIER)
-    with pytest.raises(BudgetExceeded, match="does not fit"):
+    with pytest.raises(BudgetExceeded, match="budget exceeded"):
         fresh.fit(*records())
     assert set(vars(fresh)) == set(fresh.get_params())
 

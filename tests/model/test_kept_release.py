@@ -43,7 +43,7 @@ def test_a_file_that_cannot_be_made_costs_nothing(tmp_path, table, ledger, name)
 
 
 def test_a_refused_charge_leaves_no_file(tmp_path, table, ledger):
-    with pytest.raises(BudgetExceeded, match="left"):
+    with pytest.raises(BudgetExceeded, match="budget exceeded"):
         vestry.release(MODEL, table, guarantee="epsilon=2", ledger=ledger, path=tmp_path / "release.json")
     assert not (tmp_path / "release.json").exists()
 

@@ -303,15 +303,15 @@ def test_a_budget_that_does_not_hold_is_exit_code_three(tmp_path):
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.out) == (3, "")
     assert done.err.strip() == (
-        "vestry: the charge for stay (epsilon=0.2) after readmission does not fit: of the budget epsilon=0.4 there is"
-        " left epsilon=0.1; nothing was charged; readmission alone would fit; charge less, or raise the budget with"
+        "vestry: budget exceeded: stay needs epsilon=0.2 after readmission, and epsilon=0.1 of epsilon=0.4 remains;"
+        " nothing was charged; readmission alone would fit; charge less, or raise the budget with"
         " `vestry ledger amend`."
     )
     assert_untouched(tmp_path, head)
     assert vestry("release", study, "readmission", "--yes").code == 0
     done = vestry("release", study, "stay", "--yes", "--json")
     assert done.code == 3
-    assert done.err.startswith("vestry: the charge for stay (epsilon=0.2) does not fit: of the budget epsilon=0.4")
+    assert done.err.startswith("vestry: budget exceeded: stay needs epsilon=0.2, and")
     assert actions(tmp_path) == ["charge", "open", "release"]
 
 
@@ -322,7 +322,7 @@ def test_what_was_released_is_told_though_the_next_fails(tmp_path, monkeypatch):
     done = vestry("release", study, "--yes")
     assert done.code == 3
     assert done.out.startswith("readmission: released\n")
-    assert done.err.splitlines()[-1].startswith("vestry: the charge for stay (epsilon=0.2) does not fit")
+    assert done.err.splitlines()[-1].startswith("vestry: budget exceeded: stay needs epsilon=0.2")
     assert_sound(tmp_path, "readmission", 1)
     assert not (tmp_path / "stay").exists()
     assert (tmp_path / "report.html").read_text() == "<html>1 releases</html>"
@@ -366,10 +366,12 @@ def test_a_regression_shows_coefficients_and_counts_the_draws_that_it_leaves_out
 @pytest.mark.parametrize(("names", "room"), [(["stay"], "3.8"), (["gauss"], r"[0-3]\.\d+")])
 def test_what_is_left_leads_with_what_a_release_may_spend(tmp_path, names, room):
     done = vestry("release", study_in(tmp_path, *names), "--yes")
-    words = rf"^left of epsilon=4,delta=1e-6: epsilon=({room}) for a release, with a delta of its own up to \d"
+    words = (
+        rf"^Remaining of the budget epsilon=4,delta=1e-6: epsilon=({room}) for the next release, which may have"
+    )
     (epsilon,) = re.search(words, done.out, re.MULTILINE).groups()
     ledger = ledger_of(tmp_path)
-    with pytest.raises(BudgetExceeded, match="does not fit"):
+    with pytest.raises(BudgetExceeded, match="budget exceeded"):
         ledger.charge(f"epsilon={float(epsilon) + 2e-5:.6g}", purpose="more than is left")
     ledger.charge(f"epsilon={epsilon},delta=1e-7", purpose="all that is left")
 
@@ -393,7 +395,7 @@ def test_a_report_that_fails_does_not_hide_a_refused_budget(tmp_path, monkeypatc
     monkeypatch.setattr("vestry.study.runner.ReleaseRunner.afford", lambda course, asked, charges: None)
     done = vestry("release", study, "--yes", "--json")
     assert done.code == 3
-    assert "does not fit" in done.err
+    assert "budget exceeded" in done.err
     assert "the page" not in done.err
 
 
@@ -401,7 +403,7 @@ def test_without_a_terminal_nothing_is_spent_unasked(fresh, tmp_path):
     study, head = fresh
     done = vestry("release", study)
     assert (done.code, done.out) == (2, "")
-    assert done.err.endswith("not 'unconfirmed'; write --yes to spend without asking.\n")
+    assert done.err.endswith("not 'unconfirmed'; write --yes to skip the confirmation prompt.\n")
     assert_untouched(tmp_path, head)
 
 
@@ -424,10 +426,10 @@ def test_a_missing_ledger_is_told_with_the_command_that_makes_it(tmp_path):
     done = vestry("release", study, "--yes")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("vestry: study.toml, line 7, study.ledger: there is no ledger at ")
-    command = done.err.partition("make it once with: ")[2].strip()
+    command = done.err.partition("create it once with: ")[2].strip()
     assert command.startswith("vestry ledger create ")
     assert not (study.parent / "people.ledger").exists()
-    assert "There is no ledger yet. Make it once: " + command in vestry("check", study).out
+    assert "There is no ledger yet. Create it once:\n  " + command in vestry("check", study).out
     assert vestry(*shlex.split(command)[1:]).code == 0
     assert vestry("release", study, "--yes").code == 0
     assert ledger_of(study.parent).terms.to_dict() == {
@@ -598,7 +600,7 @@ def test_check_says_that_the_data_file_is_not_here(tmp_path, data):
     (tmp_path / "people.csv").unlink(missing_ok=True)
     done = vestry("check", study)
     assert done.code == 0
-    assert f"\nThe data file {data} is not here; a release needs it.\n" in done.out
+    assert f"\nThe data file {data} is missing; a release needs it.\n" in done.out
     assert json.loads(vestry("check", study, "--json").out)["data"] == "missing"
 
 
@@ -610,7 +612,7 @@ def test_check_looks_for_a_file_and_opens_none_and_asks_no_server(tmp_path, data
     for name in ("people.csv", "people.parquet", "people.db"):
         (tmp_path / name).write_text("nothing that could be read as a table")
     done = vestry("check", study)
-    assert (done.code, "is not here" in done.out) == (0, False)
+    assert (done.code, "is missing" in done.out) == (0, False)
     assert json.loads(vestry("check", study, "--json").out)["data"] == "not read"
 
 
@@ -688,14 +690,14 @@ def test_a_release_in_python(table, tmp_path):
 
 def test_a_study_knows_a_release_of_python_by_its_question(table, tmp_path):
     release(MODEL, table, guarantee="epsilon=0.3", ledger=ledger_of(tmp_path))
-    (cost,) = Study.open(tmp_path / "study.toml").check()
+    (cost,) = Study.open(tmp_path / "study.toml").costs()
     assert cost.state == "released before"
 
 
 def test_python_refuses_before_the_charge(table, tmp_path):
     ledger = ledger_of(tmp_path)
     ask = {"guarantee": "epsilon=0.3", "ledger": ledger}
-    with pytest.raises(BudgetExceeded, match=r"^the charge discrete-laplace\("):
+    with pytest.raises(BudgetExceeded, match=r"^budget exceeded: the charge needs discrete-laplace\("):
         release(MODEL, table, **{**ask, "guarantee": "epsilon=5"})
     with pytest.raises(InvalidParameter, match=r"^a column must be one that is declared \(readmitted, ward\), not"):
         release(BetaBernoulli("height", success="yes"), table, **ask)

@@ -1,4 +1,4 @@
-"""What the releases of a study cost, what a budget has room for, and the refusal of what it has not."""
+"""What the releases of a study cost, what remains of a budget, and the refusal of what does not fit."""
 
 from __future__ import annotations
 
@@ -88,8 +88,16 @@ def price_of(mechanism: Mechanism, state: State) -> Spent:
     return state.filter.price(mechanism.charge.under(mechanism.adjacency.neighbours))
 
 
-def room(filter: PrivacyFilter, spent: Spent) -> str:
-    """Say what the next release may spend: its epsilon, and the delta that it may bring; rounded down."""
+def remaining_words(filter: PrivacyFilter, spent: Spent) -> str:
+    """Say what the next release may spend: its epsilon, and its own delta; rounded down."""
+    left = _left(filter, spent)
+    if left == "nothing" or not isinstance(filter.budget, ApproxDP):
+        return left
+    return f"{left} for the next release, which may have a delta up to {_delta_left(filter, spent)}"
+
+
+def _left(filter: PrivacyFilter, spent: Spent) -> str:
+    """Write the epsilon that the next release may spend, rounded down; of another budget what remains of it."""
     if not isinstance(filter.budget, ApproxDP):
         return filter.left(spent)
     step = 10.0 ** (math.floor(math.log10(filter.budget.epsilon)) - 5)
@@ -98,9 +106,7 @@ def room(filter: PrivacyFilter, spent: Spent) -> str:
         middle = (low + high) // 2
         price = filter.price(event_of_guarantee(PureDP(float(f"{middle * step:.6g}"))))
         low, high = (middle, high) if filter.holds(spent.plus(price)) else (low, middle)
-    if low == 0:
-        return "nothing"
-    return f"epsilon={low * step:.6g} for a release, with a delta of its own up to {_delta_left(filter, spent)}"
+    return f"epsilon={low * step:.6g}" if low else "nothing"
 
 
 def refusal(
@@ -111,19 +117,21 @@ def refusal(
     if price.failure > filter.failure_limit - spent.failure:
         own = format_up(Fraction(price.failure, FAILURE_UNITS), digits=6)
         notes.insert(
-            0, f"its delta {own} is above the {_delta_left(filter, spent)} left for charges that bring their own"
+            0,
+            f"its delta {own} is above the {_delta_left(filter, spent)} that remains for charges with their own delta",
         )
     after = f" after {' and '.join(before)}" if before else ""
     return BudgetExceeded(
-        f"for {spec.name} ({spec.request.guarantee}){after}",
+        f"{spec.request.guarantee}{after}",
         str(filter.budget),
         filter.remaining(spent),
-        room(filter, spent),
+        _left(filter, spent),
         "; ".join(notes),
+        who=spec.name,
     )
 
 
 def _delta_left(filter: PrivacyFilter, spent: Spent) -> str:
-    """Write what is left of the delta that charges may bring, rounded down to six digits."""
+    """Write what remains of the delta that charges may bring, rounded down to six digits."""
     left = max(0, filter.failure_limit - spent.failure) / FAILURE_UNITS
     return "0" if left == 0 else decimal(float(f"{left * (1 - 5e-7):.6g}"))
