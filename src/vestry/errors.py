@@ -56,17 +56,20 @@ class DeclarationMismatch(VestryError, ValueError):  # noqa: N818
 
 
 class BudgetExceeded(VestryError):  # noqa: N818
-    """The ledger refuses a charge: no alternative of its filter would still hold. A `note` says more of why."""
+    """The ledger refuses a charge: no alternative of its filter would still hold. `notes` are sentences that say why.
+
+    `subject` is what needs the amount `asked`, and `left` what remains of the budget.
+    """
 
     exit_code = 3
 
     def __init__(
-        self, asked: str, budget: str, remaining: dict[str, str], left: str, note: str = "", *, who: str = "the charge"
+        self, subject: str, asked: str, budget: str, remaining: dict[str, str], left: str, *notes: str
     ) -> None:
-        super().__init__(
-            f"budget exceeded: {who} needs {asked}, and {left} of {budget} remains;{note and f' {note};'} charge less,"
-            " or raise the budget with `vestry ledger amend`."
-        )
+        needed, whole = (", ".join(part.strip() for part in text.split(",")) for text in (asked, budget))
+        remedy = "Charge less, or raise the budget with `vestry ledger amend`."
+        claim = f"Budget exceeded: {subject} needs {needed}, and {left} of {whole} remains."
+        super().__init__(" ".join((claim, *filter(None, notes), remedy)))
         self.asked, self.budget, self.remaining, self.left = asked, budget, remaining, left
 
 

@@ -182,13 +182,15 @@ def public_count(request: Request, table: Table) -> int | None:
     return count
 
 
-def calibrate(request: Request, schema: TableSchema, count: int | None, n: int | None = None) -> PreparedRelease:
+def calibrate(
+    request: Request, schema: TableSchema, count: int | None, expected_rows: int | None = None
+) -> PreparedRelease:
     """Choose the mechanism and calibrate it.
 
-    `n` is the declared guess that `auto` is advised by, so that a plan and its release agree.
+    `expected_rows` is the declared guess that `auto` is advised by, so that a plan and its release agree.
     """
-    chosen = request.settled() or choose_mechanism(request, schema, n)
-    return chosen.prepared(schema, count)
+    chosen = request.settled() or choose_mechanism(request, schema, expected_rows)
+    return chosen.prepare(schema, count)
 
 
 def claim(

@@ -52,5 +52,11 @@ MODELS = LazyTable(
     }
 )
 
-# What a release becomes, without importing upward.
-FACADE = LazyTable({"posterior": "vestry.posterior.posterior:Posterior"})
+# What a release becomes, and how a posterior is shown, without importing upward.
+FACADE = LazyTable(
+    {
+        "posterior": "vestry.posterior.posterior:Posterior",
+        "plot": "vestry.display.plotting:plot",
+        "posterior_html": "vestry.display.plotting:posterior_html",
+    }
+)

@@ -285,14 +285,14 @@ CASES = {
     "spent": (
         3,
         "ledger charge patients.ledger epsilon=0.3 --purpose x",
-        "budget exceeded: the charge needs epsilon=0.3, and epsilon=0.1",
+        "Budget exceeded: the charge needs epsilon=0.3, and epsilon=0.1",
     ),
     "spent to the last": (3, "ledger charge visits.ledger rho=1e-12 --purpose x", "and nothing of"),
-    "no price in this currency": (3, "ledger charge visits.ledger order=9,epsilon=1e-6 --purpose x", "budget exceeded"),
+    "no price in this currency": (3, "ledger charge visits.ledger order=9,epsilon=1e-6 --purpose x", "Budget exceeded"),
     "a failure without a share": (
         3,
         "ledger charge patients.ledger epsilon=0.01,delta=5e-7 --purpose x",
-        "raise the budget with `vestry ledger amend`",
+        "Its own delta 5e-7 is above the 1.25e-7 that remains for charges with their own delta. Charge less, or raise",
     ),
     "an empty purpose": (
         2,
@@ -429,7 +429,7 @@ def test_a_line_break_in_a_path_does_not_break_the_sentence(vestry, place):
 
 def test_a_line_break_in_a_guarantee_does_not_break_the_sentence(vestry, place):
     before = seen(place)
-    refused(vestry("ledger", "charge", "patients.ledger", "epsilon=\n0.5", "--purpose", "x"), 3, "budget exceeded")
+    refused(vestry("ledger", "charge", "patients.ledger", "epsilon=\n0.5", "--purpose", "x"), 3, "needs epsilon=0.5,")
     assert seen(place) == before
 
 

@@ -174,8 +174,8 @@ def test_an_interval_is_never_turned_around():
     counts = NoisyStatistics(("a", "b", "c"), (41, 66, -2), "discrete-laplace", 10 / 3)
     release = Release({"name": "dirichlet-categorical"}, (1.0, 1.0, 1e-6), {"all": counts}, CLAIM)
     posterior = Posterior.from_release(release)
-    assert all(row["low"] <= row["high"] for row in posterior.summary())
-    assert all(low <= high for low, high in posterior.interval()["all"])
+    assert all(row["low"] <= row["high"] for row in posterior.rows())
+    assert all(low <= high for low, high in posterior.interval().to_numpy())
 
 
 @pytest.mark.parametrize("prior", [(1e18, 2.0), (1e30, 1e30)])

@@ -58,7 +58,7 @@ def table(rows, unit, relation, columns=COLUMNS):
 
 
 def prepared(model, made, mechanism="laplace", spend="epsilon=1"):
-    return Request(model, Guarantee.parse(spend), mechanism).prepared(schema_of(made), 9)
+    return Request(model, Guarantee.parse(spend), mechanism).prepare(schema_of(made), 9)
 
 
 def collected(model, made):

@@ -111,7 +111,7 @@ def test_estimates_are_the_posterior_s(case):
         law.marginal(index)
         for each in results
         if each.posterior.label != "released draws"
-        for law in each.posterior.laws.values()
+        for law in each.posterior.distributions.values()
         for index in range(law.dimension)
     ]
     shown = [
@@ -132,7 +132,7 @@ def test_estimates_are_the_posterior_s(case):
 def test_contrasts_are_seeded_by_the_release():
     """Six standard errors of a difference of two independent means, each known exactly."""
     posterior = FOUR.results[0].posterior
-    exact = {row["group"]: row for row in posterior.summary()}
+    exact = {row["group"]: row for row in posterior.rows()}
     shown = rows("four", "Differences for every pair")
     assert len(shown) == 6
     for name, mean, *_ in shown:
@@ -241,7 +241,7 @@ def test_the_noise_s_share_is_the_ratio_of_deviations():
     made = AWKWARD["public count"]
     (share,) = shares(made.release, made.posterior, estimates(made))
     exact = np.sqrt(25 * 77 / (102**2 * 103))
-    actual = made.posterior.summary()[0]["sd"]
+    actual = made.posterior.rows()[0]["sd"]
     assert share.exact == pytest.approx(exact)
     assert share.ratio == pytest.approx(actual / exact)
     q = np.exp(-1 / 10)
@@ -320,9 +320,9 @@ def test_another_prior_is_drawn_as_asked():
 @pytest.mark.parametrize("case", ["thirty categories", "two categories", "normal by group", "normal plane"])
 def test_the_prior_is_the_posterior_of_no_records(case):
     posterior = AWKWARD[case].posterior
-    law = prior(posterior).marginal(posterior.reading.dimension - 1)
+    law = prior(posterior).marginal(posterior.reader.dimension - 1)
     wanted = {30: (1 / 30, 29 / 30**2 / 31), 2: (0.5, 1 / 12)}.get(len(AWKWARD[case].release.prior))
-    if posterior.reading.parameter == "mean":
+    if posterior.reader.parameter == "mean":
         wanted = (9.0, 25.0)
     assert (law.mean(), law.variance()) == pytest.approx(wanted)
 

@@ -69,7 +69,7 @@ def table(rows: list[dict], policy: str, unit: str, relation: str) -> Table:
 def collected(model, made: Table, *, like: Table | None = None) -> tuple[int, ...]:
     """Return the integers that a Laplace release would add noise to."""
     frame = schema_of(like or made)
-    tally = Request(model, Guarantee.parse("epsilon=1"), "laplace").prepared(frame, 5).tally
+    tally = Request(model, Guarantee.parse("epsilon=1"), "laplace").prepare(frame, 5).tally
     return reveal(made.collect(tally, row_key="key"))
 
 

@@ -59,7 +59,7 @@ def posterior(
     if plot is not None:
         from vestry.display.plotting import plot as draw
 
-        draw(found, path=plot)
+        draw(found, prob=prob, path=plot)
     emit({"posterior": found.label, **record}, "\n".join(lines), as_json=json)
 
 
@@ -77,18 +77,18 @@ def _write_draws(found: Posterior, release: Path, path: Path) -> None:
 
 def _told(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
     """Return what is told of a posterior, as a record and as lines."""
-    if found.reading.parameter == "coefficient":
+    if found.reader.parameter == "coefficient":
         said = "a regression's coefficients are released as they are, without an interval:"
         return {"rows": _coefficients(found)}, [said, *coefficient_lines(found)]
     if found.label == "released draws":
         return _draws(found)
 
-    rows = found.summary(level=prob)
+    rows = found.rows(prob)
     record: dict[str, Any] = {"prob": prob, "rows": rows}
     lines = _table(rows)
     if found.label == "plug-in":
         lines = ["plug-in: the noise is ignored, so these intervals are too short.", "", *lines]
-    if found.reading.display == "states":
+    if found.reader.display == "states":
         states = found.states()
         record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
         lines += ["", *_map(states)]
@@ -107,7 +107,7 @@ def _table(rows: Rows) -> list[str]:
 
 def _draws(found: Posterior) -> tuple[dict[str, Any], list[str]]:
     """Tell released draws as they are, the first of them in the text."""
-    drawn = found.draw()
+    drawn = found.sample()
     rows = [
         {"group": group, "parameter": parameter, "values": values}
         for group, draws in drawn.items()
@@ -139,7 +139,7 @@ def _map(states: States) -> list[str]:
 
 
 def _coefficients(found: Posterior) -> Rows:
-    columns = zip(found.labels, found.draw()["all"].T.tolist(), strict=True)
+    columns = zip(found.labels, found.sample()["all"].T.tolist(), strict=True)
     return [{"coefficient": name, "values": values} for name, values in columns]
 
 

@@ -280,7 +280,7 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
 
     rows, contents = outcome.summary, outcome.release.contents.values()
     only_draws = any(isinstance(each, Draws) for each in contents)
-    if only_draws and outcome.posterior.reading.parameter == "coefficient":
+    if only_draws and outcome.posterior.reader.parameter == "coefficient":
         return coefficient_lines(outcome.posterior)
     if only_draws:
         words = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
@@ -295,10 +295,10 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
 
 def coefficient_lines(posterior: Any) -> list[str]:
     """Show a regression's first coefficients: of one estimate, or of the first draws."""
-    every = posterior.draw()["all"]
+    every = posterior.sample()["all"]
     first = every[:_MOST_DRAWS]
     heads = [f"draw {place + 1}" for place in range(len(first))]
-    if posterior.reading.method != "posterior":
+    if posterior.reader.method != "posterior":
         heads = ["noisy estimate"]
     shown = [(name, *(f"{x:.4g}" for x in first[:, place])) for place, name in enumerate(posterior.labels)]
     left = len(every) - len(first)

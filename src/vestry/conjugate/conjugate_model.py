@@ -141,10 +141,10 @@ class ConjugateModel(ABC):
         """Return what is collected for posterior draws: the terms and the count."""
         return SumQuery(self.keys, (*self.terms(domains, layout), Count()))
 
-    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedSums:
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations and, where it is public, the number of records."""
-        family, numbers = self.family(frame.domains), self.numbers(frame.domains)
-        adjacency = frame.adjacency(self, count)
+        family, numbers = self.family(schema.domains), self.numbers(schema.domains)
+        adjacency = schema.adjacency(self, count)
         mechanism = calibrated(
             request.mechanism,
             family,
@@ -157,13 +157,13 @@ class ConjugateModel(ABC):
         if not isinstance(mechanism, Additive):
             mechanism = replace(mechanism, unit=self.unit)
         collect = self.noisy if isinstance(mechanism, Additive) else self.drawn
-        tally = collect(frame.domains, family.layout(adjacency))
-        tally.check(frame.domains)
-        groups, labels = groups_of(frame.domains, self.by), self.labels(frame.domains)
+        tally = collect(schema.domains, family.layout(adjacency))
+        tally.check(schema.domains)
+        groups, labels = groups_of(schema.domains, self.by), self.labels(schema.domains)
         return PreparedSums(self, family.to_dict(), numbers, mechanism, tally, groups, labels)
 
     def forecast(
-        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, float | None]:
         """Return the expected 90 % width, the same without privacy, and the divergence, by simulation."""
         from vestry.conjugate.simulation import forecast

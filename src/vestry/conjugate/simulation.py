@@ -49,7 +49,7 @@ def _noisy_widths(
     assert isinstance(mechanism, Additive)  # noqa: S101 - the caller has looked
     member, sums = simulated(family, prior, n, rng, stratum=stratum)
     posterior = noise_aware(prepared, noisy_statistics(mechanism, family.to_units(mechanism.layout, sums, n), rng))
-    law = posterior.laws["all"]
+    law = posterior.distributions["all"]
     indices = range(min(law.dimension, _LOOKED_AT))
     drawn, points = law.draw(rng, _DRAWS), member.draw(rng, _POINTS)
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)

@@ -19,7 +19,7 @@ import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
 from vestry.numerics import Array
-from vestry.posterior.mixture import Marginal, checked_level
+from vestry.posterior.mixture import Marginal, tail_of
 from vestry.posterior.posterior import Names
 from vestry.posterior.reader import PLUG_IN, Reader, ReadRelease
 from vestry.releases import NoisyStatistics, Release
@@ -192,18 +192,22 @@ class HiddenStates(Reader):
 
     def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
         """Return the states, which are sampled when they are first looked at, from the noisy counts as they are."""
-        laws: Any = self.laws(release, Options.of(options))
-        return ReadRelease(self, laws, PLUG_IN, "state")
+        distributions: Any = self.distributions(release, Options.of(options))
+        return ReadRelease(self, distributions, PLUG_IN, "state")
 
-    def state_map(self, laws: Any) -> States:
+    def is_ready(self, distributions: Any) -> bool:
+        """Tell whether the states were sampled."""
+        return "sampled" in vars(distributions)
+
+    def state_map(self, distributions: Any) -> States:
         """Return the map of hidden states with their tables."""
-        return laws.states()  # type: ignore[no-any-return]
+        return distributions.states()  # type: ignore[no-any-return]
 
-    def variables(self, posterior: Any, rng: np.random.Generator | None, chains: int, draws: int) -> Any:
+    def variables(self, posterior: Any, rng: np.random.Generator, chains: int, draws: int) -> Any:
         """Return what was sampled."""
-        return posterior.laws.variables()
+        return posterior.distributions.variables()
 
-    def laws(self, release: Release, options: Options) -> StateLaws:
+    def distributions(self, release: Release, options: Options) -> StateLaws:
         """Return the states, which are sampled when they are first looked at."""
         cells = len(self.regions) * len(self.times)
         states = self.states if options.states is None else options.states
@@ -230,7 +234,7 @@ class StateLaws(Mapping[str, "StateLaw"]):
     """
 
     def __init__(self, reading: HiddenStates, release: Release, options: Options, states: int) -> None:
-        self.reading, self.release, self.options, self.number = reading, release, options, states
+        self.reader, self.release, self.options, self.number = reading, release, options, states
 
     def __getitem__(self, name: str) -> StateLaw:
         return self._laws[name]
@@ -251,7 +255,7 @@ class StateLaws(Mapping[str, "StateLaw"]):
         """Run the sweeps."""
         import vestry.hmm as samplers
 
-        reading, options = self.reading, self.options
+        reading, options = self.reader, self.options
         counts = reading.counts(self.release)
         rng = options.rng or np.random.default_rng(list(bytes.fromhex(self.release.to_dict()["sha256"])))
         hidden: np.ndarray | None = None
@@ -277,7 +281,7 @@ class StateLaws(Mapping[str, "StateLaw"]):
 
     def states(self) -> States:
         """Return the map of states and the mean tables."""
-        drawn, reading = self.sampled, self.reading
+        drawn, reading = self.sampled, self.reader
         shares = np.stack([(drawn.paths == place).mean(axis=(0, 1)) for place in range(self.number)], axis=-1)
         tables = [table.mean(axis=(0, 1)) for table in drawn.emissions]
         moves = drawn.transitions.mean(axis=(0, 1))
@@ -294,7 +298,7 @@ class StateLaws(Mapping[str, "StateLaw"]):
 
     def variables(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return each variable as (draws, dimensions), and the coordinates of the dimensions."""
-        drawn, reading, places = self.sampled, self.reading, list(range(1, self.number + 1))
+        drawn, reading, places = self.sampled, self.reader, list(range(1, self.number + 1))
         named = Names("chain", "draw", "state", "state_before", "state_of_cell", "transition", "start")
         region, time = named(reading.sequence["region"]), named(reading.sequence["time"])
         coords: dict[str, Any] = {
@@ -378,9 +382,9 @@ class Sample:
         """Return quantiles of the draws."""
         return np.asarray(np.quantile(self.values, np.asarray(p, float)))
 
-    def interval(self, level: float) -> tuple[float, float]:
+    def interval(self, prob: float) -> tuple[float, float]:
         """Return the equal-tailed interval."""
-        tail = (1 - checked_level(level)) / 2
+        tail = tail_of(prob)
         low, high = np.quantile(self.values, [tail, 1 - tail])
         return float(low), float(high)
 

@@ -48,6 +48,7 @@ from vestry.ledger.statements import (
     Head,
 )
 from vestry.noise import SystemNoise
+from vestry.notebook import html_table
 from vestry.numerics import up
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
@@ -154,6 +155,21 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self.address!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the terms, what is spent and what remains, as of now."""
+        now = self.summary()
+        limits, spent = now.state
+        facts = {
+            "dataset": self.terms.dataset,
+            "unit": str(self.terms.unit),
+            "neighbours": str(self.terms.neighbours),
+            "budget": str(limits.budget),
+            "spent": limits.amounts_spent(spent),
+            "remains": limits.left(spent),
+            "entries": str(now.entries),
+        }
+        return html_table(f"{'Copy of a ledger' if now.is_copy else 'Ledger'} {self.address}", facts)
 
     @property
     def address(self) -> str:
@@ -397,8 +413,8 @@ class Ledger:
 
     def _priced(self, what: Event | Guarantee | str, *, purpose: str, who: str | None, **more: Any) -> _Priced:
         """Price a charge and write down its line, outside of any transaction."""
-        ran = what if isinstance(what, Event) else event_of_guarantee(Guarantee.parse(what))
-        ran = ran.under(self.terms.neighbours)
+        known = what if isinstance(what, Event) else Guarantee.parse(what)
+        ran = (known if isinstance(known, Event) else event_of_guarantee(known)).under(self.terms.neighbours)
         price = self._fixed.price(ran)
         record = {
             "event": _journalled(ran, self._fixed).to_dict(),
@@ -407,7 +423,7 @@ class Ledger:
             **more,
             **_signature(who),
         }
-        return _Priced(_described(ran) if isinstance(what, Event) else str(what), price, record)
+        return _Priced(_described(known) if isinstance(known, Event) else str(known), price, record)
 
     def _pages(self, statement: Any, *, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield rows whose first column is the line's number, from `start` to `end`, in many short readings."""
@@ -524,8 +540,15 @@ class _Priced:
 def _require_room(state: State, paid: _Priced) -> None:
     """Refuse a charge after which no alternative of the filter would hold."""
     if not state.filter.holds(state.spent.plus(paid.price)):
-        remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
-        raise BudgetExceeded(paid.asked, str(state.filter.budget), remaining, left)
+        limits, spent = state.filter, state.spent
+        raise BudgetExceeded(
+            "the charge",
+            paid.asked,
+            str(limits.budget),
+            limits.remaining(spent),
+            limits.amounts_left(spent),
+            limits.delta_note(spent, paid.price),
+        )
 
 
 def _copy_head(head: Head, row_key: str) -> dict[str, Any]:

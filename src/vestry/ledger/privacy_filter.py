@@ -30,7 +30,7 @@ from fractions import Fraction
 from typing import Any
 
 from vestry.errors import InvalidParameter
-from vestry.numerics import Number, ceil_units, exact, floor_units
+from vestry.numerics import Number, ceil_units, exact, floor_units, format_up, root
 from vestry.privacy import accountant
 from vestry.privacy.accountant import largest_parameter
 from vestry.privacy.event import Event
@@ -56,12 +56,19 @@ class Alternative:
         return _PRICES[self.currency](event)
 
     def shown(self, units: int) -> str:
-        """Write an amount of this currency as a guarantee, rounded down."""
+        """Write an amount of this definition as a guarantee, rounded down."""
         amount = math.sqrt(units / UNITS) if self.currency == "gdp" else units / UNITS
-        digits = decimal(_floor_digits(amount))
-        return {"pure": f"epsilon={digits}", "zcdp": f"rho={digits}", "gdp": f"mu={digits}"}.get(
-            self.currency, f"order={decimal(self.order or 0)},epsilon={digits}"
-        )
+        return self._named(decimal(_floor_digits(amount)))
+
+    def shown_up(self, units: int) -> str:
+        """Write an amount of this definition as a guarantee, rounded up."""
+        amount = Fraction(units, UNITS)
+        return self._named(format_up(root(amount) if self.currency == "gdp" else amount, digits=6))
+
+    def _named(self, digits: str) -> str:
+        if self.order is not None:
+            return f"order={decimal(self.order)},epsilon={digits}"
+        return f"{_AMOUNTS[self.currency]}={digits}"
 
 
 @dataclass(frozen=True)
@@ -163,15 +170,38 @@ class PrivacyFilter:
                 left[name] = alternative.shown(alternative.limit - total)
         return left
 
-    def left(self, spent: Spent) -> str:
-        """Write what is left in a few words; the orders only if nothing else is."""
+    def amounts_spent(self, spent: Spent) -> str:
+        """Write what is spent in each definition that bounds it, rounded up; Renyi orders only if no other does."""
+        if spent == self.nothing:
+            return "nothing"
+        bounded = [(each, each.shown_up(total)) for each, total in self._pairs(spent) if total is not None]
+        words = ", or ".join([text for each, text in bounded if each.order is None] or [text for _, text in bounded])
+        own = format_up(Fraction(spent.failure, FAILURE_UNITS), digits=6)
+        return f"{words} (and delta={own} in charges with their own)" if spent.failure else words
+
+    def amounts_left(self, spent: Spent) -> str:
+        """Write what remains as guarantees; those of Renyi orders only if no other does."""
         remaining = self.remaining(spent)
         plain = [text for name, text in remaining.items() if not name.startswith("renyi")]
-        words = ", or ".join(plain or remaining.values()) or "nothing"
+        return ", or ".join(plain or remaining.values()) or "nothing"
+
+    def delta_left(self, spent: Spent) -> str:
+        """Write what remains for charges with their own delta, rounded down to six digits."""
+        return decimal(_floor_digits(max(0, self.failure_limit - spent.failure) / FAILURE_UNITS))
+
+    def left(self, spent: Spent) -> str:
+        """Write what remains in a few words, as certificates keep it."""
+        words = self.amounts_left(spent)
         if words == "nothing" or self.failure_limit == 0:
             return words
-        free = decimal(_floor_digits(max(0, self.failure_limit - spent.failure) / FAILURE_UNITS))
-        return f"{words} (with delta up to {free} in charges that bring their own)"
+        return f"{words} (with delta up to {self.delta_left(spent)} in charges that bring their own)"
+
+    def delta_note(self, spent: Spent, price: Spent) -> str:
+        """Say that a charge's own delta is too large; nothing where it is not."""
+        if price.failure <= self.failure_limit - spent.failure:
+            return ""
+        own, free = format_up(Fraction(price.failure, FAILURE_UNITS), digits=6), self.delta_left(spent)
+        return f"Its own delta {own} is above the {free} that remains for charges with their own delta."
 
     def covers(self, other: PrivacyFilter) -> bool:
         """Tell whether every limit is at least the other's, alternative by alternative."""
@@ -250,4 +280,5 @@ def _floor_digits(amount: float) -> float:
 
 
 _SPREAD = (1.25, 1.5, 2.0, 3.0, 5.0)
+_AMOUNTS = {"pure": "epsilon", "zcdp": "rho", "gdp": "mu"}
 _PRICES = {"pure": accountant.pure, "zcdp": accountant.rho, "gdp": accountant.squared_mu}

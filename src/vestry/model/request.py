@@ -50,11 +50,11 @@ class Model(Protocol):
     def mechanisms(self) -> tuple[str, ...] | None:
         """What `mechanism` may say beside `auto`; None for those of conjugate families."""
 
-    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedRelease:
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRelease:
         """Calibrate from declarations and, where it is public, the number of records; refuse what does not fit."""
 
     def forecast(
-        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, float | None]:
         """Return the 90 % width that a plan shows, at n records a group, and the same without privacy.
 
@@ -217,9 +217,9 @@ class Request:
         truncation = self.truncation if mechanism == "ops" else None
         return replace(self, mechanism=mechanism, truncation=truncation)
 
-    def prepared(self, frame: TableSchema, count: int | None) -> PreparedRelease:
+    def prepare(self, schema: TableSchema, count: int | None) -> PreparedRelease:
         """Calibrate the mechanism that is named, from declarations and, where it is public, the number of records."""
-        return self.model.prepared(self, frame, count if frame.counts_publicly(self.model) else None)
+        return self.model.prepare(self, schema, count if schema.counts_publicly(self.model) else None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -231,9 +231,9 @@ class Request:
             "truncation": self.truncation,
         }
 
-    def definition(self, frame: TableSchema) -> str:
+    def definition(self, schema: TableSchema) -> str:
         """Return a hash of the request and of the domains it reads: the same question has the same one."""
-        read = {column: frame.domains[column].to_dict() for column in self.model.columns}
+        read = {column: schema.domains[column].to_dict() for column in self.model.columns}
         text = json.dumps({"request": self.to_dict(), "columns": read}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -85,19 +85,19 @@ class NaiveBayes:
         counts.each_once(self.features, "features")
         concentration(self.prior)
 
-    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedSums:
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations and, where it is public, the number of records."""
-        self.check(frame.domains)
-        adjacency, levels = frame.adjacency(self, count), feature_levels(frame.domains, self.features)
+        self.check(schema.domains)
+        adjacency, levels = schema.adjacency(self, count), feature_levels(schema.domains, self.features)
         if request.mechanism not in (*NOISES, OPS):
             allowed = ", ".join((*NOISES, OPS)) + " for naive-bayes"
             raise InvalidParameter("mechanism", request.mechanism, allowed, 'mechanism = "laplace"')
-        drawn, groups = request.mechanism == OPS, groups_of(frame.domains, self.target)
+        drawn, groups = request.mechanism == OPS, groups_of(schema.domains, self.target)
         fixed = not drawn and adjacency.count is not None
         cell = counts.Histograms(self.features, levels, fixed=fixed, total=drawn)
         mechanism = self._drawn(request, cell, adjacency) if drawn else self._noisy(request, cell, adjacency)
         tally = SumQuery(() if self.target is None else (self.target,), cell.terms)
-        tally.check(frame.domains)
+        tally.check(schema.domains)
         own = () if self.target is None else (f"this {self.target}",)
         labels = (*own, *counts.level_labels(self.features, levels))
         described = {
@@ -127,14 +127,14 @@ class NaiveBayes:
         )
 
     def forecast(
-        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, None]:
         """Return the expected width of a level's 90 % interval, and the same without privacy, at n records a class.
 
         Levels are taken to be equally probable, and laws to be normal; the widths are averaged over the features.
         """
         mechanism, private, exact = prepared.mechanism, [], []
-        for size in (len(names) for names in feature_levels(frame.domains, self.features)):
+        for size in (len(names) for names in feature_levels(schema.domains, self.features)):
             p = 1 / size
             sampling = math.sqrt(p * (1 - p) / (n + size))
             if isinstance(mechanism, Additive):

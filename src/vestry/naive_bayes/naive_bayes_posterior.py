@@ -152,9 +152,9 @@ class NaiveBayesReader(Reader):
             start += len(names)
         return np.concatenate(columns, axis=1).astype(float)
 
-    def joint(self, tables: dict[str, Array], rng: np.random.Generator | None) -> dict[str, Array]:
+    def joint(self, tables: dict[str, Array], rng: np.random.Generator) -> dict[str, Array]:
         """Return draws of each class's law with class probabilities that add up to 1, as released draws have them."""
-        if self.target is None or self.shares is None or rng is None:
+        if self.target is None or self.shares is None:
             return tables
         shares = self.shares.draw(rng, len(next(iter(tables.values()))))
         return {
@@ -166,14 +166,14 @@ class NaiveBayesReader(Reader):
         self,
         levels: Mapping[str, str | int | bool],
         posterior: Any,
-        rng: np.random.Generator | None,
+        rng: np.random.Generator,
         draws: int | None,
     ) -> dict[str, float]:
         """Return the predictive probability of each class for a record with these levels; others are not looked at.
 
         A level is written as it was declared, or as text. The probabilities are averaged over joint draws.
         """
-        tables = self.joint(posterior.draw(rng, draws), rng)
+        tables = self.joint(posterior.sample(draws, rng), rng)
         if self.target is None:
             raise InvalidParameter("target", None, "given to classify by", "a release with a target")
         places = [self._place(feature, level) for feature, level in levels.items()]
@@ -188,11 +188,11 @@ class NaiveBayesReader(Reader):
         return {group: float(share) for group, share in zip(self.classes, chance.mean(axis=0), strict=True)}
 
     def variables(
-        self, posterior: Any, rng: np.random.Generator | None, chains: int, draws: int
+        self, posterior: Any, rng: np.random.Generator, chains: int, draws: int
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return each variable as (joint draws by chain, dimensions), and the coordinates of the dimensions."""
         size = None if posterior.label == DRAWS else chains * draws
-        found, coords = self.tables(self.joint(posterior.draw(rng, size), rng))
+        found, coords = self.tables(self.joint(posterior.sample(size, rng), rng))
         chained = {name: (each.reshape(chains, -1, *each.shape[1:]), dims) for name, (each, dims) in found.items()}
         return chained, coords
 

@@ -22,6 +22,7 @@ from scipy.special import betainc, betaln, expit, gammainc, gammaln, logit, logs
 
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
+from vestry.validation import require_number
 
 # Points x components that are held at once.
 _CHUNK = 1 << 21
@@ -46,7 +47,7 @@ class Marginal(Protocol):
     def quantile(self, p: npt.ArrayLike) -> Array:
         """Return the point that is exceeded with probability 1 - p."""
 
-    def interval(self, level: float) -> tuple[float, float]:
+    def interval(self, prob: float) -> tuple[float, float]:
         """Return the equal-tailed interval."""
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
@@ -94,9 +95,9 @@ class Mixture(Marginal, ABC):
         with np.errstate(invalid="ignore"):
             return float(self.weights @ variances + self.weights @ (means - self.weights @ means) ** 2)
 
-    def interval(self, level: float) -> tuple[float, float]:
+    def interval(self, prob: float) -> tuple[float, float]:
         """Return the equal-tailed interval."""
-        return equal_tailed(self, level)
+        return equal_tailed(self, prob)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,9 +303,9 @@ class DirichletMixture:
         """Return each probability's own quantiles, one row a category."""
         return np.array([self.marginal(i).quantile(p) for i in range(self.dimension)])
 
-    def interval(self, level: float) -> list[tuple[float, float]]:
+    def interval(self, prob: float) -> list[tuple[float, float]]:
         """Return each probability's equal-tailed interval."""
-        return [self.marginal(i).interval(level) for i in range(self.dimension)]
+        return [self.marginal(i).interval(prob) for i in range(self.dimension)]
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; one a row."""
@@ -360,17 +361,15 @@ def probabilities(p: npt.ArrayLike) -> Array:
     return target
 
 
-def checked_level(level: float) -> float:
-    """Return the level of an interval, or refuse it."""
-    if not 0 < level < 1:
-        raise InvalidParameter("level", level, "between 0 and 1", "for example level=0.9")
-    return float(level)
+def tail_of(prob: float) -> float:
+    """Return the probability on each side of an equal-tailed interval, or refuse what is not a probability."""
+    return (1 - require_number("prob", prob, "for example prob=0.9", above=0, below=1)) / 2
 
 
-def equal_tailed(law: Marginal, level: float) -> tuple[float, float]:
+def equal_tailed(distribution: Marginal, prob: float) -> tuple[float, float]:
     """Return the interval that leaves as much below as above."""
-    tail = (1 - checked_level(level)) / 2
-    low, high = law.quantile([tail, 1 - tail])
+    tail = tail_of(prob)
+    low, high = distribution.quantile([tail, 1 - tail])
     return float(low), float(high)
 
 

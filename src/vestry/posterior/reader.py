@@ -43,7 +43,7 @@ class ReleasedDraws:
         instead = (
             "release noisy statistics (laplace or gaussian) for a posterior that has intervals"
             if self.regression is None
-            else "read the coefficients themselves, by draw()"
+            else "read the coefficients themselves, by sample()"
         )
         raise VestryError(
             f"there is no interval from {self._told}, which {self._all} that was released, and more would cost more;"
@@ -74,7 +74,7 @@ class ReadRelease:
     """What a reader makes of a release: distributions by group, what they are called, and by what they are grouped."""
 
     reader: Reader
-    laws: Mapping[str, PosteriorDistribution]
+    distributions: Mapping[str, PosteriorDistribution]
     label: str
     by: str | None
 
@@ -126,8 +126,8 @@ class Reader:
                 f"no prior and no plug-in{instead}",
             )
         with computed():
-            laws = {group: self._released(content) for group, content in release.contents.items()}
-        return ReadRelease(self, laws, DRAWS, release.by)
+            draws = {group: self._released(content) for group, content in release.contents.items()}
+        return ReadRelease(self, draws, DRAWS, release.by)
 
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Compute the posterior of each group from its noisy statistics."""
@@ -160,21 +160,25 @@ class Reader:
         """Return the noise's standard deviation on one parameter, to first order; None where there is no formula."""
         return None
 
-    def joint(self, tables: dict[str, Array], rng: np.random.Generator | None) -> dict[str, Array]:
+    def joint(self, tables: dict[str, Array], rng: np.random.Generator) -> dict[str, Array]:
         """Return draws of several groups that belong together; they are independent unless a model says otherwise."""
         return tables
 
     def classify(
-        self, levels: Mapping[str, Any], posterior: Any, rng: np.random.Generator | None, draws: int | None
+        self, levels: Mapping[str, Any], posterior: Any, rng: np.random.Generator, draws: int | None
     ) -> dict[str, float]:
         """Return the predictive probability of each class; refused but for naive Bayes."""
         raise InvalidParameter("classify", self.parameter, "asked of naive Bayes", "a model of classes")
 
-    def state_map(self, laws: Any) -> Any:
+    def is_ready(self, distributions: Any) -> bool:
+        """Tell whether the distributions are computed, and not sampled when they are first looked at."""
+        return True
+
+    def state_map(self, distributions: Any) -> Any:
         """Return the map of hidden states; refused but for them."""
         raise InvalidParameter("states", self.parameter, "asked of a model of hidden states", "model hmm")
 
-    def variables(self, posterior: Any, rng: np.random.Generator | None, chains: int, draws: int) -> Any:
+    def variables(self, posterior: Any, rng: np.random.Generator, chains: int, draws: int) -> Any:
         """Return the variables of a tree of draws, as (values with chain and draw, dimensions), and coordinates.
 
         None for the one variable that every other model has.

@@ -34,6 +34,7 @@ from vestry.regression.problem import LinearProblem
 from vestry.schema.design_matrix import HALF, Design
 from vestry.schema.domain import Domain, Interval, Levels
 from vestry.schema.private import PrivateRows
+from vestry.validation import require_choice, require_number, require_truth
 
 
 @dataclass(frozen=True)
@@ -136,27 +137,24 @@ class RowModel(ABC):
             declared(domains, column)
         if len(set(self.columns)) < len(self.columns):
             raise InvalidParameter("predictors", list(self.columns), "each column once", "each of them once")
-        if not isinstance(self.intercept, bool):
-            raise InvalidParameter("intercept", self.intercept, "true or false", "intercept = true")
-        if self.method not in METHODS:
-            raise InvalidParameter("method", self.method, "one of " + ", ".join(METHODS), f'method = "{POSTERIOR}"')
+        require_truth("intercept", self.intercept, "intercept = true")
+        require_choice("method", self.method, METHODS, f'method = "{POSTERIOR}"')
         for key in ("prior_precision", "regularisation", "radius"):
-            value = getattr(self, key)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if value is not None and not (number and 0 < value < math.inf):
-                raise InvalidParameter(key, value, "a number above 0", f"{key} = 1.0")
-        wrong = "regularisation" if self.method == POSTERIOR else "prior_precision"
+            if getattr(self, key) is not None:
+                require_number(key, getattr(self, key), f"{key} = 1.0", above=0)
+        right, wrong = "prior_precision", "regularisation"
+        if self.method != POSTERIOR:
+            right, wrong = wrong, right
         if getattr(self, wrong) is not None:
-            right = "prior_precision" if self.method == POSTERIOR else "regularisation"
-            raise InvalidParameter(wrong, getattr(self, wrong), f"left out for the method {self.method}", right)
+            raise InvalidParameter(wrong, getattr(self, wrong), f"omitted for the method {self.method}", right)
 
-    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedRows:
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRows:
         """Calibrate from declarations and, where it is public, the number of records."""
-        self.check(frame.domains)
-        design, loss = self.design(frame.domains), self.loss(frame.domains)
-        adjacency = frame.adjacency(self, count)
-        at_most = _declared_max_rows(frame) if count is None else count
-        problem = LinearProblem(loss, len(design.features), design.norm, adjacency, at_most)
+        self.check(schema.domains)
+        design, loss = self.design(schema.domains), self.loss(schema.domains)
+        adjacency = schema.adjacency(self, count)
+        max_rows = _declared_max_rows(schema) if count is None else count
+        problem = LinearProblem(loss, len(design.features), design.norm, adjacency, max_rows)
         mechanism = regression(
             problem,
             request.guarantee,
@@ -174,10 +172,10 @@ class RowModel(ABC):
         return Size(sum(predictors) * (outcome if outcome > 2 else 1), MOST_PARAMETERS, "parameters")
 
     def forecast(
-        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, None]:
         """Return the expected width of a coefficient's 90 % interval, and the same without privacy."""
-        design = self.design(frame.domains)
+        design = self.design(schema.domains)
         several = [expected_widths(prepared.mechanism, design, n, rng) for _ in range(_REPEATS)]
         return float(np.mean([each[0] for each in several])), float(np.mean([each[1] for each in several])), None
 
@@ -252,12 +250,12 @@ def expected_widths(mechanism: Regression, design: Design, n: int, rng: np.rando
     return widths[0], widths[1]
 
 
-def _declared_max_rows(frame: TableSchema) -> int:
+def _declared_max_rows(schema: TableSchema) -> int:
     """Return how many records there may be; steps and penalties follow from it, so it must be said."""
-    if frame.max_rows >= DEFAULT_MAX_ROWS:
+    if schema.max_rows >= DEFAULT_MAX_ROWS:
         allowed = "declared for a regression under add-remove, where the number of records is private"
         raise InvalidParameter("max_rows", None, allowed, "max_rows = 10000, a number that the records will not exceed")
-    return frame.max_rows
+    return schema.max_rows
 
 
 # Made-up records of a plan; and what keeps their information invertible.

@@ -141,24 +141,24 @@ class Estimate:
 
 def labels(result: Result) -> tuple[str, ...]:
     """Return what the parameters are called: as the study says, or by the categories that were counted."""
-    dimension = result.posterior.reading.dimension
+    dimension = result.posterior.reader.dimension
     if len(result.labels) == dimension:
         return result.labels
     first = next(iter(result.release.contents.values()))
     names = first.names if isinstance(first, NoisyStatistics) else ()
-    if len(names) == dimension > 2 and result.posterior.reading.parameter == "probability":
+    if len(names) == dimension > 2 and result.posterior.reader.parameter == "probability":
         return names
     return result.posterior.parameters
 
 
 def estimates(result: Result) -> tuple[Estimate, ...]:
     """Return every parameter of every group, or the first of many; nothing for released draws and hidden states."""
-    if result.posterior.label == DRAWS or result.posterior.reading.sampled:
+    if result.posterior.label == DRAWS or result.posterior.reader.sampled:
         return ()
     names = labels(result)
     rows = (
         (law, group, names[index], index)
-        for group, law in result.posterior.laws.items()
+        for group, law in result.posterior.distributions.items()
         for index in range(law.dimension)
     )
     return tuple(_estimate(*row) for row in islice(rows, MOST_ESTIMATES))
@@ -171,15 +171,15 @@ def first_of(shown: int, count: int) -> str:
 
 def size(result: Result) -> int:
     """Return how many parameters there are in all."""
-    return len(result.posterior.laws) * result.posterior.reading.dimension
+    return len(result.posterior.distributions) * result.posterior.reader.dimension
 
 
 def prior(posterior: Posterior) -> PosteriorDistribution:
     """Return the prior: the posterior of no records at all."""
-    size = posterior.reading.dimension
-    zeros = max(2, size) if posterior.reading.parameter == "probability" else size + 1
+    size = posterior.reader.dimension
+    zeros = max(2, size) if posterior.reader.parameter == "probability" else size + 1
     names = tuple(str(place) for place in range(zeros))
-    return posterior.reading.plug_in(NoisyStatistics(names, (0,) * zeros, "discrete-laplace", 1.0))
+    return posterior.reader.plug_in(NoisyStatistics(names, (0,) * zeros, "discrete-laplace", 1.0))
 
 
 def _estimate(law: PosteriorDistribution, group: str, label: str, index: int) -> Estimate:
@@ -202,7 +202,7 @@ MOST_ROWS = 66
 def contrasts(result: Result) -> Rows:
     """Return the differences of groups, one row for each pair and parameter."""
     posterior = result.posterior
-    groups = list(posterior.laws)
+    groups = list(posterior.distributions)
     if posterior.by is None or len(groups) < 2 or posterior.label == DRAWS:
         return []
     pairs = list(combinations(groups, 2)) if len(groups) <= MOST_PAIRED else [(g, groups[0]) for g in groups[1:]]
@@ -212,18 +212,19 @@ def contrasts(result: Result) -> Rows:
         if len(rows) >= MOST_ROWS:
             break
         found = posterior.contrast(a, b, rng=np.random.default_rng([seed, place]), draws=drawn_for(result))
-        rows += [{**row, "a": a, "b": b, "label": name} for row, name in zip(found, names, strict=True)]
+        records = found.reset_index().to_dict("records")
+        rows += [{**row, "a": a, "b": b, "label": name} for row, name in zip(records, names, strict=True)]
     return rows[:MOST_ROWS]
 
 
 def drawn_for(result: Result) -> int:
     """Return how many draws a difference rests on: fewer where a group has very many parameters."""
-    return max(1000, min(DRAWN, _NUMBERS // result.posterior.reading.dimension))
+    return max(1000, min(DRAWN, _NUMBERS // result.posterior.reader.dimension))
 
 
 def compared(result: Result) -> str:
     """Say which groups are compared."""
-    groups = list(result.posterior.laws)
+    groups = list(result.posterior.distributions)
     if len(groups) <= MOST_PAIRED:
         return "every pair of groups"
     return f"each group with {groups[0]}"
@@ -260,8 +261,8 @@ def shares(release: Release, posterior: Posterior, found: tuple[Estimate, ...]) 
         content = release.contents[each.group]
         assert isinstance(content, NoisyStatistics), "estimates come from noisy statistics"  # noqa: S101
         if each.group not in plain:
-            plain[each.group] = posterior.reading.plug_in(content)
+            plain[each.group] = posterior.reader.plug_in(content)
         exact = plain[each.group].marginal(each.index)
-        on_estimate = posterior.reading.noise_on_estimate(content, exact.mean(), each.index)
+        on_estimate = posterior.reader.noise_on_estimate(content, exact.mean(), each.index)
         rows.append(Share(on_estimate, math.sqrt(exact.variance()), each.sd))
     return tuple(rows)

@@ -44,7 +44,7 @@ def densities(found: tuple[Estimate, ...], posterior: Posterior, before: Posteri
             axes.plot(x, height + prior / top, color=PRIOR, linewidth=1.1, linestyle="--",
                       label="prior" if height == 0 else None)  # fmt: skip
             whisker(axes, height, each.mean, each.wide, each.half)
-        name_rows(axes, names, posterior.reading.parameter, below=0.25, above=0.9)
+        name_rows(axes, names, posterior.reader.parameter, below=0.25, above=0.9)
         drawn.legend(loc="outside upper right", ncols=2)
     return drawn
 
@@ -61,14 +61,14 @@ def intervals(found: tuple[Estimate, ...], posterior: Posterior, before: Posteri
             whisker(axes, height, each.mean, each.wide, each.half, label="posterior" if height == 0 else None)
         low, high = min(each.wide[0] for each in shown), max(each.wide[1] for each in shown)
         axes.set_xlim(low - 0.06 * (high - low), high + 0.06 * (high - low))
-        name_rows(axes, names, posterior.reading.parameter, below=0.7)
+        name_rows(axes, names, posterior.reader.parameter, below=0.7)
         drawn.legend(loc="outside upper right", ncols=2)
     return drawn
 
 
 def comparison(found: tuple[Estimate, ...], differences: Rows, posterior: Posterior) -> Any:
     """Draw the groups on one axis, and their differences below on another with its zero."""
-    several = posterior.reading.dimension > 1
+    several = posterior.reader.dimension > 1
     ordered = sorted(found, key=lambda each: each.index)[:_MOST_COMPARED]
     names = [f"{each.label}: {each.group}" if several else each.group for each in ordered]
     shown = differences[:_MOST_COMPARED]
@@ -77,24 +77,24 @@ def comparison(found: tuple[Estimate, ...], differences: Rows, posterior: Poster
     with figure(1, path=None, width=WIDTH, height=sum(heights), heights=heights) as (drawn, (above, below)):
         for height, each in zip(reversed(range(len(ordered))), ordered, strict=True):
             whisker(above, height, each.mean, each.wide, each.half)
-        name_rows(above, names, posterior.reading.parameter)
+        name_rows(above, names, posterior.reader.parameter)
         below.axvline(0, color=PRIOR, linewidth=1.2, linestyle="--")
         for height, row in zip(reversed(range(len(shown))), shown, strict=True):
             whisker(below, height, row["mean"], (row["low"], row["high"]))
-        name_rows(below, pairs, f"difference in {posterior.reading.parameter}; dashed: none")
+        name_rows(below, pairs, f"difference in {posterior.reader.parameter}; dashed: none")
     return drawn
 
 
 def points(posterior: Posterior, labels: tuple[str, ...]) -> Any:
     """Draw released draws as the points that they are, numbered where they are few."""
-    drawn_by_group = posterior.draw()
+    drawn_by_group = posterior.sample()
     rows = [(group, index) for group in drawn_by_group for index in range(len(labels))][:MOST_ROWS]
     names = [name_of(group, labels[index], posterior) for group, index in rows]
     with figure(1, path=None, width=WIDTH, height=0.9 + 1.4 * height_of(names)) as (drawn, (axes,)):
         for height, (group, index) in zip(reversed(range(len(rows))), rows, strict=True):
             axes.axhline(height, color=GRID, linewidth=1, zorder=0)
             dots(axes, height, drawn_by_group[group][:, index])
-        name_rows(axes, names, posterior.reading.parameter, below=0.7, above=0.7)
+        name_rows(axes, names, posterior.reader.parameter, below=0.7, above=0.7)
         axes.margins(x=0.08)
     return drawn
 

@@ -47,7 +47,8 @@ def parts(result: Result, album: Album) -> list[Content]:
     except MissingExtra as error:
         parts.append(paragraph(f"The noisy counts are released, and all else follows from them. {error}."))
         return [*parts, *_noise(result)]
-    reading: Any = result.posterior.reading
+    reading: Any = result.posterior.reader
+    ends = result.posterior.interval(0.9).to_numpy()
     region, time = reading.sequence["region"], reading.sequence["time"]
     runs = {name: _runs(found, row) for row, name in enumerate(found.regions)}
     parts += [
@@ -66,7 +67,7 @@ def parts(result: Result, album: Album) -> list[Content]:
               (region, "states"), [(name, "; ".join(each)) for name, each in runs.items()]),
         beside(
             album.figure(
-                emission_bars(found, reading, np.stack(list(result.posterior.interval(0.9).values()))),
+                emission_bars(found, reading, ends.reshape(len(found.start), -1, 2)),
                 alternative=_bars_told(found, reading),
                 caption="Across: the probability of each level in each state, a panel for each feature. Bars end at the"
                 " mean; short lines are 90 % intervals, which leave the noise out of account.",
@@ -174,7 +175,7 @@ def _bars_told(found: States, reading: HiddenStates) -> str:
 
 def _emissions(result: Result, reading: HiddenStates) -> Any:
     rows = []
-    for name, law in result.posterior.laws.items():
+    for name, law in result.posterior.distributions.items():
         for place, label in enumerate(result.labels or result.release.labels):
             marginal = law.marginal(place)
             digits = Digits(marginal.mean(), float(np.sqrt(marginal.variance())))
@@ -221,5 +222,5 @@ def _share(part: float) -> str:
 
 
 def _cells(result: Result) -> str:
-    reading: Any = result.posterior.reading
+    reading: Any = result.posterior.reader
     return whole(len(reading.regions) * len(reading.times))

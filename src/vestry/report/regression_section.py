@@ -21,7 +21,7 @@ _WORDS = {
 
 def headline(result: Result) -> str:
     """Say in one line what came out: the coefficients farthest from 0 on the scale of their columns' intervals."""
-    values = result.posterior.draw()["all"]
+    values = result.posterior.sample()["all"]
     named = dict(zip(result.labels, values.mean(axis=0), strict=True))
     shown = "; ".join(f"{name}: {number(value)}" for name, value in list(named.items())[:3])
     more = f"; {len(named) - 3} more" if len(named) > 3 else ""
@@ -30,8 +30,8 @@ def headline(result: Result) -> str:
 
 def parts(result: Result, album: Album) -> list[Content]:
     """Write the coefficients, one row each."""
-    reading: Any = result.posterior.reading
-    values = result.posterior.draw()["all"]
+    reading: Any = result.posterior.reader
+    values = result.posterior.sample()["all"]
     drawn = reading.method == "posterior"
     heads = [f"draw {place}" for place in range(1, min(len(values), _MOST_DRAWS) + 1)] if drawn else ["estimate"]
     rows = [

@@ -57,21 +57,21 @@ def section(result: Result, place: int, found: tuple[Estimate, ...], album: Albu
 
 
 def _told(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
-    if own := _SECTIONS.get(result.posterior.reading.display):
+    if own := _SECTIONS.get(result.posterior.reader.display):
         return own.parts(result, album)
     return _drawn(result, album) if result.posterior.label == DRAWS else _estimated(result, found, album)
 
 
 def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
     """Say in one line what came out."""
-    if own := _SECTIONS.get(result.posterior.reading.display):
+    if own := _SECTIONS.get(result.posterior.reader.display):
         return own.headline(result)
     if not found:
-        values = [value for each in result.posterior.draw().values() for value in each.ravel()]
-        count = len(next(iter(result.posterior.draw().values())))
+        values = [value for each in result.posterior.sample().values() for value in each.ravel()]
+        count = len(next(iter(result.posterior.sample().values())))
         ends = number(min(values)), number(max(values))
         extent = ends[0] if len(values) == 1 else f"from {ends[0]} to {ends[1]}"
-        return f"{_draws(count)}, {result.posterior.reading.parameter} {extent}; no interval"
+        return f"{_draws(count)}, {result.posterior.reader.parameter} {extent}; no interval"
     if len(found) <= _MOST_NAMED:
         lines = [_line(each, result, named=len(found) > 1) for each in found]
         return joined(lines, "<br>")
@@ -91,7 +91,7 @@ def _estimated(result: Result, found: tuple[Estimate, ...], album: Album) -> lis
     posterior, before = result.posterior, prior(result.posterior)
     dense = len(found) <= figures.MOST_DENSITIES
     drawn = (figures.densities if dense else figures.intervals)(found, posterior, before)
-    caption = f"Across: the {posterior.reading.parameter}. " + (
+    caption = f"Across: the {posterior.reader.parameter}. " + (
         "Heights are densities: what was believed before (dashed) and what is believed after the release (filled)."
         " Thick bars are 50 % intervals, thin bars 90 %; circles are means."
         if dense
@@ -108,8 +108,8 @@ def _estimated(result: Result, found: tuple[Estimate, ...], album: Album) -> lis
                 "This posterior takes the noisy statistics as exact. Its intervals are too short: for comparison only."
             )
         )
-    if posterior.reading.note:
-        parts.append(paragraph(posterior.reading.note))
+    if posterior.reader.note:
+        parts.append(paragraph(posterior.reader.note))
     parts += [
         beside(album.figure(drawn, alternative=_alternative(result, found), caption=caption), _table(result, found)),
         *_grouped(result, found, album),
@@ -125,7 +125,7 @@ def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
         digits = Digits(each.mean, each.sd)
         numbers = (digits(each.mean), number(each.sd), digits.interval(*each.half), digits.interval(*each.wide))
         rows.append((*_names(each.group, each.label, result), *numbers))
-    what = result.posterior.reading.parameter
+    what = result.posterior.reader.parameter
     return table(
         f"Posterior of the {what}: mean, standard deviation, and intervals that hold it with 50 % and 90 % probability"
         + first_of(len(found), size(result)),
@@ -140,13 +140,15 @@ def _grouped(result: Result, found: tuple[Estimate, ...], album: Album) -> list[
     if not rows:
         return []
     drawn = figures.comparison(found, rows, result.posterior)
-    several = result.posterior.reading.dimension > 1
+    several = result.posterior.reader.dimension > 1
     told, cells = [], []
     for row in rows:
         digits = Digits(row["mean"], row["sd"])
         mean, ends = digits(row["mean"]), digits.interval(row["low"], row["high"])
         which = (row["label"],) if several else ()
-        cells.append((f"{row['a']} − {row['b']}", *which, mean, number(row["sd"]), ends, probability(row["positive"])))
+        cells.append(
+            (f"{row['a']} − {row['b']}", *which, mean, number(row["sd"]), ends, probability(row["prob_positive"]))
+        )
         told.append(f"{', '.join((*which, row['a']))} minus {row['b']}: {mean}, 90 % from {ends}")
     alternative = "Groups on one axis, and their differences. " + "; ".join(told[:_MOST_TOLD])
     heads = ("difference", *((_parameter(result),) if several else ()), "mean", "sd", "90 %", "chance above 0")
@@ -157,7 +159,7 @@ def _grouped(result: Result, found: tuple[Estimate, ...], album: Album) -> list[
             album.figure(
                 drawn,
                 alternative=alternative,
-                caption=f"Across: the {result.posterior.reading.parameter} of each group (above, with intervals of"
+                caption=f"Across: the {result.posterior.reader.parameter} of each group (above, with intervals of"
                 " 50 %, thick, and of 90 %), and the differences of groups (below, with intervals of 90 %). One that"
                 " crosses the dashed line leaves the sign of the difference open. Circles are means.",
             ),
@@ -259,7 +261,7 @@ def _cost(measured: tuple[Share, ...]) -> str:
 
 
 def _drawn(result: Result, album: Album) -> list[Content]:
-    names, drawn = labels(result), result.posterior.draw()
+    names, drawn = labels(result), result.posterior.sample()
     count = len(next(iter(drawn.values())))
     grouped = (result.posterior.by,) if result.posterior.by is not None else ()
     rows = [
@@ -285,7 +287,7 @@ def _drawn(result: Result, album: Album) -> list[Content]:
             album.figure(
                 figures.points(result.posterior, names),
                 alternative=f"Released draws as points. {told}",
-                caption=f"Across: the {result.posterior.reading.parameter}. Each point is one released draw; there is"
+                caption=f"Across: the {result.posterior.reader.parameter}. Each point is one released draw; there is"
                 " no band, since draws give no interval.",
             ),
             table(f"The released draws.{shown}", (*grouped, "draw", *names), rows, names=1 + len(grouped)),
@@ -296,7 +298,7 @@ def _drawn(result: Result, album: Album) -> list[Content]:
 def _alternative(result: Result, found: tuple[Estimate, ...]) -> str:
     told = "; ".join(_line(each, result, named=True) for each in found[:_MOST_TOLD])
     rest = f"; {len(found) - _MOST_TOLD} more are in the table" if len(found) > _MOST_TOLD else ""
-    return f"Posterior of the {result.posterior.reading.parameter}, mean and 90 % interval. {told}{rest}."
+    return f"Posterior of the {result.posterior.reader.parameter}, mean and 90 % interval. {told}{rest}."
 
 
 def _heads(result: Result) -> tuple[str, ...]:
@@ -304,13 +306,13 @@ def _heads(result: Result) -> tuple[str, ...]:
 
 
 def _names(group: str, label: str, result: Result) -> tuple[str, ...]:
-    by, several = result.posterior.by, result.posterior.reading.dimension > 1
+    by, several = result.posterior.by, result.posterior.reader.dimension > 1
     return (*((group,) if by is not None else ()), *((label,) if several or by is None else ()))
 
 
 def _parameter(result: Result) -> str:
-    several = result.posterior.reading.dimension > 1
-    return "category" if several and result.posterior.reading.parameter == "probability" else "parameter"
+    several = result.posterior.reader.dimension > 1
+    return "category" if several and result.posterior.reader.parameter == "probability" else "parameter"
 
 
 def _draws(count: int) -> str:

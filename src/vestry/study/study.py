@@ -18,7 +18,7 @@ from vestry.ledger.entry import State
 from vestry.ledger.privacy_filter import PrivacyFilter
 from vestry.noise import NoiseSource
 from vestry.pipeline import ChargeIndex
-from vestry.planning import ASSUMED, Forecast, budget_for_width, forecasts
+from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, compare_mechanisms
 from vestry.privacy.guarantee import Guarantee
 from vestry.study.config import ReleaseSpec, StudyConfig, read
 from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, remaining_words
@@ -144,7 +144,7 @@ class Study:
         """Return what each mechanism is expected to give for a release, by simulation from its prior."""
         spec = self.config.release(name)
         with self.config.lines.at(f"release.{name}"):
-            return forecasts(spec.request, self.config.schema, n=self.config.expected_rows)
+            return compare_mechanisms(spec.request, self.config.schema, expected_rows=self.config.expected_rows)
 
     def format_parameter(self, name: str, parameter: str, value: float) -> str:
         """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
@@ -158,7 +158,7 @@ class Study:
     def budget_for(self, name: str, width: float) -> Guarantee:
         """Return what a release would have to spend for 90 % credible intervals of this width."""
         spec = self.config.release(name)
-        return budget_for_width(spec.request, self.config.schema, n=self.config.expected_rows, width=width)
+        return budget_for_width(spec.request, self.config.schema, expected_rows=self.config.expected_rows, width=width)
 
     def choose(self, names: tuple[str, ...] = ()) -> list[ReleaseSpec]:
         """Return the releases that are named, each once; all if none is."""
@@ -217,7 +217,7 @@ class Study:
     @property
     def assumed(self) -> int:
         """The number of records that `plan` takes: the declared one, or 1000."""
-        return self.config.expected_rows or ASSUMED
+        return self.config.expected_rows or DEFAULT_EXPECTED_ROWS
 
     @cached_property
     def _opened(self) -> Ledger:
