@@ -31,7 +31,7 @@ def runner() -> subprocess.Popen:
     """Start the process that runs the pages of this session; it ends when nothing more can come in."""
     warm = subprocess.Popen(
         [sys.executable, str(RUNNER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "COLUMNS": "200"},
+        env={**os.environ, "COLUMNS": "2000"},
     )  # fmt: skip
     atexit.register(warm.communicate)
     return warm
