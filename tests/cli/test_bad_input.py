@@ -248,7 +248,7 @@ CASES = {
     "order 1": (
         2,
         "ledger create new.ledger {terms} --budget epsilon=1,delta=1e-6 --orders 1",
-        "order must be above 1",
+        "order must be a number above 1",
     ),
     "order nan": (
         2,
