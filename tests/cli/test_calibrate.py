@@ -208,7 +208,7 @@ BAD = {
     ),
     "times from nothing": (
         "calibrate laplace --family gamma-exponential --low 0 --high 9 --n 9 --guarantee epsilon=1",
-        "low must be a number above 0, not 0",
+        "low must be a number above 0 and finite, not 0",
     ),
     "times without a low end": (
         "calibrate laplace --family gamma-exponential --high 9 --n 9 --guarantee epsilon=1",
@@ -233,8 +233,11 @@ BAD = {
         "the prior of gamma-poisson must be a shape and a rate",
     ),
     # prior
-    "alpha 0": (f"calibrate diffused --family beta-bernoulli --prior 0,12 --n 100 {ASK}", "alpha must be a number above 0"),
-    "beta negative": (f"calibrate diffused --family beta-bernoulli --prior 6,-1 --n 100 {ASK}", "beta must be a number above 0"),
+    "alpha 0": (f"calibrate diffused --family beta-bernoulli --prior 0,12 --n 100 {ASK}", "alpha must be a number"),
+    "beta negative": (
+        f"calibrate diffused --family beta-bernoulli --prior 6,-1 --n 100 {ASK}",
+        "beta must be a number",
+    ),
     "prior nan": (f"calibrate diffused --family beta-bernoulli --prior nan,1 --n 100 {ASK}", "a number above 0"),
     "prior inf": (f"calibrate diffused --family beta-bernoulli --prior inf,1 --n 100 {ASK}", "a number above 0"),
     "prior of words": (f"calibrate diffused --family beta-bernoulli --prior a,b --n 9 {ASK}", "numbers with commas"),
