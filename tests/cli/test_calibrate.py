@@ -315,7 +315,7 @@ BAD = {
     "unknown analysis of noise": (f"calibrate laplace {BETA} {ASK} --analysis guess", "No such option: --analysis"),
     "no guarantee": (f"calibrate laplace {BETA}", "'--guarantee'"),
     "a bad guarantee": (f"calibrate laplace {BETA} --guarantee 1", "write epsilon=1"),
-    "epsilon 0": (f"calibrate laplace {BETA} --guarantee epsilon=0", "epsilon must be above 0"),
+    "epsilon 0": (f"calibrate laplace {BETA} --guarantee epsilon=0", "epsilon must be a number above 0"),
     # draws
     "draws from noise": (f"calibrate laplace {BETA} --draws 2 {ASK}", "No such option: --draws"),
     "draws 0": (f"calibrate diffused {BETA} --draws 0 {ASK}", "draws must be a whole number of at least 1"),
@@ -328,9 +328,9 @@ BAD = {
     "at a cold temperature": (f"curve ops {BETA} --truncation 0.2 --at 0.5", "temperature must be at least 1"),
     "curve of ops without truncation": (f"curve ops {BETA} --at 2", "truncation must be given for ops"),
     "curve of draws from noise": (f"curve gaussian {BETA} --at 2 --draws 3", "No such option: --draws"),
-    "order 1": (f"curve diffused {BETA} --at 0.5 --orders 1", "order must be above 1"),
+    "order 1": (f"curve diffused {BETA} --at 0.5 --orders 1", "order must be a number above 1"),
     "orders of words": (f"curve diffused {BETA} --at 0.5 --orders two", "--orders must be numbers with commas"),
-    "epsilon negative": (f"curve diffused {BETA} --at 0.5 --epsilons -1", "epsilon must be at least 0"),
+    "epsilon negative": (f"curve diffused {BETA} --at 0.5 --epsilons -1", "epsilon must be a number at least 0"),
     "a plot in no folder": (
         f"curve diffused {BETA} --at 0.5 --plot nowhere/a.png",
         "the plot's file must be one that can be written",
@@ -401,7 +401,7 @@ def test_a_linear_mechanism_is_calibrated_first_as_a_conjugate_one_is(vestry):
 LINEAR_BAD = {
     f"curve {GIBBS}": "--at must be given: the likelihood_power",
     "curve gibbs --lipschitz 0 --strong-convexity 1 --at 1": "--lipschitz must be a number above 0, not 0.0",
-    f"curve langevin {CHAIN} {ASK}": "--guarantee must be left out for langevin",
+    f"curve langevin {CHAIN} {ASK}": "--guarantee must be omitted for langevin",
     f"calibrate langevin {CHAIN} --draws 0": "--draws must be a whole number of at least 1",
     f"calibrate langevin {CHAIN.replace('10 --step-', '10,5 --step-')}": "--steps must be one number for each step",
     f"calibrate langevin {CHAIN.replace('--steps 10', '--steps ten')}": "write for example --steps 1000.",

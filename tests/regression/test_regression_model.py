@@ -195,9 +195,9 @@ def test_one_class_an_empty_table_and_a_constant_column_are_no_errors(tmp_path):
 
 def test_a_plan_says_how_wide_and_what_privacy_takes(tmp_path):
     path = study(tmp_path, LOGISTIC + "spend = { epsilon = 1, delta = 1e-6 }\n")
-    (small,) = Study.open(path).plan("odds")
+    (small,) = Study.open(path).forecasts("odds")
     path.write_text(path.read_text().replace("epsilon = 1,", "epsilon = 8,"))
-    (large,) = Study.open(path).plan("odds")
+    (large,) = Study.open(path).forecasts("odds")
     assert small.exact_width < large.width < small.width
 
 

@@ -142,20 +142,20 @@ BROKEN = [
     (BUDGET, 'budget = "epsilon=1"', "budget =", "study.budget", "budget must be a table, not 'epsilon=1'; write budget = { epsilon = 1.0"),
     (BUDGET, "budget = 1", "budget =", "study.budget", "budget must be a table, not 1"),
     (BUDGET, "budget = {}", "budget =", "study.budget", "budget must be a known combination of keys, not {}; write budget = { epsilon"),
-    (BUDGET, "budget = { epsilon = 0, delta = 1e-6 }", "budget =", "study.budget.epsilon", "epsilon must be above 0 and finite, not 0; write for example epsilon=1."),
+    (BUDGET, "budget = { epsilon = 0, delta = 1e-6 }", "budget =", "study.budget.epsilon", "epsilon must be a number above 0 and finite, not 0; write for example epsilon=1."),
     (BUDGET, "budget = { epsilon = -1 }", "budget =", "study.budget.epsilon", "not -1"),
     (BUDGET, "budget = { epsilon = nan }", "budget =", "study.budget.epsilon", "not nan"),
     (BUDGET, "budget = { epsilon = inf }", "budget =", "study.budget.epsilon", "not inf"),
     (BUDGET, f"budget = {{ epsilon = {'9' * 400} }}", "budget =", "study.budget.epsilon", "above 0 and finite"),
-    (BUDGET, 'budget = { epsilon = "1" }', "budget =", "study.budget.epsilon", "epsilon must be a number (above 0 and finite), not '1'"),
-    (BUDGET, "budget = { epsilon = true }", "budget =", "study.budget.epsilon", "epsilon must be a number (above 0 and finite), not True"),
-    (BUDGET, "budget = { epsilon = 1, delta = 0 }", "budget =", "study.budget.delta", "delta must be between 0 and 1, both excluded, not 0; write for example delta=1e-6"),
+    (BUDGET, 'budget = { epsilon = "1" }', "budget =", "study.budget.epsilon", "epsilon must be a number above 0 and finite, not '1'"),
+    (BUDGET, "budget = { epsilon = true }", "budget =", "study.budget.epsilon", "epsilon must be a number above 0 and finite, not True"),
+    (BUDGET, "budget = { epsilon = 1, delta = 0 }", "budget =", "study.budget.delta", "delta must be a number above 0 and below 1, not 0; write for example delta=1e-6"),
     (BUDGET, "budget = { epsilon = 1, delta = 1 }", "budget =", "study.budget.delta", "not 1;"),
     (BUDGET, "budget = { epsilon = 1, delta = 2 }", "budget =", "study.budget.delta", "not 2;"),
     (BUDGET, "budget = { epsilom = 1 }", "budget =", "study.budget.epsilom", "this key is not known; write epsilon."),
     (BUDGET, "budget = { epsilon = 1, rho = 1 }", "budget =", "study.budget", "a known combination of keys, not {'epsilon': 1, 'rho': 1}; write budget = { epsilon = 0.3 }, or"),
     ("spend = { rho = 0.01 }", "spend = { order = 10 }", "spend = { order", "release.wards.spend", "or { order = 10, epsilon = 0.1 }, or"),
-    ("spend = { rho = 0.01 }", "spend = { order = 1, epsilon = 1 }", "spend = { order", "release.wards.spend.order", "order must be above 1 and finite, not 1"),
+    ("spend = { rho = 0.01 }", "spend = { order = 1, epsilon = 1 }", "spend = { order", "release.wards.spend.order", "order must be a number above 1 and finite, not 1"),
     ("spend = { rho = 0.01 }", "spend = 0.01", "spend = 0.01", "release.wards.spend", "spend must be a table, not 0.01; write spend = { epsilon = 0.3 }."),
     ("spend = { rho = 0.01 }\n", "", "[release.wards]", "release.wards.spend", "this key is missing; write spend = { epsilon = 0.3 }."),
     # Columns.
@@ -310,7 +310,7 @@ def test_the_good_file_is_good(tmp_path, command):
     path.write_text(GOOD)
     checked(path)
     code, out, _ = command("check", path)
-    assert (code, out[:35]) == (0, "study.toml is sound: 4 releases, bu")
+    assert (code, out[:35]) == (0, "study.toml is valid: 4 releases, bu")
 
 
 @pytest.mark.parametrize(("old", "new", "words", "key", "sentence"), BROKEN, ids=[f"{i}-{b[3][:40]}" for i, b in enumerate(BROKEN)])  # fmt: skip
