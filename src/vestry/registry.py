@@ -1,4 +1,4 @@
-"""Models by name: a table of strings, each loaded when it is used. A new model, or conjugate family, is one line here.
+"""Models and losses by name: tables of strings, each loaded when it is used. A new model, family or loss is one line.
 
 A model's class knows how its releases are read (`reader`), and a conjugate one which family it is (`family_type`).
 """
@@ -49,6 +49,22 @@ MODELS = LazyTable(
         "linear": "vestry.regression.linear_model:LinearRegression",
         "naive-bayes": "vestry.naive_bayes.naive_bayes_model:NaiveBayes",
         "hmm": "vestry.hmm.hmm_model:HiddenMarkovModel",
+    }
+)
+
+# Losses of linear models: a new one is its class and one line here.
+LOSSES = LazyTable(
+    {
+        "logistic": "vestry.regression.losses:Logistic",
+        "huber": "vestry.regression.losses:Huber",
+        "pseudo-huber": "vestry.regression.losses:PseudoHuber",
+        "log-cosh": "vestry.regression.losses:LogCosh",
+        "smooth-hinge": "vestry.regression.losses:SmoothHinge",
+        "softplus-hinge": "vestry.regression.losses:SoftplusHinge",
+        "smooth-quantile": "vestry.regression.losses:SmoothQuantile",
+        "multinomial": "vestry.regression.losses:Multinomial",
+        "probit": "vestry.regression.losses:Probit",
+        "complementary-log-log": "vestry.regression.losses:ComplementaryLogLog",
     }
 )
 
