@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "vestry"
 # A room may import rooms of lower rows only.
 ROWS = [
     {"errors", "numerics", "registry"},
-    {"validation"},
+    {"validation", "notebook"},
     {"privacy", "server_address", "release_schema"},
     {"schema", "noise", "events"},
     {"ledger", "releases"},

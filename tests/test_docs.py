@@ -31,7 +31,7 @@ def runner() -> subprocess.Popen:
     """Start the process that runs the pages of this session; it ends when nothing more can come in."""
     warm = subprocess.Popen(
         [sys.executable, str(RUNNER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "COLUMNS": "200"},
+        env={**os.environ, "COLUMNS": "2000"},
     )  # fmt: skip
     atexit.register(warm.communicate)
     return warm
@@ -106,14 +106,14 @@ def studies(page: str) -> list[str]:
     return [block for block in blocks if {"study", "release"} <= set(tomllib.loads(block))]
 
 
-def test_study_files_are_sound(tmp_path):
+def test_study_files_are_valid(tmp_path):
     from vestry.study import Study
 
     found = [text for page in PAGES for text in studies(page.read_text())]
     assert len(found) >= 3
     for text in found:
         (tmp_path / "study.toml").write_text(text)
-        assert Study.open(tmp_path / "study.toml").check()
+        assert len(Study.open(tmp_path / "study.toml").costs())
 
 
 def test_a_block_that_is_no_toml_is_rejected():

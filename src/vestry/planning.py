@@ -63,6 +63,11 @@ class Forecast:
         """Whether privacy makes the interval more than twice as wide."""
         return self.width is not None and self.exact_width is not None and self.width > _SWAMPED * self.exact_width
 
+    @property
+    def note(self) -> str:
+        """Why the guarantee cannot be met, or that privacy swamps the data; empty if all is well."""
+        return self.reason or ("privacy more than doubles the width" if self.swamped else "")
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, one per attribute, and whether noise swamps the answer."""
         return {**asdict(self), "swamped": self.swamped}

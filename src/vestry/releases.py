@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from vestry.errors import InvalidParameter
+from vestry.notebook import html_table
+from vestry.privacy.guarantee import decimal
 from vestry.registry import FACADE
 from vestry.release_schema import check_release
+from vestry.validation import is_number
 
 SCHEMA = "vestry-release-1"
 
@@ -69,7 +72,7 @@ class Draws:
     grid: float = 2.0**-40
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """What is promised, by which theorem, and what is needed to compute the claim again.
 
@@ -104,8 +107,31 @@ class Certificate:
     assumptions: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def _promise(self) -> str:
+        """The guarantee as it is written elsewhere; a file may hold anything there."""
+        numbers = ((key, value) for key, value in self.guarantee.items() if key != "neighbours")
+        return ",".join(f"{key}={decimal(value) if is_number(value) else value}" for key, value in numbers)
 
-@dataclass(frozen=True)
+    @property
+    def _facts(self) -> dict[str, str]:
+        facts = {
+            "guarantee": self._promise,
+            "neighbours": str(self.guarantee.get("neighbours", "not stated")),
+            "unit": self.unit,
+            "mechanism": f"{self.mechanism} ({self.parameter}={self.value:g})",
+            "theorem": self.theorem,
+        }
+        return {**facts, "assumptions": " ".join(self.assumptions)} if self.assumptions else facts
+
+    def __repr__(self) -> str:
+        return f"Certificate({self._promise!r}, mechanism={self.mechanism!r})"
+
+    def _repr_html_(self) -> str:
+        return html_table("Certificate", self._facts)
+
+
+@dataclass(frozen=True, repr=False)
 class Release:
     """A published result.
 
@@ -131,6 +157,16 @@ class Release:
     certificate: Certificate
     by: str | None = None
     labels: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Release({self.family['name']!r}, groups={len(self.contents)}, certificate={self.certificate!r})"
+
+    def _repr_html_(self) -> str:
+        """Return what was released of whom, without the numbers, and what is promised."""
+        kinds = {_KINDS[type(each)].replace("-", " ") for each in self.contents.values()}
+        groups = ", ".join(self.contents) if self.by is None else f"{', '.join(self.contents)} (by {self.by})"
+        released = {"model": str(self.family["name"]), "released": " and ".join(sorted(kinds)), "groups": groups}
+        return html_table("Release", {**released, **self.certificate._facts})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text, and their hash, which finds a file that was changed by accident."""

@@ -142,10 +142,14 @@ CASES = {
     "no target": (
         2,
         "convert epsilon=1 --to bits",
-        "--to must be a currency, not 'bits'; write delta=1e-5, epsilon=1,",
+        "--to must be a privacy definition, not 'bits'; write delta=1e-5, epsilon=1,",
     ),
-    "a target without its number": (2, "convert epsilon=1 --to delta", "--to must be a currency, not 'delta'"),
-    "a target with a number": (2, "convert epsilon=1 --to rho=1", "--to must be a currency, not 'rho=1'"),
+    "a target without its number": (
+        2,
+        "convert epsilon=1 --to delta",
+        "--to must be a privacy definition, not 'delta'",
+    ),
+    "a target with a number": (2, "convert epsilon=1 --to rho=1", "--to must be a privacy definition, not 'rho=1'"),
     "delta 0 as target": (2, "convert mu=1 --to delta=0", "delta must be between 0 and 1, both excluded"),
     "delta 1 as target": (2, "convert mu=1 --to delta=1", "delta must be between 0 and 1, both excluded"),
     "order 1 as target": (2, "convert mu=1 --to order=1", "order must be above 1 and finite"),
@@ -344,7 +348,11 @@ CASES = {
     "a head of other letters": (2, "ledger verify patients.ledger --head {zs}", "a hash of 64 hexadecimal digits"),
     "a head in capitals": (2, "ledger verify patients.ledger --head {capitals}", "a hash of 64 hexadecimal digits"),
     "an unknown head": (2, "ledger verify patients.ledger --head {zeros}", "the tail was cut or the file was swapped"),
-    "a negative number of lines": (2, "ledger show patients.ledger --last -1", "'--last'"),
+    "a negative number of lines": (
+        2,
+        "ledger show patients.ledger --last -1",
+        "--last must be a whole number of at least 0",
+    ),
     "an output that exists": (2, "ledger export patients.ledger --output notes.txt", "(File exists); name a new file."),
     "an output below a file": (
         2,

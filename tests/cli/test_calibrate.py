@@ -401,7 +401,7 @@ def test_a_linear_mechanism_is_calibrated_first_as_a_conjugate_one_is(vestry):
 LINEAR_BAD = {
     f"curve {GIBBS}": "--at must be given: the likelihood_power",
     "curve gibbs --lipschitz 0 --strong-convexity 1 --at 1": "--lipschitz must be a number above 0, not 0.0",
-    f"curve langevin {CHAIN} {ASK}": "--guarantee must be left out for langevin",
+    f"curve langevin {CHAIN} {ASK}": "--guarantee must be omitted for langevin",
     f"calibrate langevin {CHAIN} --draws 0": "--draws must be a whole number of at least 1",
     f"calibrate langevin {CHAIN.replace('10 --step-', '10,5 --step-')}": "--steps must be one number for each step",
     f"calibrate langevin {CHAIN.replace('--steps 10', '--steps ten')}": "write for example --steps 1000.",

@@ -113,7 +113,7 @@ WRONG = {
     # curve
     f"curve laplace {BETA}": "--at must be given: the scale, not None; write --scale 0.5, or --guarantee",
     "curve gibbs --lipschitz 1 --strong-convexity 1 --at -1": "--likelihood-power must be a number above 0",
-    f"curve laplace {BETA} --at 1 --guarantee epsilon=1": "--at must be left out where --guarantee is given, not 1.0",
+    f"curve laplace {BETA} --at 1 --guarantee epsilon=1": "--at must be omitted where --guarantee is given, not 1.0",
     f"curve laplace {BETA} --at 1 --plot curve": "--plot must be a file that ends in .png, .svg or .pdf",
     f"curve laplace {BETA} --at 1 --truncation 0.1": "No such option: --truncation",
     # a command

@@ -10,7 +10,7 @@ from papers.records import EACH, quick
 from vestry.conjugate.beta_bernoulli import Beta, public_count
 from vestry.mechanisms.truncated_posterior import truncated_beta
 from vestry.papers import EXPERIMENTS
-from vestry.papers.beta_trial import FAMILY, POPULATION, PRIOR, calibrate, kl_to_mixture
+from vestry.papers.beta_trial import ADJACENCY, FAMILY, PRIOR, calibrate, kl_to_mixture
 from vestry.papers.foulds_adversary import local_cost
 from vestry.papers.noisy_count import count_posteriors, discrete_noise, noise_table
 from vestry.papers.one_sample import ops_draws, temperature
@@ -79,7 +79,7 @@ def test_curves_have_their_asymptote_at_lambda_star():
 def test_corollary_2_as_printed_under_reports():
     printed = quick("geumlek-fig1")["printed"]
     assert printed["under_reported"] == pytest.approx(0.1647, abs=5e-4)  # theory, section 2, prints 17 %
-    event = FAMILY.worst_draw(PRIOR, POPULATION, likelihood_power=0.1)
+    event = FAMILY.worst_draw(PRIOR, ADJACENCY, likelihood_power=0.1)
     from vestry.privacy import accountant
 
     assert printed["right"] == pytest.approx(accountant.curve(event)(2.0), rel=1e-9)

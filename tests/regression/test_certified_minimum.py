@@ -177,7 +177,7 @@ WAYS = ["one by one", "full gradients"]
 def test_the_minimum_is_reached_within_the_public_count(monkeypatch, case, lam, pushed, way):
     only(monkeypatch, way)
     rows, y = adversarial(case)
-    problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), at_most=40)
+    problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=40)
     linear = np.array([3.0, -4.0, 0.0]) if pushed else np.zeros(3)
     optimum = newton(rows, y, lam, linear)
     assert np.linalg.norm(optimum) <= reach_of(problem, lam, float(np.linalg.norm(linear))) * (1 + 1e-12)
@@ -200,7 +200,7 @@ def test_the_minimum_is_that_of_scikit_learn(monkeypatch, way):
     lam = 0.7
     peer = linear_model.LogisticRegression(C=1 / lam, fit_intercept=False, solver="newton-cholesky", tol=1e-13)
     peer.fit(rows, y)
-    problem = LinearProblem(Logistic(), features=5, norm=1.0, adjacency=Adjacency("add-remove"), at_most=500)
+    problem = LinearProblem(Logistic(), features=5, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=500)
     found = regularised(problem, [(rows, y)], lam, np.zeros(5), finest(problem, lam, 0.0), stream=stream())
     assert found == pytest.approx(peer.coef_[0], abs=1e-8)
     assert found == pytest.approx(newton(rows, y, lam, np.zeros(5)), abs=1e-9)
@@ -208,7 +208,7 @@ def test_the_minimum_is_that_of_scikit_learn(monkeypatch, way):
 
 def test_a_tolerance_below_rounding_is_refused():
     rows, y = adversarial("random")
-    problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), at_most=40)
+    problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=40)
     with pytest.raises(GuaranteeUnreachable, match="rounding alone may be more"):
         regularised(problem, [(rows, y)], 1.0, np.zeros(3), 0.99 * finest(problem, 1.0, 0.0), stream=stream())
 
@@ -216,7 +216,7 @@ def test_a_tolerance_below_rounding_is_refused():
 def test_losses_that_are_no_numbers_end():
     """No encoder lets them through; they must not run for ever."""
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
-    problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), at_most=40)
+    problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=40)
     with pytest.raises(ArithmeticError, match="no numbers"):
         regularised(problem, [(np.full((4, 3), np.nan), np.ones(4))], 1.0, np.zeros(3), 1e-3, stream=stream())
 
@@ -224,7 +224,7 @@ def test_losses_that_are_no_numbers_end():
 def test_the_loss_at_zero_is_never_said_to_be_less_than_it_is():
     """log cosh of a small number cancels to 0 as it is written."""
     problem = LinearProblem(
-        LogCosh(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), at_most=1000, outcome=1e-9
+        LogCosh(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=1000, outcome=1e-9
     )
     assert problem.most >= 1000 * 0.5e-18
     assert reach_of(problem, 1.0, 0.0) > 0
@@ -267,7 +267,7 @@ def test_errors_of_the_gradient_are_not_amplified_beyond_twice_their_share(seed)
 def test_a_point_that_rounding_has_spoilt_is_found_and_replaced(monkeypatch, wrong, way):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     rows, y = adversarial("random")
-    problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), at_most=40)
+    problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=40)
     optimum = newton(rows, y, 1.0, np.zeros(3))
     for tolerance in (1e-4, finest(problem, 1.0, 0.0)):
         spoilt = {
@@ -290,7 +290,7 @@ def test_the_finest_tolerance_covers_what_rounding_does(monkeypatch, way):
     rows = rng.standard_normal((2000, 3))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
-    problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), at_most=2000)
+    problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=2000)
     found = regularised(problem, [(rows, y)], 0.5, np.zeros(3), finest(problem, 0.5, 0.0), stream=stream())
     exact = [float(mpmath_slope(rows, y, found, at) + mpmath.mpf(0.5) * mpmath.mpf(found[at])) for at in range(3)]
     assert np.linalg.norm(exact) <= 0.5 * finest(problem, 0.5, 0.0)

@@ -34,7 +34,7 @@ def sampler(loss, rows, *, power: float, precision: float, draws: int, accuracy:
         features=rows.shape[1],
         norm=norm,
         adjacency=Adjacency("replace", 1, len(rows)),
-        at_most=len(rows),
+        max_rows=len(rows),
         outcome=3.0,
     )
     made = _made(problem, Guarantee.parse("mu=1"), draws, accuracy)(power, precision)

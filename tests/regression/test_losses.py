@@ -248,7 +248,7 @@ def test_no_rows_give_no_gradient():
 
 
 def test_an_unknown_or_missing_device_is_refused(monkeypatch):
-    with pytest.raises(InvalidParameter, match="device must be auto, cpu or gpu, not 'tpu'"):
+    with pytest.raises(InvalidParameter, match="device must be one of auto, cpu, gpu, not 'tpu'"):
         front.gradient(Logistic(), [], device="tpu")
     monkeypatch.setattr(front, "has_gpu", lambda: False)
     pytest.importorskip("jax", reason="the extra `glm` is not installed")

@@ -26,7 +26,7 @@ from vestry.regression.losses import Huber, Logistic, Multinomial, Probit
 from vestry.regression.method import regression
 from vestry.regression.objective_perturbation import kind_for, objective_perturbation
 from vestry.regression.output_perturbation import output_perturbation
-from vestry.regression.problem import LinearProblem, kept
+from vestry.regression.problem import LinearProblem, first_rows
 from vestry.regression.rounding_error import gradient_error, step_error
 from vestry.regression.step_schedule import Schedule, schedule
 
@@ -37,8 +37,8 @@ EPSILON, DELTA = 1.0, 1e-6
 ASKED = Guarantee.parse("epsilon=1,delta=1e-6")
 
 
-def problem(relation: str = "add-remove", *, loss=None, rows: int = 1, at_most: int = MOST, features: int = 3):
-    return LinearProblem(loss or Logistic(), features, NORM, Adjacency(relation, rows), at_most)
+def problem(relation: str = "add-remove", *, loss=None, rows: int = 1, max_rows: int = MOST, features: int = 3):
+    return LinearProblem(loss or Logistic(), features, NORM, Adjacency(relation, rows), max_rows)
 
 
 def profile(mu: float, epsilon: float) -> float:
@@ -245,26 +245,26 @@ def test_what_a_schedule_states_is_what_its_steps_do(m, smooth, reach, accuracy)
 
 @pytest.mark.parametrize("accuracy", [0.0, 1.0])
 def test_an_accuracy_is_a_share(accuracy):
-    with pytest.raises(InvalidParameter, match="accuracy must be between 0 and 1"):
+    with pytest.raises(InvalidParameter, match="accuracy must be a number above 0 and below 1"):
         schedule(strong_convexity=1.0, smoothness=2.0, reach=1.0, accuracy=accuracy)
 
 
 def test_how_far_a_minimum_can_be():
     """By the gradient (n L + |b|)/lam; or |b|/lam and the root of its square and 2 sum l(0)/lam."""
-    assert reach_of(problem(at_most=1), LAM, 0.1) == pytest.approx((LIPSCHITZ + 0.1) / LAM)
+    assert reach_of(problem(max_rows=1), LAM, 0.1) == pytest.approx((LIPSCHITZ + 0.1) / LAM)
     far = 3 / LAM + math.sqrt((3 / LAM) ** 2 + 2 * MOST * math.log(2) / LAM)
     assert reach_of(problem(), LAM, 3.0) == pytest.approx(far)
 
 
-@pytest.mark.parametrize(("at_most", "sizes"), [(5, [2, 2]), (4, [2, 2]), (3, [2, 1]), (2, [2]), (1, [1])])
-def test_records_beyond_the_bound_are_left_out_one_by_one(at_most, sizes):
+@pytest.mark.parametrize(("max_rows", "sizes"), [(5, [2, 2]), (4, [2, 2]), (3, [2, 1]), (2, [2]), (1, [1])])
+def test_records_beyond_the_bound_are_left_out_one_by_one(max_rows, sizes):
     block = np.ones((2, 3)), np.ones(2)
-    found = kept([block, block], at_most)
+    found = first_rows([block, block], max_rows)
     assert [len(features) for features, _ in found] == [len(outcomes) for _, outcomes in found] == sizes
 
 
 def test_what_a_problem_may_not_be():
-    for change, message in (({"features": 0}, "features must be"), ({"at_most": True}, "at_most must be")):
+    for change, message in (({"features": 0}, "features must be"), ({"max_rows": True}, "max_rows must be")):
         with pytest.raises(InvalidParameter, match=message):
             problem(**change)
     for length in (0.0, math.inf):
@@ -381,13 +381,13 @@ def test_the_number_of_steps_is_tried_before_anything_is_charged(method, monkeyp
 
 def test_rounding_bounds_how_near_a_minimum_comes():
     """Six times e/lam: e bounds the gradient's error, the losses' and eight roundings of its largest terms."""
-    given, rows, longest = problem(at_most=10**7), 10**7, 4.0
+    given, rows, longest = problem(max_rows=10**7), 10**7, 4.0
     far = 2 * (longest / LAM + math.sqrt((longest / LAM) ** 2 + 2 * rows * math.log(2) / LAM))
     error = gradient_error(Logistic(), rows=rows, features=3, norm=NORM, radius=far, outcome=1.0)
     error += 8 * 2.0**-53 * (rows * LIPSCHITZ + longest + (rows * SMOOTHNESS + LAM) * far)
     assert finest(given, LAM, longest) == pytest.approx(6 * error / LAM, rel=1e-9)
     # With so many rows that this is more than a thousandth of what one record moves, it counts twice.
-    crowd = problem(at_most=10**13)
+    crowd = problem(max_rows=10**13)
     made = output_perturbation(crowd, ASKED, regularisation=1e12)
     moved = LIPSCHITZ / 1e12 + 2 * finest(crowd, 1e12, 0.0)
     assert finest(crowd, 1e12, 0.0) > 1e-3 * LIPSCHITZ / 1e12

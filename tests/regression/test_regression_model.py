@@ -13,7 +13,7 @@ from share import cases
 
 from vestry import Interval, Ledger, Levels, LinearRegression, LogisticRegression, Study, Table, release
 from vestry.errors import GuaranteeUnreachable, InvalidParameter, MissingExtra, StudyFileError
-from vestry.regression.problem import LinearProblem, kept
+from vestry.regression.problem import LinearProblem, first_rows
 from vestry.schema.design_matrix import Design
 from vestry.schema.private import PrivateRows, reveal_rows
 
@@ -133,7 +133,7 @@ BAD = {
     "an outcome that is a number": ('outcome = "stay"', "the column stay must be levels"),
     "a prior of the wrong sign": ("prior_precision = -1", "prior_precision must be a number above 0"),
     "a prior in words": ('prior_precision = "1"', "prior_precision must be a number above 0"),
-    "a penalty for a posterior": ("regularisation = 1.0", "regularisation must be left out for the method posterior"),
+    "a penalty for a posterior": ("regularisation = 1.0", "regularisation must be omitted for the method posterior"),
     "an intercept in words": ('intercept = "yes"', "intercept must be true or false"),
     "an unknown key": ("priors = [1]", "this key is not known"),
     "a mechanism of another kind": ('mechanism = "laplace"', "mechanism must be one of auto, posterior"),
@@ -195,9 +195,9 @@ def test_one_class_an_empty_table_and_a_constant_column_are_no_errors(tmp_path):
 
 def test_a_plan_says_how_wide_and_what_privacy_takes(tmp_path):
     path = study(tmp_path, LOGISTIC + "spend = { epsilon = 1, delta = 1e-6 }\n")
-    (small,) = Study.open(path).plan("odds")
+    (small,) = Study.open(path).forecasts("odds")
     path.write_text(path.read_text().replace("epsilon = 1,", "epsilon = 8,"))
-    (large,) = Study.open(path).plan("odds")
+    (large,) = Study.open(path).forecasts("odds")
     assert small.exact_width < large.width < small.width
 
 
@@ -239,9 +239,9 @@ def test_rows_of_a_person_are_bounded_and_the_same_on_every_look():
 
 def test_records_beyond_the_bound_are_left_out():
     x, y = np.ones((10, 2), np.float32), np.arange(10.0)
-    blocks = kept([(x[:4], y[:4]), (x[4:], y[4:])], 6)
+    blocks = first_rows([(x[:4], y[:4]), (x[4:], y[4:])], 6)
     assert np.concatenate([each for _, each in blocks]).tolist() == [0, 1, 2, 3, 4, 5]
-    assert kept([(x, y)], 10)[0][1].tolist() == y.tolist()
+    assert first_rows([(x, y)], 10)[0][1].tolist() == y.tolist()
 
 
 def test_private_rows_show_nothing():

@@ -42,8 +42,8 @@ LOSSES = [*SLOPES, SmoothHinge(0.5), SoftplusHinge(0.3)]
 IDS = [loss.name for loss in LOSSES]
 
 
-def problem(loss, *, at_most=30, features=3):
-    return LinearProblem(loss, features, 1.0, Adjacency("add-remove"), at_most)
+def problem(loss, *, max_rows=30, features=3):
+    return LinearProblem(loss, features, 1.0, Adjacency("add-remove"), max_rows)
 
 
 def data(seed, count=30, features=3, dtype=float):
@@ -224,7 +224,7 @@ def test_a_point_that_is_near_from_the_start_is_read_once():
 
 def test_the_point_wanted_is_so_near_that_its_gradient_proves_the_tolerance():
     """M near = lam tolerance/2, M = n c R^2 + lam."""
-    given = problem(Logistic(), at_most=50)
+    given = problem(Logistic(), max_rows=50)
     expected = sdca.readings(
         smoothness=0.25, regularisation=2.0, most=50 * math.log(2), longest=3.0,
         near=2.0 * 1e-5 / 2 / (50 * 0.25 + 2.0),
@@ -234,7 +234,7 @@ def test_the_point_wanted_is_so_near_that_its_gradient_proves_the_tolerance():
 
 def test_a_generous_bound_on_the_records_costs_little():
     """What is done follows from the readings and the records that there are, not from how many were allowed."""
-    few, many = (certified_minimum.readings_for(problem(Logistic(), at_most=n), 10.0, 1e-3) for n in (10**3, 10**12))
+    few, many = (certified_minimum.readings_for(problem(Logistic(), max_rows=n), 10.0, 1e-3) for n in (10**3, 10**12))
     assert many < 4 * few
 
 

@@ -310,7 +310,7 @@ def test_the_good_file_is_good(tmp_path, command):
     path.write_text(GOOD)
     checked(path)
     code, out, _ = command("check", path)
-    assert (code, out[:35]) == (0, "study.toml is sound: 4 releases, bu")
+    assert (code, out[:35]) == (0, "study.toml is valid: 4 releases, bu")
 
 
 @pytest.mark.parametrize(("old", "new", "words", "key", "sentence"), BROKEN, ids=[f"{i}-{b[3][:40]}" for i, b in enumerate(BROKEN)])  # fmt: skip

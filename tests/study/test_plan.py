@@ -22,6 +22,7 @@ from scipy.stats import beta as beta_law
 from scipy.stats import norm
 from seeded_noise import SeededNoise
 from share import cases
+from study.fault_study import study_in
 
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
@@ -37,6 +38,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import Private
+from vestry.study import Study
 
 DOMAINS = {"yes": Levels("n", "y"), "ward": Levels("A", "B", "C"), "days": Interval(-200, 200)}
 MODELS = {
@@ -421,3 +423,29 @@ def test_a_width_that_no_budget_gives_is_refused():
         budget_for_width(made, frame("replace"), expected_rows=N, width=0.5)
     with pytest.raises(InvalidParameter, match="width must be a number above 0"):
         budget_for_width(made, frame("replace"), expected_rows=N, width=0.0)
+
+
+# --- frames -----------------------------------------------------------------------------------------------------------
+
+
+def test_check_and_plan_are_frames(tmp_path):
+    study = Study.open(study_in(tmp_path, "readmission", "stay"))
+    checked = study.check()
+    assert list(checked.index) == ["readmission", "stay"]
+    assert list(checked.columns) == ["question", "spend", "mechanism", "parameter", "value", "fits", "state"]
+    assert checked.fits.all()
+    planned = study.plan("stay")
+    assert planned.index.names == ["release", "mechanism"]
+    (forecast,) = study.forecasts("stay")
+    assert planned.loc[("stay", "laplace")].tolist() == [
+        forecast.parameter, forecast.value, forecast.width, forecast.exact_width, forecast.kl, forecast.note
+    ]  # fmt: skip
+    assert list(study.plan().index.get_level_values(0).unique()) == ["readmission", "stay"]
+
+
+def test_a_study_says_little_and_shows_itself_in_a_notebook(tmp_path):
+    study = Study.open(study_in(tmp_path, "readmission", "stay"))
+    assert repr(study) == f"Study({study.config.name!r}, 2 releases, budget {study.config.budget})"
+    shown = study._repr_html_()
+    assert "<b>" + study.config.name + "</b>" in shown
+    assert shown.count("<tr>") == 3

@@ -364,7 +364,7 @@ def test_a_regression_shows_coefficients_and_counts_the_draws_that_it_leaves_out
 @pytest.mark.parametrize(("names", "room"), [(["stay"], "3.8"), (["gauss"], r"[0-3]\.\d+")])
 def test_what_is_left_leads_with_what_a_release_may_spend(tmp_path, names, room):
     done = vestry("release", study_in(tmp_path, *names), "--yes")
-    words = rf"^left of epsilon=4,delta=1e-6: epsilon=({room}) for a release, with its own delta up to \d"
+    words = rf"^Remaining of the budget epsilon=4,delta=1e-6: epsilon=({room}) for the next release, with its own delta"
     (epsilon,) = re.search(words, done.out, re.MULTILINE).groups()
     ledger = ledger_of(tmp_path)
     with pytest.raises(BudgetExceeded, match="Budget exceeded"):
@@ -399,7 +399,7 @@ def test_without_a_terminal_nothing_is_spent_unasked(fresh, tmp_path):
     study, head = fresh
     done = vestry("release", study)
     assert (done.code, done.out) == (2, "")
-    assert done.err.endswith("not 'unconfirmed'; write --yes to spend without asking.\n")
+    assert done.err.endswith("not 'unconfirmed'; write --yes to skip the confirmation prompt.\n")
     assert_untouched(tmp_path, head)
 
 
@@ -422,10 +422,10 @@ def test_a_missing_ledger_is_told_with_the_command_that_makes_it(tmp_path):
     done = vestry("release", study, "--yes")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("vestry: study.toml, line 7, study.ledger: there is no ledger at ")
-    command = done.err.partition("make it once with: ")[2].strip()
+    command = done.err.partition("create it once with: ")[2].strip()
     assert command.startswith("vestry ledger create ")
     assert not (study.parent / "people.ledger").exists()
-    assert "There is no ledger yet. Make it once: " + command in vestry("check", study).out
+    assert "There is no ledger yet. Create it once:\n  " + command in vestry("check", study).out
     assert vestry(*shlex.split(command)[1:]).code == 0
     assert vestry("release", study, "--yes").code == 0
     assert ledger_of(study.parent).terms.to_dict() == {
@@ -596,7 +596,7 @@ def test_check_says_that_the_data_file_is_not_here(tmp_path, data):
     (tmp_path / "people.csv").unlink(missing_ok=True)
     done = vestry("check", study)
     assert done.code == 0
-    assert f"\nThe data file {data} is not here; a release needs it.\n" in done.out
+    assert f"\nThe data file {data} is missing; a release needs it.\n" in done.out
     assert json.loads(vestry("check", study, "--json").out)["data"] == "missing"
 
 
@@ -608,7 +608,7 @@ def test_check_looks_for_a_file_and_opens_none_and_asks_no_server(tmp_path, data
     for name in ("people.csv", "people.parquet", "people.db"):
         (tmp_path / name).write_text("nothing that could be read as a table")
     done = vestry("check", study)
-    assert (done.code, "is not here" in done.out) == (0, False)
+    assert (done.code, "is missing" in done.out) == (0, False)
     assert json.loads(vestry("check", study, "--json").out)["data"] == "not read"
 
 
@@ -686,7 +686,7 @@ def test_a_release_in_python(table, tmp_path):
 
 def test_a_study_knows_a_release_of_python_by_its_question(table, tmp_path):
     release(MODEL, table, guarantee="epsilon=0.3", ledger=ledger_of(tmp_path))
-    (cost,) = Study.open(tmp_path / "study.toml").check()
+    (cost,) = Study.open(tmp_path / "study.toml").costs()
     assert cost.state == "released before"
 
 

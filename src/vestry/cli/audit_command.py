@@ -1,4 +1,4 @@
-"""`vestry audit`: run a mechanism many times, and try to catch it breaking its promise."""
+"""`vestry audit`: run a mechanism many times, and try to refute its guarantee."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ EXAMPLES = examples(
 def audit(
     given: Conjugate,
     guarantee: Wanted,
-    trials: Annotated[int, typer.Option(help="How often the released law is simulated.")] = 400_000,
+    trials: Annotated[int, typer.Option(help="How often the released distribution is simulated.")] = 400_000,
     releases: Annotated[
-        int | None, typer.Option(help="How often the code that releases runs, with system noise; 0: not at all.")
+        int | None, typer.Option(help="How often the releasing code itself runs, with system noise; 0 for never.")
     ] = None,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Run a mechanism on worst-case neighbours and hold lower bounds on delta against its claim. Touches no data.
+    """Run a mechanism on worst-case neighbours and compare lower bounds on delta with its claim. Reads no data.
 
     Refutes a true claim with probability at most 1e-6. Exit code 0: not refuted; 1: refuted.
 
-    An audit can show that a promise is broken, never that it is kept.
+    An audit can show that a guarantee is broken, never that it holds.
     """
     from vestry.audit import audit_shipped
     from vestry.noise import SystemNoise
@@ -60,7 +60,7 @@ def audit(
         raise typer.Exit(1)
 
 
-# What hours are enough for.
+# What a run of hours can do.
 _MOST_TRIALS, _MOST_RELEASES = 10**9, 10**7
 
 
@@ -91,5 +91,5 @@ def _text(name: str, made: Any, found: Verdict) -> str:
     return "\n".join(lines)
 
 
-app = group("Run a mechanism on worst-case neighbours and try to refute its claim. Touches no data.", EXAMPLES)
+app = group("Run a mechanism on worst-case neighbours and try to refute its guarantee. Reads no data.", EXAMPLES)
 add(app, "audit", audit, CONJUGATE, "--guarantee {guarantee}")

@@ -28,19 +28,21 @@ class Conjugate(MechanismOption):
     prior: Annotated[
         str | None,
         typer.Option(
-            help="The prior's numbers: alpha,beta; one alpha a category; mean,variance; or shape,rate."
-            " Noise needs them only to count the categories."
+            help="The prior's numbers: alpha,beta; one alpha per category; mean,variance; or shape,rate."
+            " Noise needs it only for the number of categories."
         ),
     ] = None
     n: Annotated[int | None, typer.Option("--n", help="The number of records, where it is public.")] = None
-    count: Annotated[str | None, typer.Option(help="public or private; public under replace unless told.")] = None
+    count: Annotated[str | None, typer.Option(help="public or private; public under replace if omitted.")] = None
     draws: DrawCount = 1
-    truncation: Annotated[float | None, typer.Option(help="ops: the least that each probability may be.")] = None
+    truncation: Annotated[float | None, typer.Option(help="ops: the smallest probability that is allowed.")] = None
     variance: Annotated[float | None, typer.Option(help="normal-mean: the known variance of a record.")] = None
-    low: Annotated[float | None, typer.Option(help="Numbers are clipped from below.")] = None
-    high: Annotated[float | None, typer.Option(help="Numbers are clipped from above.")] = None
+    low: Annotated[float | None, typer.Option(help="The lower end of the interval to which records are clipped.")] = (
+        None
+    )
+    high: Annotated[float | None, typer.Option(help="The upper end of that interval.")] = None
     dimension: Annotated[int, typer.Option(help="normal-mean: the number of coordinates.")] = 1
-    grid: Annotated[float | None, typer.Option(help="What one unit of an integer sum of numbers stands for.")] = None
+    grid: Annotated[float | None, typer.Option(help="The step to which the records of a sum are rounded.")] = None
     analysis: Annotated[
         str, typer.Option(help="exact, or renyi: (epsilon, delta) through the Renyi curve only, as in the papers.")
     ] = "exact"

@@ -1,4 +1,4 @@
-"""`vestry convert`: between currencies."""
+"""`vestry convert`: between privacy definitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES = examples(
 )
 
 
-# What may stand after --to, and what the guarantees that have no bound of their loss turn into.
+# What may follow --to, and what the guarantees without a bound on the privacy loss turn into.
 _TARGETS = "delta=1e-5, epsilon=1, order=10, epsilon, rho or mu, for example vestry convert rho=0.5 --to delta=1e-5"
 _LEADS = {
     "ApproxDP": "a larger delta or epsilon",
@@ -39,19 +39,21 @@ def convert(
         typer.Option(help="delta=1e-5, epsilon=1 (gives delta), order=10, or one of epsilon, rho, mu."),
     ] = None,
     meet: Annotated[
-        bool, typer.Option("--meet", help="The other way: the most of the wanted currency that implies GUARANTEE.")
+        bool, typer.Option("--meet", help="The other way: the most in the wanted definition that implies GUARANTEE.")
     ] = False,
-    group: Annotated[int, typer.Option(help="First turn it into a guarantee for this many units together.")] = 1,
-    neighbours: Annotated[str | None, typer.Option(help="Which change GUARANTEE hides: replace or add-remove.")] = None,
+    group: Annotated[int, typer.Option(help="First turn it into a guarantee for a group of this many units.")] = 1,
+    neighbours: Annotated[
+        str | None, typer.Option(help="Which change GUARANTEE protects: replace or add-remove.")
+    ] = None,
     to_neighbours: Annotated[str | None, typer.Option(help="replace: turn add-remove into replace first.")] = None,
     json: Json = False,
 ) -> None:
-    """Turn a privacy guarantee into another currency.
+    """Turn a guarantee into another privacy definition.
 
-    The result is what a theorem allows, rounded up; where none leads there, the reason is given.
+    The result is what a theorem allows, rounded up. Where none does, the reason is given.
 
-    What turns into what: epsilon into everything; mu into rho, order and delta; rho into order and delta; order into
-    a lower order and delta; epsilon,delta into a larger delta or epsilon.
+    Pure epsilon turns into everything; mu into rho, order and delta; rho into order and delta; order into a lower
+    order and delta; epsilon,delta into a larger delta or epsilon.
     """
     from vestry.privacy.accountant import largest_parameter
     from vestry.privacy.group import group as for_group
@@ -110,7 +112,7 @@ def _like(to: str, start: Guarantee) -> Guarantee:
         return ApproxDP(1.0, read_decimal("delta", value))
     if key == "order" and equals:
         return RenyiDP(read_decimal("order", value), 1.0)
-    raise InvalidParameter("--to", to, "a currency", _TARGETS)
+    raise InvalidParameter("--to", to, "a privacy definition", _TARGETS)
 
 
 def _text(numbers: dict[str, Any], meet: bool) -> str:

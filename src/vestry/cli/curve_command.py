@@ -28,16 +28,16 @@ EXAMPLES = examples(
 def curve(
     given: MechanismOption,
     at: Annotated[
-        float | None, typer.Option(help="The value that calibrate finds; 1 if left out for direct, langevin.")
+        float | None, typer.Option(help="The value that calibrate finds; 1 if omitted for direct and langevin.")
     ] = None,
-    guarantee: Annotated[str | None, typer.Option(help="Instead of --at: calibrate to this first.")] = None,
-    orders: Annotated[str, typer.Option(help="Renyi orders, with commas.")] = "1.5,2,3,5,10,20,50",
-    epsilons: Annotated[str, typer.Option(help="Epsilons of the profile, with commas.")] = "0.1,0.25,0.5,1,2,4",
-    delta: Annotated[float | None, typer.Option(help="Also print the epsilon at this delta.")] = None,
+    guarantee: Annotated[str | None, typer.Option(help="Calibrate to this first, instead of --at.")] = None,
+    orders: Annotated[str, typer.Option(help="Renyi orders, separated by commas.")] = "1.5,2,3,5,10,20,50",
+    epsilons: Annotated[str, typer.Option(help="Epsilons of the profile, separated by commas.")] = "0.1,0.25,0.5,1,2,4",
+    delta: Annotated[float | None, typer.Option(help="Also print epsilon at this delta.")] = None,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Print its Renyi curve and its profile delta(epsilon); an order without a bound is inf (null). Touches no data."""
+    """Print its Renyi curve and its profile delta(epsilon); an order without a bound is inf (null). Reads no data."""
     from vestry.numerics import format_up
     from vestry.privacy import accountant
     from vestry.privacy.guarantee import decimal
@@ -67,7 +67,7 @@ def _chosen(given: MechanismOption, at: float | None, guarantee: str | None) -> 
     """Return the parameter's value and what runs at it: as given, or calibrated."""
     if guarantee is not None:
         if at is not None:
-            raise InvalidParameter("--at", at, "left out where --guarantee is given", "one of the two")
+            raise InvalidParameter("--at", at, "omitted where --guarantee is given", "one of the two")
         found = given.calibrated(guarantee)
         return found.value, found.event
     value = given.usual if at is None else at
@@ -89,7 +89,7 @@ def _table(renyi: list[dict[str, Any]], profile: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-app = group("Print a mechanism's Renyi curve and its profile delta(epsilon). Touches no data.", EXAMPLES)
+app = group("Print a mechanism's Renyi curve and its profile delta(epsilon). Reads no data.", EXAMPLES)
 add(app, "curve", curve, {**CONJUGATE, **LINEAR, **LANGEVIN}, "{option} {value}")
 
 

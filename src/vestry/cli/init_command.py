@@ -54,10 +54,10 @@ spend = { epsilon = 0.2 }
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
     json: Json = False,
 ) -> None:
-    """Make a new study: a commented study file, fictional example data and an empty ledger."""
+    """Create a study: a commented study file, fictional example data and an empty ledger."""
     from vestry.ledger import Ledger
     from vestry.study import Study
 

@@ -13,6 +13,7 @@ import typer
 
 from vestry.cli.output import Commands, Json, emit, examples, working
 from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError, printable
+from vestry.validation import require_whole
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _SHOWN, _PAGE = 50, 500
 
 app = typer.Typer(
-    help="The budget of one dataset: what was spent, what is left, and the proof that nobody changed it.",
+    help="The budget of one dataset: what was spent, what remains, and the proof that nobody changed it.",
     epilog=examples("vestry ledger show patients.ledger"),
     cls=Commands,
     no_args_is_help=True,
@@ -31,7 +32,7 @@ app = typer.Typer(
 )
 
 Address = Annotated[str, typer.Argument(metavar="URL", help="A path, or postgresql://USER:${VARIABLE}@HOST/DATABASE.")]
-Who = Annotated[str | None, typer.Option(help="Who does it; your user name if left out.")]
+Who = Annotated[str | None, typer.Option(help="The name that is written down; your user name if omitted.")]
 
 
 @app.command(
@@ -46,18 +47,19 @@ def create(
     url: Address,
     dataset: Annotated[str, typer.Option(help="The dataset's name.")],
     unit: Annotated[str, typer.Option(help="Whose privacy is protected: row, or person=COLUMN,rows=K.")],
-    neighbours: Annotated[str, typer.Option(help="Which change is hidden: replace or add-remove.")],
+    neighbours: Annotated[str, typer.Option(help="Which change is protected: replace or add-remove.")],
     budget: Annotated[str, typer.Option(help="What may be spent in all, for example epsilon=1,delta=1e-6.")],
     orders: Annotated[
-        str | None, typer.Option(help="Renyi orders to follow, for example 8,16,32; chosen if left out.")
+        str | None, typer.Option(help="Renyi orders to follow, for example 8,16,32; chosen for the budget if omitted.")
     ] = None,
     accept_unproved: Annotated[
-        bool, typer.Option("--accept-unproved", help="Allow charges that rest on assumptions no theorem covers.")
+        bool,
+        typer.Option("--accept-unproved", help="Accept charges that rest on an assumption which no theorem covers."),
     ] = False,
     who: Who = None,
     json: Json = False,
 ) -> None:
-    """Make a new ledger. Only this command and init do; nothing is ever overwritten."""
+    """Create a ledger. Nothing is ever overwritten."""
     from vestry.ledger import Ledger
 
     ledger = Ledger.create(
@@ -80,20 +82,20 @@ def charge(
     guarantee: Annotated[
         str, typer.Argument(metavar="GUARANTEE", help="What to charge, for example epsilon=0.3 or rho=0.01.")
     ],
-    purpose: Annotated[str, typer.Option(help="Why; it is written down.")],
+    purpose: Annotated[str, typer.Option(help="Why; it is written into the ledger.")],
     unit: Annotated[str | None, typer.Option(help="Refuse unless the ledger protects this unit.")] = None,
-    neighbours: Annotated[str | None, typer.Option(help="Refuse unless the ledger hides this change.")] = None,
+    neighbours: Annotated[str | None, typer.Option(help="Refuse unless the ledger protects this change.")] = None,
     who: Who = None,
     json: Json = False,
 ) -> None:
-    """Charge the budget, or be refused with exit code 3. A charge cannot be taken back."""
+    """Charge the budget; exit code 3 if it does not fit. A charge cannot be taken back."""
     ledger = _open(url)
     ledger.require(unit=unit, neighbours=neighbours)
     made = ledger.charge(guarantee, purpose=purpose, who=who)
     state = ledger.state()
     remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
     record = {"entry": made.sequence, "charged": guarantee, "remaining": remaining, "head": made.entry.hash}
-    emit(record, f"charged {guarantee} as entry {made.sequence}\nleft: {left}", as_json=json)
+    emit(record, f"charged {guarantee} as entry {made.sequence}\nremaining: {left}", as_json=json)
 
 
 @app.command(
@@ -101,12 +103,12 @@ def charge(
 )
 def amend(
     url: Address,
-    budget: Annotated[str, typer.Option(help="The new, larger budget, in the same currency.")],
-    reason: Annotated[str, typer.Option(help="Why; it is written down.")],
+    budget: Annotated[str, typer.Option(help="The new, larger budget, in the same privacy definition.")],
+    reason: Annotated[str, typer.Option(help="Why; it is written into the ledger.")],
     who: Who = None,
     json: Json = False,
 ) -> None:
-    """Raise the budget. The promise weakens for everything that was or will be released."""
+    """Raise the budget. The guarantee weakens for everything that was or will be released."""
     ledger = _open(url)
     entry = ledger.amend(budget, reason=reason, who=who)
     record = {"entry": entry.sequence, "budget": budget, "head": entry.hash}
@@ -123,11 +125,13 @@ def amend(
 def show(
     url: Address,
     last: Annotated[
-        int | None, typer.Option(min=0, help="How many of the latest charges to list: 50 if left out, all with --json.")
+        int | None, typer.Option(help="How many of the latest charges to list: 50 if omitted, all with --json.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print the dataset's terms, what is spent and left, and the latest charges."""
+    """Print the dataset's terms, what is spent and what remains, and the latest charges."""
+    if last is not None:
+        require_whole("--last", last, "for example --last 50", least=0)
     ledger = _open(url)
     shown = _SHOWN if last is None and not json else last
     try:
@@ -151,10 +155,12 @@ def show(
 )
 def verify(
     url: Address,
-    head: Annotated[str | None, typer.Option(help="A head hash you kept: it must be in the chain.")] = None,
+    head: Annotated[
+        str | None, typer.Option(help="A head hash that you kept elsewhere; it must be in the chain.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Check every page, hash and total. Finds any changed byte of what the ledger says; with --head also a cut tail."""
+    """Verify every page, hash and total. Any changed byte is found; with --head also lost entries at the end."""
     if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
         raise InvalidParameter(
             "--head", head, "a hash of 64 hexadecimal digits", "the head that create or verify printed"
@@ -169,10 +175,12 @@ def verify(
 @app.command(epilog=examples("vestry ledger export patients.ledger --output patients.jsonl"))
 def export(
     url: Address,
-    output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write to this file instead of standard output.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Write every entry as a line of JSON. The row-choice key stays in the ledger."""
+    """Write every entry as a line of JSON. The key that chooses rows stays in the ledger."""
     lines = _begun(entry.to_dict() for entry in _open(url).entries())
     pieces = _object_pieces({}, "entries", lines) if json else (codec.dumps(line) + "\n" for line in lines)
     if output is None:
@@ -192,7 +200,7 @@ def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; nothing is overwritten.")],
     json: Json = False,
 ) -> None:
-    """Write a verified copy into a new file, also from a server. It can be shown and verified, not charged."""
+    """Write a verified copy into a new file, also from a server. A copy can be shown and verified, but not charged."""
     with working("copying the ledger"):
         verified = _open(url).backup(file)
     record = {"copy": str(file), "entries": verified.entries, "head": verified.head}
@@ -210,20 +218,20 @@ def restore(
     url: Address,
     lost: Annotated[
         str,
-        typer.Option(metavar="GUARANTEE", help="A bound on all that was charged after the copy was made, or nothing."),
+        typer.Option(metavar="GUARANTEE", help="A bound on all charges made after the copy, or nothing."),
     ],
-    reason: Annotated[str, typer.Option(help="Why; it is written down.")],
+    reason: Annotated[str, typer.Option(help="Why; it is written into the ledger.")],
     who: Who = None,
     json: Json = False,
 ) -> None:
-    """Make a ledger of a copy, after the ledger itself was lost. What may be missing from the copy is charged."""
+    """Create a ledger from a copy, after the ledger itself was lost. What the copy may lack is charged."""
     from vestry.ledger import Ledger
 
     ledger = Ledger.restore(copy, url, lost=None if lost == "nothing" else lost, reason=reason, who=who)
     state = ledger.state()
     left = state.filter.left(state.spent)
     record = {"ledger": ledger.address, "lost": lost, "left": left, "head": ledger.head()}
-    emit(record, f"restored {ledger.address} from {copy}\nleft: {left}\nhead {record['head']}", as_json=json)
+    emit(record, f"restored {ledger.address} from {copy}\nremaining: {left}\nhead {record['head']}", as_json=json)
 
 
 def _open(url: str) -> Ledger:
@@ -293,10 +301,21 @@ def _print(record: dict[str, Any], charges: Iterator[dict[str, Any]], shown: int
     page = list(islice(charges, _PAGE))
     table = _table(page, record["alternatives"], heading=True)
     unproved = "accepted" if record["accepts_unproved"] else "refused"
-    for name in ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "left", "entries", "head"):
-        typer.echo(f"{name:<18} {printable(str(record.get(name, unproved)))}")
+    facts = {"unproved samplers": unproved, **record, "remaining": record["left"]}
+    for name in (
+        "ledger",
+        "dataset",
+        "unit",
+        "neighbours",
+        "unproved samplers",
+        "budget",
+        "remaining",
+        "entries",
+        "head",
+    ):
+        typer.echo(f"{name:<18} {printable(str(facts[name]))}")
     if record["copy"]:
-        typer.echo("this is a copy: it can be shown and verified, and not charged")
+        typer.echo("this is a copy: it can be shown and verified, but not charged")
     if page:
         typer.echo()
     listed, first = 0, None
@@ -325,7 +344,7 @@ def _table(rows: list[dict[str, Any]], alternatives: list[dict[str, Any]], *, he
 
 
 def _price(price: dict[str, Any], alternatives: list[dict[str, Any]]) -> str:
-    """Write a price in the first currency that has one, pure before rho before mu before Renyi, and its delta."""
+    """Write a price in the first definition that has one: pure, then rho, then mu, then Renyi; and its delta."""
     from vestry.ledger.privacy_filter import FAILURE_UNITS, UNITS
     from vestry.numerics import format_up, root
 

@@ -14,10 +14,10 @@ import typer
 
 from vestry.errors import InvalidParameter
 
-Wanted = Annotated[str, typer.Option("--guarantee", help="What to meet, for example epsilon=1,delta=1e-6.")]
-NeighboursName = Annotated[str, typer.Option("--neighbours", help="Which change is hidden: replace or add-remove.")]
-Rows = Annotated[int, typer.Option(help="How many records one unit has at most.")]
-DrawCount = Annotated[int, typer.Option("--draws", help="How many draws are bought together.")]
+Wanted = Annotated[str, typer.Option("--guarantee", help="The guarantee to meet, for example epsilon=1,delta=1e-6.")]
+NeighboursName = Annotated[str, typer.Option("--neighbours", help="Which change is protected: replace or add-remove.")]
+Rows = Annotated[int, typer.Option(help="The most records that one unit has.")]
+DrawCount = Annotated[int, typer.Option("--draws", help="The number of draws that are released together.")]
 
 
 def _picture(path: Path | None) -> Path | None:
@@ -26,7 +26,9 @@ def _picture(path: Path | None) -> Path | None:
     return path
 
 
-Plot = Annotated[Path | None, typer.Option(callback=_picture, help="Also draw it into this file (png, svg or pdf).")]
+Plot = Annotated[
+    Path | None, typer.Option(callback=_picture, help="Also draw a figure into this file (.png, .svg or .pdf).")
+]
 
 
 def spread(
@@ -39,8 +41,8 @@ def spread(
 ) -> Callable[..., None]:
     """Return a command that takes the options of a group, one by one, in place of its first parameter.
 
-    A group's own fields are listed before inherited ones; those that are known here or idle are no options. `also`
-    gives options of the command a second name. What is refused is called by its option.
+    A group's own fields are listed before inherited ones; those that are known here or idle are not options. `also`
+    gives options of the command a second name. A refusal names the option.
     """
     second = also or {}
     hints = get_type_hints(group, include_extras=True)

@@ -26,20 +26,24 @@ EXAMPLES = examples(
 
 def posterior(
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.json file.")],
-    prior: Annotated[str | None, typer.Option(help="Another prior; the release's own if left out.")] = None,
+    prior: Annotated[str | None, typer.Option(help="Another prior; the release's own if omitted.")] = None,
     prob: Annotated[float, typer.Option(help="The probability of each credible interval.")] = 0.9,
     plug_in: Annotated[
-        bool, typer.Option("--plug-in", help="The papers' posterior, which takes the noisy statistics as exact.")
+        bool,
+        typer.Option(
+            "--plug-in", help="Take the noisy statistics as exact, as the papers do; intervals are then too short."
+        ),
     ] = False,
-    states: Annotated[int | None, typer.Option(help="Another number of hidden states (hmm).")] = None,
-    sweeps: Annotated[int | None, typer.Option(help="How many sweeps sample hidden states (hmm).")] = None,
+    states: Annotated[int | None, typer.Option(help="hmm: another number of hidden states.")] = None,
+    sweeps: Annotated[int | None, typer.Option(help="hmm: the number of sweeps of the sampler.")] = None,
     draws: Annotated[
-        Path | None, typer.Option(help="Also write draws, 4 chains of 1000 or those that were released, as netCDF.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write draws as netCDF: 4 chains of 1000, or those that were released."),
     ] = None,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Compute a posterior from a release. Nothing is spent: a release may be used in any way, for ever."""
+    """Compute a posterior from a release. Nothing is spent: what is released may be used freely."""
     from vestry.releases import open_release
 
     told = None if prior is None else numbers("--prior", prior, "2,2")
@@ -74,7 +78,7 @@ def _write_draws(found: Posterior, release: Path, path: Path) -> None:
 def _told(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
     """Return what is told of a posterior, as a record and as lines."""
     if found.reader.parameter == "coefficient":
-        said = "a regression's coefficients are released as they are and have no interval:"
+        said = "a regression's coefficients are released as they are, without an interval:"
         return {"rows": _coefficients(found)}, [said, *coefficient_lines(found)]
     if found.label == "released draws":
         return _draws(found)
@@ -83,7 +87,7 @@ def _told(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
     record: dict[str, Any] = {"prob": prob, "rows": rows}
     lines = _table(rows)
     if found.label == "plug-in":
-        lines = ["plug-in: the noise is left out of account, so these intervals are too short.", "", *lines]
+        lines = ["plug-in: the noise is ignored, so these intervals are too short.", "", *lines]
     if found.reader.display == "states":
         states = found.states()
         record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
@@ -118,7 +122,7 @@ def _draws(found: Posterior) -> tuple[dict[str, Any], list[str]]:
 
 
 def _map(states: States) -> list[str]:
-    """Draw the states in text, one sign a cell: regions down, times across, folded to the width of a terminal."""
+    """Draw the states in text, one sign per cell: regions down, times across, folded to the width of a terminal."""
     from vestry.report.hmm_section import unsure
 
     width = max(map(len, states.regions))

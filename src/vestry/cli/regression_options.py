@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from vestry.privacy.guarantee import Guarantee
 
 Lipschitz = Annotated[float, typer.Option(help="The Lipschitz constant of one record's loss.")]
-StrongConvexity = Annotated[float, typer.Option(help="Of the prior term, for every dataset.")]
-Regularisation = Annotated[float, typer.Option(help="lam, of the sum of losses: (lam/2)|theta|^2.")]
-Slope = Annotated[float, typer.Option(help="The steepest the loss is in its linear predictor; 1 for logistic.")]
+StrongConvexity = Annotated[float, typer.Option(help="The strong convexity of the prior term, for every dataset.")]
+Regularisation = Annotated[float, typer.Option(help="lam in the term (lam/2)|theta|^2 beside the sum of losses.")]
+Slope = Annotated[float, typer.Option(help="The greatest slope of the loss in its linear predictor; 1 for logistic.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,8 @@ class Gibbs(MechanismOption):
     strong_convexity: StrongConvexity
     draws: DrawCount = 1
     analysis: Annotated[
-        str, typer.Option(help="gdp (exact), renyi, minami-theorem-7 or minami-corollary-8, the last three to compare.")
+        str,
+        typer.Option(help="gdp (exact), renyi, minami-theorem-7 or minami-corollary-8; the last three for comparison."),
     ] = "gdp"
 
     def _event(self, value: float) -> Event:
@@ -90,9 +91,9 @@ class Langevin(MechanismOption):
 
     lipschitz: Lipschitz
     strong_convexity: StrongConvexity
-    smoothness: Annotated[float, typer.Option(help="M, of the whole potential, for every dataset.")]
-    steps: Annotated[str, typer.Option(help="How many steps; of several phases, with commas.")]
-    step_size: Annotated[str, typer.Option(help="The step size; of several phases, with commas.")]
+    smoothness: Annotated[float, typer.Option(help="The smoothness of the whole potential, for every dataset.")]
+    steps: Annotated[str, typer.Option(help="The number of steps; of several phases, separated by commas.")]
+    step_size: Annotated[str, typer.Option(help="The step size; of several phases, separated by commas.")]
     slack: Annotated[float, typer.Option(help="How far a computed step may be from the exact one.")] = 0.0
     start: Annotated[float, typer.Option(help="How far apart neighbours' chains may start; 0 if at one point.")] = 0.0
     draws: DrawCount = 1
@@ -133,7 +134,7 @@ class Langevin(MechanismOption):
         return sizes, counts
 
     def _met(self, guarantee: Guarantee) -> Met:
-        raise InvalidParameter("--guarantee", str(guarantee), "left out for langevin", "the likelihood power by --at")
+        raise InvalidParameter("--guarantee", str(guarantee), "omitted for langevin", "the likelihood power by --at")
 
     def priced(self, power: float) -> CalibrationOption:
         """Return the exact mu of the chain."""
@@ -190,7 +191,7 @@ class Output(MechanismOption):
 
     lipschitz: Lipschitz
     regularisation: Regularisation
-    smoothness: Annotated[float | None, typer.Option(help="Not needed: how far the minimum moves is the same.")] = None
+    smoothness: Annotated[float | None, typer.Option(help="Not used: the minimum moves as far without it.")] = None
     tolerance: Annotated[float, typer.Option(help="How far a computed minimum may be from the exact one.")] = 0.0
 
     def _event(self, value: float) -> Event:

@@ -23,16 +23,16 @@ EXAMPLES = examples(
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Experiments; all for every one; list, or nothing, to list them."),
+        typer.Argument(metavar="NAME", help="Experiments; all for every one, list (or nothing) for their names."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="A folder with the papers' tables (or VESTRY_DATA), for those that need them.")
+        Path | None, typer.Option(help="The folder of the papers' tables, where one is needed; or set VESTRY_DATA.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats and points: seconds each.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats and points: a few seconds each.")] = False,
     output: Annotated[Path, typer.Option(help="The folder for NAME.png and NAME.json.")] = Path("reproductions"),
     json: Json = False,
 ) -> None:
-    """Draw a paper's figure again, with its numbers and what came out of its claims. Uses no data of yours."""
+    """Compute a paper's figure again, and check its claims. Reads no data of yours."""
     from vestry.papers import EXPERIMENTS
 
     if names in (None, [], ["list"]):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from vestry.study.runner import ReleaseOutcome
 
 File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Releases; all if left out.")]
-Output = Annotated[Path | None, typer.Option(help="Where to write; the study file's folder if left out.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Releases; all if omitted.")]
+Output = Annotated[Path | None, typer.Option(help="The folder to write to; the study file's own if omitted.")]
 
 CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --json")
 PLAN_EXAMPLES = examples("vestry plan study.toml", "vestry plan study.toml readmission --width 0.1")
@@ -33,14 +33,14 @@ REPORT_EXAMPLES = examples("vestry report .", "vestry report study.toml")
 
 
 def check(study: File, json: Json = False) -> None:
-    """Read a study file and say what each release would cost, and which of them fit the budget. Touches no data.
+    """Read a study file and show what each release would cost, and whether it fits the budget. Reads no data.
 
-    A fault is told with its file, line and key, and what to write instead, with exit code 2. Exit code 3 says that
-    no release that is still to be made fits what is left of the budget; 0 that one does, or that all are made.
+    Exit code 2: the file has a fault, which is shown with its line, its key and what to write instead. Exit code 3:
+    no new release fits what remains of the budget. Exit code 0: at least one does, or all were released before.
     """
     opened = _opened(study)
     with working("calibrating"):
-        costs = opened.check()
+        costs = opened.costs()
     config, schema = opened.config, opened.config.schema
     record = {
         "study": config.name,
@@ -54,14 +54,14 @@ def check(study: File, json: Json = False) -> None:
     }
     count = "1 release" if len(costs) == 1 else f"{len(costs)} releases"
     none = _none_fits(costs)
-    head = f"{study.name} can be read, and no release fits the budget" if none else f"{study.name} is sound"
+    head = f"{study.name} can be read, and no release fits the budget" if none else f"{study.name} is valid"
     lines = [f"{head}: {count}, budget {config.budget}, {schema.neighbours}, unit {schema.unit}."]
     if not record["fits"]:
-        lines.append(f"Left of the budget: {opened.left()}. {_short(costs)} {_remedy(study, costs)}")
+        lines.append(f"{_remaining(opened, opened.remaining())} {_short(costs)} {_remedy(study, costs)}")
     if record["ledger"] == "missing":
-        lines.append(f"There is no ledger yet. Make it once: {opened.create_command()}")
+        lines += ["There is no ledger yet. Create it once:", f"  {opened.create_command()}"]
     if record["data"] == "missing":
-        lines.append(f"The data file {config.data} is not here; a release needs it.")
+        lines.append(f"The data file {config.data} is missing; a release needs it.")
     emit(record, "\n".join([*lines, "", *_cost_lines(opened, costs)]), as_json=json)
     if none:
         raise typer.Exit(BudgetExceeded.exit_code)
@@ -88,10 +88,12 @@ def _remedy(study: Path, costs: list[Cost]) -> str:
 def plan(
     study: File,
     names: Names = None,
-    width: Annotated[float | None, typer.Option(help="Also find the spend for 90 % intervals this wide.")] = None,
+    width: Annotated[
+        float | None, typer.Option(help="Also find the spend for 90 % credible intervals of this width.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Compare mechanisms before anything is spent, by simulation from the priors. Touches neither data nor ledger.
+    """Compare mechanisms before anything is spent, by simulation from the priors. Reads neither data nor ledger.
 
     KL is the Kullback-Leibler divergence from the posterior without privacy to the released one.
     """
@@ -101,11 +103,11 @@ def plan(
     where = (
         "declared" if opened.config.expected_rows else "assumed; write expected_rows = ... under [study] to change it"
     )
-    lines = [f"With {opened.assumed} records ({where}); widths are of 90 % intervals."]
+    lines = [f"With {opened.assumed} records ({where}); widths are those of 90 % credible intervals."]
     for spec in specs:
         name, request = spec.name, spec.request
         with working(f"simulating {name}"):
-            forecasts = opened.plan(name)
+            forecasts = opened.forecasts(name)
         record["releases"][name] = {"mechanisms": [each.to_dict() for each in forecasts]}
         lines += ["", f"{name}: {request.model.question()} ({request.guarantee})"]
         lines += _plan_lines(opened, name, forecasts)
@@ -113,30 +115,30 @@ def plan(
             with working(f"searching a budget for {name}"):
                 budget = opened.budget_for(name, width)
             record["releases"][name]["needed"] = budget.to_dict()
-            lines.append(f"  for intervals of width {width:g} spend {budget}")
+            lines.append(f"  for 90 % credible intervals of width {width:g} spend {budget}")
     emit(record, "\n".join(lines), as_json=json)
 
 
 def release(
     study: File,
     names: Names = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Release again what is named; it costs again.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Release again what is named, and pay for it again.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done; touch neither data nor ledger.")
+        bool, typer.Option("--dry-run", help="Show what would be spent; read neither data nor ledger.")
     ] = False,
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """Run releases: charge the ledger, sum over the records, draw noise, write the files and the report.
+    """Run releases: charge the ledger, read the data, draw noise, write the files and the report.
 
-    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html; posterior.nc holds up to 10,000
-    numbers of draws, and vestry posterior --draws FILE writes more.
+    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html. posterior.nc holds up to 10,000
+    numbers of draws; vestry posterior --draws FILE writes more.
 
-    What was released before is free and is not released again. Where another process releases into the same folder,
-    it is waited for. The folder .vestry keeps what was computed; it may be deleted at any time.
+    What was released before is free and is not released again. If another process is releasing into the same folder,
+    this one waits for it. The folder .vestry is a cache; it may be deleted at any time.
     """
-    from vestry.study.release_costs import room
+    from vestry.study.release_costs import remaining_words
 
     if again and not names:
         raise VestryError(
@@ -150,10 +152,9 @@ def release(
     with working("calibrating"):
         runner, state = opened.runner(again=again, output=output)
         costs, notes = runner.preview(specs, state)
-    budget = f"left of {opened.config.budget}"
     if not json:
-        notes += [] if again else _of_their_day(study, costs)
-        lines = [*_cost_lines(opened, costs), f"{budget}: {room(state.filter, state.spent)}"]
+        notes += [] if again else _older_records(study, costs)
+        lines = [*_cost_lines(opened, costs), _remaining(opened, remaining_words(state.filter, state.spent))]
         say("\n".join([*lines, *(f"note: {note}" for note in notes)]), err=True)
     due = [cost.name for cost in costs if again or cost.state == "new"]
     if due and not yes:
@@ -166,32 +167,36 @@ def release(
         if not json:
             say("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
     after = runner.after(outcomes)
-    remaining, page = after.state, runner.store.path / "report.html"
+    left, page = after.state, runner.store.path / "report.html"
     record = {
         "releases": [{"name": each.name, "done": each.done, "summary": each.summary} for each in outcomes],
-        "left": remaining.filter.left(remaining.spent),
+        "left": left.filter.left(left.spent),
         "head": after.head,
         "report": str(page),
     }
-    emit(record, f"{budget}: {room(remaining.filter, remaining.spent)}\nreport: {page}", as_json=json)
+    emit(record, f"{_remaining(opened, remaining_words(left.filter, left.spent))}\nreport: {page}", as_json=json)
 
 
-def _of_their_day(study: Path, costs: list[Cost]) -> list[str]:
-    """Say what is easily overlooked: a release is of its day."""
+def _remaining(study: Study, words: str) -> str:
+    return f"Remaining of the budget {study.config.budget}: {words}."
+
+
+def _older_records(study: Path, costs: list[Cost]) -> list[str]:
+    """Say what is easily overlooked: an earlier release describes the records of its day."""
     before = [cost.name for cost in costs if cost.state == "released before"]
     note = (
-        f"{', '.join(before)} {'is' if len(before) == 1 else 'are'} of the records as they were then; to pay"
-        f" for the records as they are now write: vestry release {study.name} {' '.join(before)} --again."
+        f"{', '.join(before)} {'describes' if len(before) == 1 else 'describe'} the records as they were then; to"
+        f" pay for the records as they are now write: vestry release {study.name} {' '.join(before)} --again."
     )
     return [note] if before else []
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with one study file, or the file.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with one study file, or the file itself.")],
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """Write the page of a study's releases again. Reads releases and the ledger, never data."""
+    """Write the report of a study again. Reads releases and the ledger, never data."""
     if _is_folder(folder):
         files = sorted(folder.glob("*.toml"))
         if len(files) != 1:
@@ -231,7 +236,7 @@ def _emit_spends(specs: list[ReleaseSpec], *, as_json: bool) -> None:
 def _confirm(due: list[str]) -> None:
     if not sys.stdin.isatty():
         raise InvalidParameter(
-            "a release without a terminal", "unconfirmed", "confirmed", "--yes to spend without asking"
+            "a release without a terminal", "unconfirmed", "confirmed", "--yes to skip the confirmation prompt"
         )
     typer.confirm(f"Spend on {', '.join(due)}?", abort=True, err=True)
 
@@ -252,13 +257,12 @@ def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]
     rows = [("mechanism", "parameter", "width", "without privacy", "KL", "")]
     for each in forecasts:
         if each.value is None or each.width is None or each.exact_width is None:
-            rows.append((each.mechanism, "-", "-", "-", "-", each.reason))
+            rows.append((each.mechanism, "-", "-", "-", "-", each.note))
             continue
         kl = "-" if each.kl is None else f"{each.kl:.3g}"
-        note = "privacy more than doubles the width" if each.swamped else ""
         value = study.format_parameter(name, each.parameter, each.value)
-        rows.append((each.mechanism, value, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, note))
-    return [f"  {line}" for line in columns(rows)]
+        rows.append((each.mechanism, value, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, each.note))
+    return columns(rows, indent=2)
 
 
 def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
@@ -267,7 +271,7 @@ def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
     weakened = " ".join(weight(outcome.release.certificate).split())  # a terminal needs no thin spaces
     how = [f"  {weakened}"] if weakened else []
     if outcome.moved is not None:
-        how.append(f"  another release lay in its place, and is now {outcome.moved}")
+        how.append(f"  another release was in its place; it is now {outcome.moved}")
     return [f"{outcome.name}: {outcome.done}", *_posterior_lines(outcome), *how, ""]
 
 
@@ -282,11 +286,11 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
         words = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
         return [f"  {words} no interval"]
     if not rows:
-        return ["  the counts are released; states are sampled by the extra: pip install 'vestry[glm]'"]
+        return ["  the counts are released; hidden states need an extra: pip install 'vestry[glm]'"]
     shown = [
         (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:_ROWS]
     ]
-    return _first_lines(("group", "parameter", "mean", "90 % interval"), shown, len(rows))
+    return _first_lines(("group", "parameter", "mean", "90 % credible interval"), shown, len(rows))
 
 
 def coefficient_lines(posterior: Any) -> list[str]:
@@ -304,13 +308,13 @@ def coefficient_lines(posterior: Any) -> list[str]:
 
 def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], count: int) -> list[str]:
     more = [f"  and {count - len(rows)} more"] if count > len(rows) else []
-    return [f"  {line}" for line in columns([heads, *rows])] + more
+    return columns([heads, *rows], indent=2) + more
 
 
 def _say(line: str) -> None:
     say(f"vestry: {line}", err=True)
 
 
-# A record that counts less than this is told before anything is spent; draws of a regression, and rows, beyond these
-# are counted.
+# A record that counts less than this is reported before anything is spent; of more draws of a regression, and of more
+# rows, only the number is shown.
 _FAINT, _MOST_DRAWS, _ROWS = 0.1, 3, 24

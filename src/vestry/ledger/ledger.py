@@ -48,6 +48,7 @@ from vestry.ledger.statements import (
     Head,
 )
 from vestry.noise import SystemNoise
+from vestry.notebook import html_table
 from vestry.numerics import up
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
@@ -154,6 +155,21 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self.address!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the terms, what is spent and what remains, as of now."""
+        now = self.summary()
+        limits, spent = now.state
+        facts = {
+            "dataset": self.terms.dataset,
+            "unit": str(self.terms.unit),
+            "neighbours": str(self.terms.neighbours),
+            "budget": str(limits.budget),
+            "spent": limits.amounts_spent(spent),
+            "remains": limits.left(spent),
+            "entries": str(now.entries),
+        }
+        return html_table(f"{'Copy of a ledger' if now.is_copy else 'Ledger'} {self.address}", facts)
 
     @property
     def address(self) -> str:

@@ -30,7 +30,7 @@ from fractions import Fraction
 from typing import Any
 
 from vestry.errors import InvalidParameter
-from vestry.numerics import Number, ceil_units, exact, floor_units, format_up
+from vestry.numerics import Number, ceil_units, exact, floor_units, format_up, root
 from vestry.privacy import accountant
 from vestry.privacy.accountant import largest_parameter
 from vestry.privacy.event import Event
@@ -56,12 +56,19 @@ class Alternative:
         return _PRICES[self.currency](event)
 
     def shown(self, units: int) -> str:
-        """Write an amount of this currency as a guarantee, rounded down."""
+        """Write an amount of this definition as a guarantee, rounded down."""
         amount = math.sqrt(units / UNITS) if self.currency == "gdp" else units / UNITS
-        digits = decimal(_floor_digits(amount))
-        return {"pure": f"epsilon={digits}", "zcdp": f"rho={digits}", "gdp": f"mu={digits}"}.get(
-            self.currency, f"order={decimal(self.order or 0)},epsilon={digits}"
-        )
+        return self._named(decimal(_floor_digits(amount)))
+
+    def shown_up(self, units: int) -> str:
+        """Write an amount of this definition as a guarantee, rounded up."""
+        amount = Fraction(units, UNITS)
+        return self._named(format_up(root(amount) if self.currency == "gdp" else amount, digits=6))
+
+    def _named(self, digits: str) -> str:
+        if self.order is not None:
+            return f"order={decimal(self.order)},epsilon={digits}"
+        return f"{_AMOUNTS[self.currency]}={digits}"
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,15 @@ class PrivacyFilter:
                 name = f"renyi-{decimal(alternative.order)}" if alternative.order else alternative.currency
                 left[name] = alternative.shown(alternative.limit - total)
         return left
+
+    def amounts_spent(self, spent: Spent) -> str:
+        """Write what is spent in each definition that bounds it, rounded up; Renyi orders only if no other does."""
+        if spent == self.nothing:
+            return "nothing"
+        bounded = [(each, each.shown_up(total)) for each, total in self._pairs(spent) if total is not None]
+        words = ", or ".join([text for each, text in bounded if each.order is None] or [text for _, text in bounded])
+        own = format_up(Fraction(spent.failure, FAILURE_UNITS), digits=6)
+        return f"{words} (and delta={own} in charges with their own)" if spent.failure else words
 
     def amounts_left(self, spent: Spent) -> str:
         """Write what remains as guarantees; those of Renyi orders only if no other does."""
@@ -264,4 +280,5 @@ def _floor_digits(amount: float) -> float:
 
 
 _SPREAD = (1.25, 1.5, 2.0, 3.0, 5.0)
+_AMOUNTS = {"pure": "epsilon", "zcdp": "rho", "gdp": "mu"}
 _PRICES = {"pure": accountant.pure, "zcdp": accountant.rho, "gdp": accountant.squared_mu}

@@ -28,7 +28,7 @@ from vestry.privacy.guarantee import ApproxDP, RenyiDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
 
 FAMILY, PRIOR, RECORDS, DELTA = BetaBernoulliFamily(), Beta(6.0, 12.0), 100, 1e-5
-POPULATION = Adjacency(Neighbours.REPLACE, count=RECORDS)
+ADJACENCY = Adjacency(Neighbours.REPLACE, count=RECORDS)
 NAMES = ("diffused", "concentrated", "gaussian", "noise-aware", "exact-profile")
 
 
@@ -127,12 +127,12 @@ def calibrate(order: float, epsilon: float) -> Calibration:
     """Find every mechanism's parameter for (order, epsilon)-Renyi privacy."""
     promise = RenyiDP(order=order, epsilon=epsilon)
     implied = accountant.convert(promise, ApproxDP(epsilon=1.0, delta=DELTA))
-    single = direct(FAMILY, PRIOR, POPULATION, ApproxDP(epsilon=1.0, delta=0.5))
+    single = direct(FAMILY, PRIOR, ADJACENCY, ApproxDP(epsilon=1.0, delta=0.5))
     return Calibration(
-        power=diffused(FAMILY, PRIOR, POPULATION, promise).value,
-        scale=concentrated(FAMILY, PRIOR, POPULATION, promise).value,
-        sigma=additive(GAUSSIAN, FAMILY.layout(POPULATION), POPULATION, promise).scale,
-        exact_power=diffused(FAMILY, PRIOR, POPULATION, implied).value,
+        power=diffused(FAMILY, PRIOR, ADJACENCY, promise).value,
+        scale=concentrated(FAMILY, PRIOR, ADJACENCY, promise).value,
+        sigma=additive(GAUSSIAN, FAMILY.layout(ADJACENCY), ADJACENCY, promise).scale,
+        exact_power=diffused(FAMILY, PRIOR, ADJACENCY, implied).value,
         implied_epsilon=float(implied.value),
         direct=accountant.meets(single.event, promise),
     )

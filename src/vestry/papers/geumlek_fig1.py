@@ -15,7 +15,7 @@ import numpy as np
 
 from vestry.conjugate.beta_bernoulli import Beta
 from vestry.display.plotting import COLOURS, DASHES, GREY, INK
-from vestry.papers.beta_trial import FAMILY, POPULATION, PRIOR, RECORDS
+from vestry.papers.beta_trial import ADJACENCY, FAMILY, PRIOR, RECORDS
 from vestry.papers.experiment import Experiment, Numbers, claim, finite
 from vestry.papers.picture import picture
 from vestry.privacy import accountant
@@ -42,12 +42,12 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
 
 
 def _event(name: str, value: float) -> Event:
-    return FAMILY.worst_draw(PRIOR, POPULATION, **{SCALES[name]: value})
+    return FAMILY.worst_draw(PRIOR, ADJACENCY, **{SCALES[name]: value})
 
 
 def _curve(name: str, value: float, points: int) -> Numbers:
     event = _event(name, value)
-    limit = FAMILY.order_limit(PRIOR, POPULATION, **{SCALES[name]: value})
+    limit = FAMILY.order_limit(PRIOR, ADJACENCY, **{SCALES[name]: value})
     share = np.concatenate([np.linspace(0.01, 0.95, points), 1 - np.geomspace(0.04, 1e-9, points // 3)])
     orders = [float(order) for order in 1 + (limit - 1) * share]
     return {

@@ -31,7 +31,7 @@ from vestry.regression.objective_perturbation import objective_event, objective_
 from vestry.regression.output_perturbation import output_event
 
 ROWS, FEATURES, DELTA = 1000, 5, 1e-5
-POPULATION = Adjacency(Neighbours.ADD_REMOVE)
+ADJACENCY = Adjacency(Neighbours.ADD_REMOVE)
 NAMES = {"output": "output", "lecture": "objective, lecture's bound", "objective": "objective (ours)"}
 STYLES = {name: {**line(i), "marker": "os^"[i], "markersize": 4} for i, name in enumerate(NAMES)}
 TRIALS = (8.0, 24.0)  # epsilon times n
@@ -116,7 +116,7 @@ def _excess(
 
 def _event(scale: float, lam: float, analysis: str) -> Event:
     return objective_event(
-        scale, lipschitz=1.0, smoothness=0.25, regularisation=lam, adjacency=POPULATION, one_sided=True,
+        scale, lipschitz=1.0, smoothness=0.25, regularisation=lam, adjacency=ADJACENCY, one_sided=True,
         analysis=analysis,
     )  # fmt: skip
 

@@ -36,19 +36,19 @@ def _slope_error(problem: LinearProblem, regularisation: float, longest: float) 
     radius = 2 * reach_of(problem, regularisation, longest)
     error = gradient_error(
         problem.loss,
-        rows=problem.at_most,
+        rows=problem.max_rows,
         features=problem.features,
         norm=problem.norm,
         radius=radius,
         outcome=problem.outcome,
     )
-    terms = problem.at_most * problem.lipschitz + longest + _curvature(problem, regularisation) * radius
+    terms = problem.max_rows * problem.lipschitz + longest + _curvature(problem, regularisation) * radius
     return error + 8 * 2.0**-53 * terms
 
 
 def _curvature(problem: LinearProblem, regularisation: float) -> float:
     """Return the smoothness of the objective."""
-    return problem.at_most * problem.smoothness + regularisation
+    return problem.max_rows * problem.smoothness + regularisation
 
 
 def reach_of(problem: LinearProblem, regularisation: float, longest: float) -> float:
@@ -56,7 +56,7 @@ def reach_of(problem: LinearProblem, regularisation: float, longest: float) -> f
 
     Also by the gradient there: |theta| <= (n L + |b|)/lam.
     """
-    steep = (problem.at_most * problem.lipschitz + longest) / regularisation
+    steep = (problem.max_rows * problem.lipschitz + longest) / regularisation
     ratio = longest / regularisation
     return min(steep, ratio + math.sqrt(ratio * ratio + 2 * problem.most / regularisation))
 

@@ -57,7 +57,7 @@ def regularisation(problem: LinearProblem, guarantee: Guarantee, method: str, an
 
 
 def _floor(problem: LinearProblem) -> float:
-    return problem.at_most * problem.smoothness / CURVED
+    return problem.max_rows * problem.smoothness / CURVED
 
 
 def _records(problem: LinearProblem, analysis: str) -> int:

@@ -6,7 +6,6 @@ A draw from it is exactly Gaussian-private [GopiLL22, Thm 4]; the papers' own bo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.posterior_sample import through_renyi
@@ -16,6 +15,7 @@ from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee
 from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.privacy.pricing import event
+from vestry.validation import require_choice
 
 GDP, RENYI, THEOREM_7, COROLLARY_8 = "gdp", "renyi", "minami-theorem-7", "minami-corollary-8"
 ANALYSES = (GDP, RENYI, THEOREM_7, COROLLARY_8)
@@ -30,12 +30,9 @@ def draw_event(
     likelihood_power: float, *, lipschitz: float, strong_convexity: float, adjacency: Adjacency, draws: int = 1
 ) -> Event:
     """Record draws from a Gibbs posterior: S = 2 L a record of a unit under replace, L under add-remove."""
-    records = adjacency.changes
+    sensitivity = adjacency.changes * lipschitz
     single = event(
-        "gibbs",
-        likelihood_power=likelihood_power,
-        sensitivity=records * lipschitz,
-        strong_convexity=strong_convexity,
+        "gibbs", likelihood_power=likelihood_power, sensitivity=sensitivity, strong_convexity=strong_convexity
     )
     return single.times(draws).under(adjacency.neighbours)
 
@@ -71,12 +68,7 @@ def likelihood_power(
 
 def _published(analysis: str, guarantee: Guarantee, adjacency: Adjacency, draws: int) -> float:
     """Return rho L/sqrt(m) as [MinamiAS16] bounds it."""
-    formulas: dict[str, Callable[[float, float], float]] = {
-        THEOREM_7: gibbs_cost.theorem_7,
-        COROLLARY_8: gibbs_cost.corollary_8,
-    }
-    if analysis not in formulas:
-        raise InvalidParameter("analysis", analysis, "one of " + ", ".join(ANALYSES), f"analysis={GDP}")
+    require_choice("analysis", analysis, ANALYSES, f"analysis={GDP}")
     if not isinstance(guarantee, ApproxDP):
         raise InvalidParameter("guarantee", str(guarantee), f"an epsilon and a delta for {analysis}", f"analysis={GDP}")
     if adjacency.neighbours is not Neighbours.REPLACE or adjacency.rows != 1 or draws != 1:
@@ -87,7 +79,8 @@ def _published(analysis: str, guarantee: Guarantee, adjacency: Adjacency, draws:
         raise InvalidParameter(
             "epsilon", guarantee.epsilon, f"at most 1 for {analysis}, which is false for large ones", f"analysis={GDP}"
         )
-    return formulas[analysis](guarantee.epsilon, guarantee.delta)
+    formula = gibbs_cost.theorem_7 if analysis == THEOREM_7 else gibbs_cost.corollary_8
+    return formula(guarantee.epsilon, guarantee.delta)
 
 
 def prior_precision(

@@ -13,6 +13,7 @@ import numpy as np
 from vestry.errors import InvalidParameter, MissingExtra
 from vestry.regression.loss import Loss
 from vestry.regression.rounding_error import BLOCK
+from vestry.validation import require_choice
 
 # Blocks with fewer numbers than this are joined.
 _SMALL = 2**20
@@ -76,8 +77,7 @@ def gradient(loss: Loss, blocks: Iterable[tuple[Any, Any]], *, device: str = "au
     MissingExtra
         If the compiler of the device is not installed.
     """
-    if device not in ("auto", "cpu", "gpu"):
-        raise InvalidParameter("device", device, "auto, cpu or gpu", 'device="auto"')
+    require_choice("device", device, ("auto", "cpu", "gpu"), 'device="auto"')
     pieces = joined(blocks)
     if device == "cpu" or (device == "auto" and not has_gpu()):
         from vestry.regression import cpu

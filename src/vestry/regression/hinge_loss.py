@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from vestry.regression.loss import Arithmetic, Derivative, Loss, positive
+from vestry.regression.loss import Arithmetic, Derivative, Loss
 
 
 @dataclass(frozen=True)
@@ -14,13 +13,8 @@ class SmoothHinge(Loss):
 
     width: float
 
-    name: ClassVar[str] = "smooth-hinge"
-    outcomes: ClassVar[str] = "signs"
-    one_sided: ClassVar[bool] = True
-    slope: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "width", positive("width", self.width, "width=0.5"))
+    name, outcomes, one_sided = "smooth-hinge", "signs", True
+    slope = 1.0
 
     @property
     def curvature(self) -> float:
@@ -50,13 +44,8 @@ class SoftplusHinge(Loss):
 
     width: float
 
-    name: ClassVar[str] = "softplus-hinge"
-    outcomes: ClassVar[str] = "signs"
-    one_sided: ClassVar[bool] = True
-    slope: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "width", positive("width", self.width, "width=0.5"))
+    name, outcomes, one_sided = "softplus-hinge", "signs", True
+    slope = 1.0
 
     @property
     def curvature(self) -> float:
@@ -66,12 +55,7 @@ class SoftplusHinge(Loss):
     def value(self, arithmetic: Arithmetic) -> Derivative:
         """Return the loss without overflow."""
         m, g = arithmetic, self.width
-
-        def loss(eta, y):  # type: ignore[no-untyped-def]
-            short = 1.0 - y * eta
-            return m.maximum(short, 0.0) + g * m.log1p(m.exp(-m.absolute(short) / g))
-
-        return loss
+        return lambda eta, y: m.maximum(1.0 - y * eta, 0.0) + g * m.log1p(m.exp(-m.absolute(1.0 - y * eta) / g))
 
     def derivative(self, arithmetic: Arithmetic) -> Derivative:
         """Return -y sigmoid((1 - z)/g)."""

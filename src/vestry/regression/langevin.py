@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vestry.errors import InvalidParameter
 from vestry.ledger import OpenCharge
 from vestry.mechanisms.posterior_sample import check_draws
 from vestry.noise import NoiseSource
@@ -29,10 +28,11 @@ from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.regression.gibbs_calibration import draw_event
 from vestry.regression.gradient import Chain, Gradient
-from vestry.regression.problem import LinearProblem, kept
+from vestry.regression.problem import LinearProblem, first_rows
 from vestry.regression.step_schedule import Schedule, schedule
 from vestry.releases import Draws
 from vestry.schema.private import Block, PrivateRows, reveal_rows
+from vestry.validation import require_number
 
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
@@ -117,7 +117,7 @@ class LangevinSample:
             "langevin",
             sensitivity=rho * p.sensitivity,
             strong_convexity=m,
-            smoothness=rho * p.at_most * p.smoothness + m,
+            smoothness=rho * p.max_rows * p.smoothness + m,
             step_sizes=self.schedule.step_sizes,
             steps=self.schedule.steps,
             slacks=tuple(self._slack(eta) for eta in self.schedule.step_sizes),
@@ -144,7 +144,7 @@ class LangevinSample:
         p, size = self.problem, math.sqrt(2 * step_size * self.problem.dimension)
         rounding = step_error(
             p.loss,
-            rows=p.at_most,
+            rows=p.max_rows,
             features=p.features,
             norm=p.norm,
             radius=self.radius,
@@ -159,7 +159,7 @@ class LangevinSample:
     def release(self, private: PrivateRows, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
         """Run the chain, once for each draw; the last step's noise is drawn exactly and rounded to a declared grid."""
         opened.take()
-        return (self.drawn(kept(reveal_rows(private), self.problem.at_most), noise),)
+        return (self.drawn(first_rows(reveal_rows(private), self.problem.max_rows), noise),)
 
     def drawn(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
         """Run the chain over blocks of features and outcomes."""
@@ -207,7 +207,7 @@ def _projected(theta: np.ndarray, radius: float) -> np.ndarray:
 
 def _reach(problem: LinearProblem, power: float, precision: float) -> float:
     """Bound the distance of the mode from 0: by the gradient there, and by the potential there."""
-    steep = power * problem.at_most * problem.lipschitz / precision
+    steep = power * problem.max_rows * problem.lipschitz / precision
     return min(steep, math.sqrt(2 * power * problem.most / precision))
 
 
@@ -262,11 +262,10 @@ def _made(
     bound = guarantee.under(problem.adjacency.neighbours)
 
     def make(power: float, precision: float) -> LangevinSample:
-        if not 0 < precision < math.inf:
-            raise InvalidParameter("prior_precision", precision, "a number above 0", "prior_precision=1.0")
+        require_number("prior_precision", precision, "prior_precision=1.0", above=0)
         plan = schedule(
             strong_convexity=precision,
-            smoothness=power * problem.at_most * problem.smoothness + precision,
+            smoothness=power * problem.max_rows * problem.smoothness + precision,
             reach=_reach(problem, power, precision) + math.sqrt(problem.dimension / precision),
             accuracy=accuracy,
         )

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import vestry.regression.losses as losses
-from vestry.errors import InvalidParameter
 from vestry.model.request import interval_of
 from vestry.regression.regression_model import RowModel
 from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain
+from vestry.validation import require_number
 
 # The threshold where none is declared, as a share of half the outcome's interval.
 _SHARE = 0.25
@@ -43,10 +43,8 @@ class LinearRegression(RowModel):
         return Design(self.predictors, dict(domains), self.outcome, None, self.intercept, self.radius)
 
     def check(self, domains: Mapping[str, Domain]) -> None:
-        """Refuse an outcome that is no number, or a threshold that is none."""
+        """Refuse an outcome or a threshold that is not a number."""
         super().check(domains)
         interval_of(domains, self.outcome)
-        given = self.threshold
-        number = isinstance(given, (int, float)) and not isinstance(given, bool)
-        if given is not None and not (number and 0 < given < float("inf")):
-            raise InvalidParameter("threshold", given, "a number above 0", "threshold = 5.0")
+        if self.threshold is not None:
+            require_number("threshold", self.threshold, "threshold = 5.0", above=0)

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-from vestry.errors import InvalidParameter
 from vestry.regression.loss import Arithmetic, Derivative, Loss
+from vestry.validation import require_whole
 
 
 @dataclass(frozen=True)
 class Logistic(Loss):
     """phi = log(1 + exp(-y eta)), y in {-1, 1}: slope 1, curvature 1/4."""
 
-    name: ClassVar[str] = "logistic"
-    outcomes: ClassVar[str] = "signs"
-    one_sided: ClassVar[bool] = True
-    slope: ClassVar[float] = 1.0
-    curvature: ClassVar[float] = 0.25
+    name, outcomes, one_sided = "logistic", "signs", True
+    slope, curvature = 1.0, 0.25
 
     def value(self, arithmetic: Arithmetic) -> Derivative:
         """Return log(1 + exp(-y eta)), without overflow."""
         m = arithmetic
-
-        def loss(eta, y):  # type: ignore[no-untyped-def]
-            z = y * eta
-            return m.maximum(-z, 0.0) + m.log1p(m.exp(-m.absolute(z)))
-
-        return loss
+        return lambda eta, y: m.maximum(-y * eta, 0.0) + m.log1p(m.exp(-m.absolute(y * eta)))
 
     def derivative(self, arithmetic: Arithmetic) -> Derivative:
         """Return -y / (1 + exp(y eta)), written by tanh so that nothing overflows."""
@@ -46,14 +37,11 @@ class Multinomial(Loss):
 
     classes: int
 
-    name: ClassVar[str] = "multinomial"
-    outcomes: ClassVar[str] = "classes"
-    slope: ClassVar[float] = math.sqrt(2)
-    curvature: ClassVar[float] = 0.5
+    name, outcomes = "multinomial", "classes"
+    slope, curvature = math.sqrt(2), 0.5
 
     def __post_init__(self) -> None:
-        if isinstance(self.classes, bool) or not isinstance(self.classes, int) or self.classes < 3:
-            raise InvalidParameter("classes", self.classes, "a whole number of at least 3", "the logistic loss for two")
+        require_whole("classes", self.classes, "the logistic loss for two", least=3)
 
     @property
     def predictors(self) -> int:

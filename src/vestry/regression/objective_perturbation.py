@@ -27,9 +27,10 @@ from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event, event_of_guarantee
 from vestry.regression.certified_minimum import finest, iterations_for, one_by_one, regularised
 from vestry.regression.output_perturbation import exactly_noisy
-from vestry.regression.problem import LinearProblem, kept
+from vestry.regression.problem import LinearProblem, first_rows
 from vestry.releases import Draws
 from vestry.schema.private import Block, PrivateRows, reveal_rows
+from vestry.validation import require_choice
 
 THEOREMS = {
     "objective": "Objective perturbation of a convex loss of one linear predictor [RedbergKW23, Thm 1], with the"
@@ -59,8 +60,7 @@ _BEYOND = 12.0
 
 def kind_for(*, one_sided: bool, replaces: bool, rows: int = 1, analysis: str = "auto") -> str:
     """Return the kind of event whose analysis is the tightest that holds, or the one that is named."""
-    if analysis not in ANALYSES:
-        raise InvalidParameter("analysis", analysis, "one of " + ", ".join(ANALYSES), "analysis=auto")
+    require_choice("analysis", analysis, ANALYSES, "analysis=auto")
     if analysis != "auto":
         kind = ANALYSES[analysis]
         if "one-sided" in kind and not one_sided:
@@ -187,7 +187,7 @@ class ObjectivePerturbation:
     def release(self, private: PrivateRows, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
         """Draw the linear term, minimise in a number of steps that public constants fix, and add the noise on top."""
         opened.take()
-        return (self.drawn(kept(reveal_rows(private), self.problem.at_most), noise),)
+        return (self.drawn(first_rows(reveal_rows(private), self.problem.max_rows), noise),)
 
     def drawn(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
         """Do so over blocks of features and outcomes."""
@@ -252,7 +252,7 @@ def objective_perturbation(
     main, rest = _split(bound)
     make = minimum_event(problem, regularisation, analysis)
     scale = objective_scale(make, main, regularisation)
-    curved = problem.at_most * problem.smoothness + regularisation
+    curved = problem.max_rows * problem.smoothness + regularisation
     mu = largest_parameter(lambda x: event("gdp", mu=x), rest)
     longest = _longest(problem, scale)
     found = max(mu * _FINE * scale / curved / 2, finest(problem, regularisation, longest))

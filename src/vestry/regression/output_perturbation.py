@@ -22,7 +22,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.regression.certified_minimum import finest, iterations_for, one_by_one, regularised
-from vestry.regression.problem import LinearProblem, kept
+from vestry.regression.problem import LinearProblem, first_rows
 from vestry.releases import Draws
 from vestry.schema.private import Block, PrivateRows, reveal_rows
 
@@ -87,7 +87,7 @@ class OutputPerturbation:
     def release(self, private: PrivateRows, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
         """Minimise, in a number of steps that public constants fix, and add the noise."""
         opened.take()
-        return (self.drawn(kept(reveal_rows(private), self.problem.at_most), noise),)
+        return (self.drawn(first_rows(reveal_rows(private), self.problem.max_rows), noise),)
 
     def drawn(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
         """Do so over blocks of features and outcomes."""

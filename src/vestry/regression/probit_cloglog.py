@@ -9,44 +9,42 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from vestry.errors import InvalidParameter
 from vestry.regression.loss import Arithmetic, Derivative, Loss
-
-
-def _reach(name: str, reach: object) -> float:
-    if isinstance(reach, bool) or not isinstance(reach, (int, float)) or not 0 < reach <= _FURTHEST:
-        raise InvalidParameter(
-            "reach",
-            reach,
-            f"a bound on |x . theta| above 0 and at most {_FURTHEST:g}: without one the slope of the {name} loss is"
-            " unbounded, and nothing is private",
-            "reach = the radius of the parameters times the norm of the records, or the logistic loss",
-        )
-    return float(reach)
-
+from vestry.validation import is_number
 
 # Beyond it the probabilities leave the range of doubles.
 _FURTHEST = 30.0
 
 
 @dataclass(frozen=True)
-class Probit(Loss):
+class BoundedLoss(Loss):
+    """A loss whose constants hold where |x . theta| is at most its reach."""
+
+    reach: float
+
+    def __post_init__(self) -> None:
+        if not is_number(self.reach) or not 0 < self.reach <= _FURTHEST:
+            raise InvalidParameter(
+                "reach",
+                self.reach,
+                f"a bound on |x . theta| above 0 and at most {_FURTHEST:g}: without one the slope of the {self.name}"
+                " loss is unbounded, and nothing is private",
+                "reach = the radius of the parameters times the norm of the records, or the logistic loss",
+            )
+        object.__setattr__(self, "reach", float(self.reach))
+
+
+@dataclass(frozen=True)
+class Probit(BoundedLoss):
     """phi = -log Phi(z), z = y eta, |z| <= reach: slope Mills(-reach), curvature at most 1.
 
     phi' = -y pdf(z)/Phi(z) is largest at z = -reach; phi'' = m (m + z), m = pdf(z)/Phi(z), is below 1.
     """
 
-    reach: float
-
-    name: ClassVar[str] = "probit"
-    outcomes: ClassVar[str] = "signs"
-    one_sided: ClassVar[bool] = True
-    curvature: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reach", _reach("probit", self.reach))
+    name, outcomes, one_sided = "probit", "signs", True
+    curvature = 1.0
 
     @property
     def slope(self) -> float:
@@ -66,20 +64,13 @@ class Probit(Loss):
 
 
 @dataclass(frozen=True)
-class ComplementaryLogLog(Loss):
+class ComplementaryLogLog(BoundedLoss):
     """P(y = 1) = 1 - exp(-e^eta), |eta| <= reach: slope and curvature e^reach, from y = -1.
 
     For y = -1 phi = e^eta. For y = 1 phi' = -e^eta/(e^(e^eta) - 1) lies in [-1, 0], and phi'' is below 1.
     """
 
-    reach: float
-
-    name: ClassVar[str] = "complementary-log-log"
-    outcomes: ClassVar[str] = "signs"
-    one_sided: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reach", _reach("complementary log-log", self.reach))
+    name, outcomes, one_sided = "complementary-log-log", "signs", True
 
     @property
     def slope(self) -> float:

@@ -10,8 +10,11 @@ import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.privacy.neighbours import Adjacency
-from vestry.regression.losses import ComplementaryLogLog, Loss, Probit
+from vestry.regression import numpy_math
+from vestry.regression.loss import Loss
+from vestry.regression.probit_cloglog import BoundedLoss
 from vestry.schema.private import Block
+from vestry.validation import require_number, require_whole
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class LinearProblem:
         No record's features, the intercept included, are longer.
     adjacency
         Which neighbours are hidden.
-    at_most
+    max_rows
         How many records there are at most: the public count, or a declared bound where the count is private. The
         guarantee covers datasets of at most so many. Of more, those that count are chosen by a key (see
         `vestry.data.contribution_bounding`), and a record that comes or goes may replace another.
@@ -40,16 +43,13 @@ class LinearProblem:
     features: int
     norm: float
     adjacency: Adjacency
-    at_most: int
+    max_rows: int
     outcome: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("features", "at_most"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InvalidParameter(name, value, "a whole number of at least 1", f"for example {name}=100")
-        if not 0 < self.norm < math.inf:
-            raise InvalidParameter("norm", self.norm, "a number above 0", "for example norm=1.0")
+        for name in ("features", "max_rows"):
+            require_whole(name, getattr(self, name), f"for example {name}=100")
+        require_number("norm", self.norm, "for example norm=1.0", above=0)
         if self.adjacency.groups > 1:
             raise InvalidParameter("groups", self.adjacency.groups, "1 for a regression", "the groups as a predictor")
 
@@ -76,33 +76,31 @@ class LinearProblem:
     @property
     def ball(self) -> float | None:
         """The radius of the parameters where the loss's constants hold; None if they hold everywhere."""
-        return self.loss.reach / self.norm if isinstance(self.loss, (Probit, ComplementaryLogLog)) else None
+        return self.loss.reach / self.norm if isinstance(self.loss, BoundedLoss) else None
 
     @property
     def most(self) -> float:
         """The largest sum of losses at the parameter 0."""
-        return self.at_most * _at_zero(self.loss, self.outcome)
+        return self.max_rows * _at_zero(self.loss, self.outcome)
 
 
 def _at_zero(loss: Loss, outcome: float) -> float:
     """Bound the loss of one record at eta = 0; it grows by at most the slope times |y|."""
-    from vestry.regression import numpy_math
-
     if loss.outcomes == "classes":
         return math.log(loss.predictors)
     ends = np.array([-1.0, 1.0] if loss.outcomes == "signs" else [-outcome, outcome])
-    found = float(np.max(loss.value(numpy_math)(np.zeros(2), ends)))
-    return found * (1 + 2.0**-48) + 2.0**-48  # what its formula may lose, where the loss is small
+    largest = float(np.max(loss.value(numpy_math)(np.zeros(2), ends)))
+    return largest * (1 + 2.0**-48) + 2.0**-48  # what its formula may lose, where the loss is small
 
 
-def kept(blocks: Sequence[Block], at_most: int) -> tuple[Block, ...]:
-    """Hold to the declared number, whoever made the rows: the constants hold for no more.
+def first_rows(blocks: Sequence[Block], max_rows: int) -> tuple[Block, ...]:
+    """Keep to the declared number, whoever made the rows: the constants hold for no more.
 
     Rows of a table or an estimator were chosen before, by key and not by order.
     """
-    found, room = [], at_most
+    chosen, room = [], max_rows
     for features, outcomes in blocks:
         if room > 0:
-            found.append((features[:room], outcomes[:room]))
+            chosen.append((features[:room], outcomes[:room]))
         room -= len(outcomes)
-    return tuple(found)
+    return tuple(chosen)

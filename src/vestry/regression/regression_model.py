@@ -34,6 +34,7 @@ from vestry.regression.problem import LinearProblem
 from vestry.schema.design_matrix import HALF, Design
 from vestry.schema.domain import Domain, Interval, Levels
 from vestry.schema.private import PrivateRows
+from vestry.validation import require_choice, require_number, require_truth
 
 
 @dataclass(frozen=True)
@@ -136,27 +137,24 @@ class RowModel(ABC):
             declared(domains, column)
         if len(set(self.columns)) < len(self.columns):
             raise InvalidParameter("predictors", list(self.columns), "each column once", "each of them once")
-        if not isinstance(self.intercept, bool):
-            raise InvalidParameter("intercept", self.intercept, "true or false", "intercept = true")
-        if self.method not in METHODS:
-            raise InvalidParameter("method", self.method, "one of " + ", ".join(METHODS), f'method = "{POSTERIOR}"')
+        require_truth("intercept", self.intercept, "intercept = true")
+        require_choice("method", self.method, METHODS, f'method = "{POSTERIOR}"')
         for key in ("prior_precision", "regularisation", "radius"):
-            value = getattr(self, key)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if value is not None and not (number and 0 < value < math.inf):
-                raise InvalidParameter(key, value, "a number above 0", f"{key} = 1.0")
-        wrong = "regularisation" if self.method == POSTERIOR else "prior_precision"
+            if getattr(self, key) is not None:
+                require_number(key, getattr(self, key), f"{key} = 1.0", above=0)
+        right, wrong = "prior_precision", "regularisation"
+        if self.method != POSTERIOR:
+            right, wrong = wrong, right
         if getattr(self, wrong) is not None:
-            right = "prior_precision" if self.method == POSTERIOR else "regularisation"
-            raise InvalidParameter(wrong, getattr(self, wrong), f"left out for the method {self.method}", right)
+            raise InvalidParameter(wrong, getattr(self, wrong), f"omitted for the method {self.method}", right)
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRows:
         """Calibrate from declarations and, where it is public, the number of records."""
         self.check(schema.domains)
         design, loss = self.design(schema.domains), self.loss(schema.domains)
         adjacency = schema.adjacency(self, count)
-        at_most = _declared_max_rows(schema) if count is None else count
-        problem = LinearProblem(loss, len(design.features), design.norm, adjacency, at_most)
+        max_rows = _declared_max_rows(schema) if count is None else count
+        problem = LinearProblem(loss, len(design.features), design.norm, adjacency, max_rows)
         mechanism = regression(
             problem,
             request.guarantee,

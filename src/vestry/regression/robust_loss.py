@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from vestry.errors import InvalidParameter
-from vestry.regression.loss import Arithmetic, Derivative, Loss, positive
+from vestry.regression.loss import Arithmetic, Derivative, Loss
+from vestry.validation import require_number
 
 
 @dataclass(frozen=True)
@@ -15,12 +14,8 @@ class Huber(Loss):
 
     threshold: float
 
-    name: ClassVar[str] = "huber"
-    outcomes: ClassVar[str] = "numbers"
-    curvature: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold", positive("threshold", self.threshold, "threshold=1.0"))
+    name, outcomes = "huber", "numbers"
+    curvature = 1.0
 
     @property
     def slope(self) -> float:
@@ -50,12 +45,8 @@ class PseudoHuber(Loss):
 
     threshold: float
 
-    name: ClassVar[str] = "pseudo-huber"
-    outcomes: ClassVar[str] = "numbers"
-    curvature: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold", positive("threshold", self.threshold, "threshold=1.0"))
+    name, outcomes = "pseudo-huber", "numbers"
+    curvature = 1.0
 
     @property
     def slope(self) -> float:
@@ -75,32 +66,20 @@ class PseudoHuber(Loss):
     def derivative(self, arithmetic: Arithmetic) -> Derivative:
         """Return r / sqrt(1 + (r/h)^2)."""
         m, h = arithmetic, self.threshold
-
-        def slope(eta, y):  # type: ignore[no-untyped-def]
-            r = eta - y
-            return r / m.sqrt(1.0 + (r / h) * (r / h))
-
-        return slope
+        return lambda eta, y: (eta - y) / m.sqrt(1.0 + ((eta - y) / h) * ((eta - y) / h))
 
 
 @dataclass(frozen=True)
 class LogCosh(Loss):
     """phi = log cosh r: slope 1, curvature 1."""
 
-    name: ClassVar[str] = "log-cosh"
-    outcomes: ClassVar[str] = "numbers"
-    slope: ClassVar[float] = 1.0
-    curvature: ClassVar[float] = 1.0
+    name, outcomes = "log-cosh", "numbers"
+    slope, curvature = 1.0, 1.0
 
     def value(self, arithmetic: Arithmetic) -> Derivative:
         """Return |r| + log((1 + e^(-2|r|))/2)."""
         m = arithmetic
-
-        def loss(eta, y):  # type: ignore[no-untyped-def]
-            size = m.absolute(eta - y)
-            return size + m.log1p(m.exp(-2.0 * size)) - 0.6931471805599453
-
-        return loss
+        return lambda eta, y: m.absolute(eta - y) + m.log1p(m.exp(-2.0 * m.absolute(eta - y))) - 0.6931471805599453
 
     def derivative(self, arithmetic: Arithmetic) -> Derivative:
         """Return tanh r."""
@@ -115,13 +94,11 @@ class SmoothQuantile(Loss):
     quantile: float
     width: float
 
-    name: ClassVar[str] = "smooth-quantile"
-    outcomes: ClassVar[str] = "numbers"
+    name, outcomes = "smooth-quantile", "numbers"
 
     def __post_init__(self) -> None:
-        if not positive("quantile", self.quantile, "quantile=0.5") < 1:
-            raise InvalidParameter("quantile", self.quantile, "between 0 and 1", "quantile=0.5")
-        object.__setattr__(self, "width", positive("width", self.width, "width=0.1"))
+        super().__post_init__()
+        require_number("quantile", self.quantile, "quantile=0.5", below=1)
 
     @property
     def slope(self) -> float:

@@ -1,4 +1,4 @@
-"""What the releases of a study cost, what a budget has room for, and the refusal of what it has not."""
+"""What the releases of a study cost, what remains of a budget, and the refusal of what does not fit."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ def price_of(mechanism: Mechanism, state: State) -> Spent:
     return state.filter.price(mechanism.charge.under(mechanism.adjacency.neighbours))
 
 
-def room(filter: PrivacyFilter, spent: Spent) -> str:
+def remaining_words(filter: PrivacyFilter, spent: Spent) -> str:
     """Say what the next release may spend: its epsilon, and the delta that it may bring; rounded down."""
     epsilon = _epsilon_left(filter, spent)
     if epsilon == "nothing" or not isinstance(filter.budget, ApproxDP):
         return epsilon
-    return f"{epsilon} for a release, with its own delta up to {filter.delta_left(spent)}"
+    return f"{epsilon} for the next release, with its own delta up to {filter.delta_left(spent)}"
 
 
 def _epsilon_left(filter: PrivacyFilter, spent: Spent) -> str:

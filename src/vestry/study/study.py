@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.data import Table
@@ -21,12 +22,15 @@ from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, c
 from vestry.privacy.guarantee import Guarantee
 from vestry.registry import SOURCES
 from vestry.study.config import ReleaseSpec, StudyConfig, read
-from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, room
+from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, remaining_words
 from vestry.study.runner import ReleaseOutcome, ReleaseRunner, Say
 from vestry.study.storage import ReleaseStore, locked
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Study:
     """A study file, opened.
 
@@ -78,8 +82,50 @@ class Study:
         except OSError:
             return False  # a folder that may not be entered: `release` will say so
 
-    def check(self) -> list[Cost]:
-        """Return what each release would be charged, from declarations and the ledger alone; data are not touched."""
+    def __repr__(self) -> str:
+        count = len(self.config.releases)
+        noun = "release" if count == 1 else "releases"
+        return f"Study({self.config.name!r}, {count} {noun}, budget {self.config.budget})"
+
+    def _repr_html_(self) -> str:
+        """Return what the file declares, as a notebook shows it."""
+        from vestry.display.templates import joined, paragraph, table, tag
+
+        config, schema = self.config, self.config.schema
+        facts = f": unit {schema.unit}, neighbours {schema.neighbours}, budget {config.budget}"
+        rows = [(each.name, each.request.model.question(), str(each.request.guarantee)) for each in config.releases]
+        head = paragraph(tag("b", config.name), facts)
+        return joined([head, table("Releases", ("release", "question", "spend"), rows)])
+
+    def check(self) -> pd.DataFrame:
+        """Return what each release would be charged, one row per release. Data are not read.
+
+        `fits` tells whether the ledger, or a new one, would accept it after those above it; `state` is what the ledger
+        says of it, or `new`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([vars(cost) for cost in self.costs()]).set_index("name").rename_axis("release")
+
+    def plan(self, *names: str) -> pd.DataFrame:
+        """Return what each mechanism is expected to give, by simulation from the priors. No data are read.
+
+        One row per release and mechanism: its parameter and value, the width of the 90 % credible interval with and
+        without privacy, the Kullback-Leibler divergence from the posterior without privacy to the released one, and
+        a note. All releases if none is named.
+        """
+        import pandas as pd
+
+        rows = [
+            {"release": spec.name, "mechanism": each.mechanism, "parameter": each.parameter, "value": each.value,
+             "width": each.width, "width_without_privacy": each.exact_width, "kl": each.kl, "note": each.note}
+            for spec in self.choose(names)
+            for each in self.forecasts(spec.name)
+        ]  # fmt: skip
+        return pd.DataFrame(rows).set_index(["release", "mechanism"])
+
+    def costs(self) -> list[Cost]:
+        """Return what each release would be charged, from declarations and the ledger alone."""
         config, index = self.config, ChargeIndex()
         if self.has_ledger():
             ledger, state = self._agreed()
@@ -95,8 +141,8 @@ class Study:
             lambda spec, past: calibrated(config, spec, assumed_count(config, spec)).mechanism,
         )
 
-    def plan(self, name: str) -> list[Forecast]:
-        """Return what each mechanism would give for a release, by simulation from its prior; nothing is touched."""
+    def forecasts(self, name: str) -> list[Forecast]:
+        """Return what each mechanism is expected to give for a release, by simulation from its prior."""
         spec = self.config.release(name)
         with self.config.lines.at(f"release.{name}"):
             return compare_mechanisms(spec.request, self.config.schema, expected_rows=self.config.expected_rows)
@@ -111,7 +157,7 @@ class Study:
         return f"{parameter} {value:.6g}"
 
     def budget_for(self, name: str, width: float) -> Guarantee:
-        """Return what a release would have to spend for 90 % intervals of this width."""
+        """Return what a release would have to spend for 90 % credible intervals of this width."""
         spec = self.config.release(name)
         return budget_for_width(spec.request, self.config.schema, expected_rows=self.config.expected_rows, width=width)
 
@@ -155,12 +201,12 @@ class Study:
         with locked(store.path, on_wait):
             return write_report(self.config, ledger, ledger.summary(), store, {})
 
-    def left(self) -> str:
-        """Say what is left of the budget: the ledger's, or all of it where there is no ledger yet."""
+    def remaining(self) -> str:
+        """Say what remains of the budget: the ledger's, or all of it where there is no ledger yet."""
         if not self.has_ledger():
             return str(self.config.budget)
         _, state = self._agreed()
-        return room(state.filter, state.spent)
+        return remaining_words(state.filter, state.spent)
 
     def create_command(self) -> str:
         """Return the command that makes the study's ledger."""
@@ -189,7 +235,7 @@ class Study:
                 " from it, and a new one would not know what was spent; put it back from where it was moved to, or from"
                 " a backup."
             )
-        raise LedgerMissing(f"there is no ledger at {where}; make it once with: {self.create_command()}")
+        raise LedgerMissing(f"there is no ledger at {where}; create it once with: {self.create_command()}")
 
     def _agreed(self) -> tuple[Ledger, State]:
         """Return the ledger and its state, or refuse one that disagrees with the study."""
