@@ -29,7 +29,7 @@ class InvalidParameter(VestryError, ValueError):  # noqa: N818 - the name is the
 
 
 class ConversionError(VestryError, ValueError):
-    """No theorem leads from one currency to the other."""
+    """No theorem leads from one privacy definition to the other."""
 
     def __init__(self, source: str, target: str, reason: str) -> None:
         super().__init__(f"{source} cannot be turned into {target}: {reason}.")

@@ -1,4 +1,6 @@
-"""Models and ways in to records by name: tables of strings, each loaded when it is used. A new one is one line here.
+"""Models, losses and ways in to records by name: tables of strings, each loaded when it is used.
+
+A new model, family, loss or way in is one line here.
 
 A model's class knows how its releases are read (`reader`), and a conjugate one which family it is (`family_type`).
 """
@@ -77,6 +79,22 @@ SOURCES = LazyTable(
         "duckdb://FILE/TABLE": "vestry.data.databases:open_duckdb",
         "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE": "vestry.data.databases:open_postgresql",
         "pyspark://TABLE": "vestry.data.databases:open_pyspark",
+    }
+)
+
+# Losses of linear models: a new one is its class and one line here.
+LOSSES = LazyTable(
+    {
+        "logistic": "vestry.regression.losses:Logistic",
+        "huber": "vestry.regression.losses:Huber",
+        "pseudo-huber": "vestry.regression.losses:PseudoHuber",
+        "log-cosh": "vestry.regression.losses:LogCosh",
+        "smooth-hinge": "vestry.regression.losses:SmoothHinge",
+        "softplus-hinge": "vestry.regression.losses:SoftplusHinge",
+        "smooth-quantile": "vestry.regression.losses:SmoothQuantile",
+        "multinomial": "vestry.regression.losses:Multinomial",
+        "probit": "vestry.regression.losses:Probit",
+        "complementary-log-log": "vestry.regression.losses:ComplementaryLogLog",
     }
 )
 

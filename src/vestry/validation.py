@@ -49,9 +49,12 @@ def require_number(
     """Return a finite number inside the limits that are given, or refuse. `least` and `most` are allowed themselves."""
     limits = [("above", above), ("at least", least), ("below", below), ("at most", most)]
     given = [(words, limit) for words, limit in limits if limit is not None]
-    if is_number(value) and all(_INSIDE[words](value, limit) for words, limit in given):
+    # The double that is kept is compared: a fraction near a limit may be rounded to it.
+    if is_number(value) and all(_INSIDE[words](float(value), limit) for words, limit in given):
         return float(value)
     allowed = "a number " + " and ".join(f"{words} {limit:g}" for words, limit in given) if given else "a finite number"
+    if len(given) == 1:
+        allowed += " and finite"
     raise InvalidParameter(name, value, allowed, instead or f"another {name}")
 
 

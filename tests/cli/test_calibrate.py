@@ -315,7 +315,7 @@ BAD = {
     "unknown analysis of noise": (f"calibrate laplace {BETA} {ASK} --analysis guess", "No such option: --analysis"),
     "no guarantee": (f"calibrate laplace {BETA}", "'--guarantee'"),
     "a bad guarantee": (f"calibrate laplace {BETA} --guarantee 1", "write epsilon=1"),
-    "epsilon 0": (f"calibrate laplace {BETA} --guarantee epsilon=0", "epsilon must be above 0"),
+    "epsilon 0": (f"calibrate laplace {BETA} --guarantee epsilon=0", "epsilon must be a number above 0"),
     # draws
     "draws from noise": (f"calibrate laplace {BETA} --draws 2 {ASK}", "No such option: --draws"),
     "draws 0": (f"calibrate diffused {BETA} --draws 0 {ASK}", "draws must be a whole number of at least 1"),
@@ -328,9 +328,9 @@ BAD = {
     "at a cold temperature": (f"curve ops {BETA} --truncation 0.2 --at 0.5", "temperature must be at least 1"),
     "curve of ops without truncation": (f"curve ops {BETA} --at 2", "truncation must be given for ops"),
     "curve of draws from noise": (f"curve gaussian {BETA} --at 2 --draws 3", "No such option: --draws"),
-    "order 1": (f"curve diffused {BETA} --at 0.5 --orders 1", "order must be above 1"),
+    "order 1": (f"curve diffused {BETA} --at 0.5 --orders 1", "order must be a number above 1"),
     "orders of words": (f"curve diffused {BETA} --at 0.5 --orders two", "--orders must be numbers with commas"),
-    "epsilon negative": (f"curve diffused {BETA} --at 0.5 --epsilons -1", "epsilon must be at least 0"),
+    "epsilon negative": (f"curve diffused {BETA} --at 0.5 --epsilons -1", "epsilon must be a number at least 0"),
     "a plot in no folder": (
         f"curve diffused {BETA} --at 0.5 --plot nowhere/a.png",
         "the plot's file must be one that can be written",

@@ -116,7 +116,7 @@ def test_create_never_overwrites(make, tmp_path):
 
 
 def test_create_leaves_nothing_where_it_fails(tmp_path):
-    with pytest.raises(InvalidParameter, match=r"^epsilon must be above 0"):
+    with pytest.raises(InvalidParameter, match=r"^epsilon must be a number above 0"):
         Ledger.create(tmp_path / "a.ledger", **TERMS, budget="epsilon=0")
     with pytest.raises(LedgerUnavailable, match=r"cannot be used \(No such file or directory\)"):
         Ledger.create(tmp_path / "no" / "a.ledger", **TERMS, budget="epsilon=1")

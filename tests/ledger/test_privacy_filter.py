@@ -280,7 +280,7 @@ def test_an_order_too_low_for_the_budget_is_refused_with_the_least(order):
 
 @pytest.mark.parametrize("order", [1, 0.5, -3, math.nan, math.inf])
 def test_an_order_must_be_above_one(order):
-    with pytest.raises(InvalidParameter, match=r"^order must be above 1 and finite"):
+    with pytest.raises(InvalidParameter, match=r"^order must be a number above 1 and finite"):
         PrivacyFilter.of(ApproxDP(1, 1e-6), orders=[order])
 
 

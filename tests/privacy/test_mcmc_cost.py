@@ -415,7 +415,7 @@ def test_a_metropolis_step_with_a_certified_rejection(relation):
     worst = max(max(hockey(p, q, epsilon), hockey(q, p, epsilon)) for p, q in laws)
     assert worst <= float(accountant.failure(event)) + 1e-12
     assert worst > 0.1 * max(stays)
-    with pytest.raises(InvalidParameter, match="rejection must be between 0 and 1"):
+    with pytest.raises(InvalidParameter, match="rejection must be a number above 0 and below 1"):
         metropolis_update(SPAN, temperature=temperature, neighbours=relation, rejection=1.0)
 
 
@@ -441,7 +441,7 @@ def test_the_totals_of_annealing(relation):
         Ladder(SPAN, (0.2, 0.1), relation)
     with pytest.raises(InvalidParameter, match="where the power is 1"):
         Ladder(SPAN, (0.2, 5.0), relation)
-    with pytest.raises(InvalidParameter, match="span must be above 0"):
+    with pytest.raises(InvalidParameter, match="span must be a number above 0"):
         Ladder(0.0, EPSILONS, relation)
 
 
@@ -517,7 +517,7 @@ def test_a_distance_from_the_target_adds_to_delta():
     assert near(ApproxDP(1.0, 1e-5), distance=1e-6).delta == pytest.approx(1e-5 + (1 + math.e) * 1e-6)
     with pytest.raises(GuaranteeUnreachable, match="come nearer"):
         near(PureDP(3.0), distance=0.2)
-    with pytest.raises(InvalidParameter, match="distance must be between 0 and 1"):
+    with pytest.raises(InvalidParameter, match="distance must be a number above 0 and below 1"):
         near(PureDP(3.0), distance=0.0)
 
 
@@ -556,11 +556,11 @@ def test_a_converged_chain_is_charged_only_where_it_is_accepted(tmp_path):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gibbs_update(0.0, temperature=1.0, neighbours="replace"), "span must be above 0"),
-        (lambda: gibbs_update(1.0, temperature=math.inf, neighbours="replace"), "temperature must be above 0"),
+        (lambda: gibbs_update(0.0, temperature=1.0, neighbours="replace"), "span must be a number above 0"),
+        (lambda: gibbs_update(1.0, temperature=math.inf, neighbours="replace"), "temperature must be a number above 0"),
         (lambda: gibbs_update(1.0, temperature=1.0, neighbours="both"), "neighbours must be"),
-        (lambda: temperature_for(1.0, epsilon=-1.0, neighbours="replace"), "epsilon must be above 0"),
-        (lambda: categorical_span([2], []), "one number a feature"),
+        (lambda: temperature_for(1.0, epsilon=-1.0, neighbours="replace"), "epsilon must be a number above 0"),
+        (lambda: categorical_span([2], []), "one number per feature"),
         (lambda: categorical_span([4], [0.25]), "below 1/levels"),
     ],
 )

@@ -276,5 +276,5 @@ def test_coarser_grid_is_never_cheaper():
 
 @pytest.mark.parametrize("interval", [0, -1e-4, 2, math.nan])
 def test_interval_is_checked(interval):
-    with pytest.raises(InvalidParameter, match="interval must be above 0 and at most 1"):
+    with pytest.raises(InvalidParameter, match="interval must be a number above 0 and at most 1"):
         PLDAccountant(event("pure", epsilon=1), interval=interval)

@@ -28,7 +28,7 @@ def test_a_feature_has_at_least_two_levels_of_positive_probability():
 
 @pytest.mark.parametrize("rejection", [0.0, 1.0, True])
 def test_a_bound_on_rejections_is_a_share(rejection):
-    with pytest.raises(InvalidParameter, match="rejection must be between 0 and 1, both excluded"):
+    with pytest.raises(InvalidParameter, match="rejection must be a number above 0 and below 1"):
         metropolis_update(1.0, temperature=1.0, neighbours="replace", rejection=rejection)
 
 
@@ -39,7 +39,7 @@ def test_a_draw_that_is_off_is_private_while_its_delta_is_below_one():
         with pytest.raises(GuaranteeUnreachable, match="its delta would reach 1; come nearer"):
             near(PureDP(epsilon), distance=distance)
     for distance in (1.0, True):
-        with pytest.raises(InvalidParameter, match="distance must be between 0 and 1, both excluded"):
+        with pytest.raises(InvalidParameter, match="distance must be a number above 0 and below 1"):
             near(PureDP(1.0), distance=distance)
 
 
@@ -108,7 +108,7 @@ def test_a_currency_of_ones_own_is_refused():
     class Bayesian(Guarantee):
         amount = "epsilon"
 
-    with pytest.raises(InvalidParameter, match="one of the five currencies"):
+    with pytest.raises(InvalidParameter, match="one of the five definitions"):
         group(Bayesian(), 2)
     with pytest.raises(InvalidParameter, match="a budget must be a guarantee"):
         PrivacyFilter.of(Bayesian())

@@ -595,7 +595,7 @@ def _journalled(event: Event, fixed: PrivacyFilter) -> Event:
         allowed = "bounded at one of the ledger's Renyi orders"
         raise InvalidParameter("an event given by a profile", event.kind, allowed, "an event of a known kind")
     written = known_event("renyi", orders=tuple(known), epsilons=tuple(known.values()), count=event.count)
-    return written if event.neighbours is None else written.under(event.neighbours)
+    return written.under(event.neighbours)
 
 
 def _described(event: Event) -> str:
