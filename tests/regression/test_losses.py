@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from vestry.errors import InvalidParameter, MissingExtra
+from vestry.registry import LOSSES
 from vestry.regression import gradient as front
 from vestry.regression import losses, numpy_math
-from vestry.regression.losses import LOSSES, Huber, Logistic, Multinomial, Probit
+from vestry.regression.losses import Huber, Logistic, Multinomial, Probit
 from vestry.regression.rounding_error import BLOCK
 
 SINGLE = [
@@ -72,7 +73,8 @@ def test_the_gradient_is_that_of_the_values(loss):
 @pytest.mark.parametrize("loss", named(SINGLE))
 def test_slope_and_curvature_bound_a_dense_search_and_are_approached(loss):
     far = getattr(loss, "reach", 40.0)
-    eta = np.linspace(-far, far, 400_001)
+    near = np.geomspace(1e-5, 1.0, 2000)
+    eta = np.unique(np.concatenate([-near, near, np.linspace(-far, far, 400_001)]))
     signs = (-1.0, 1.0) if loss.outcomes == "signs" else (0.0,)
     slopes = [loss.derivative(numpy_math)(eta, np.full_like(eta, y)) for y in signs]
     steepest = max(np.abs(each).max() for each in slopes)

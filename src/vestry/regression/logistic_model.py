@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import vestry.regression.losses as losses
 from vestry.errors import InvalidParameter
 from vestry.model.request import levels_of, listing
+from vestry.regression.loss import Loss
+from vestry.regression.losses import Logistic, Multinomial
 from vestry.regression.method import OBJECTIVE
 from vestry.regression.regression_model import RowModel
 from vestry.schema.design_matrix import Design
@@ -21,18 +22,18 @@ class LogisticRegression(RowModel):
     Attributes
     ----------
     success
-        The level whose probability is explained, against all others. Left out, and with three levels or more, all of
-        them are explained together, each with coefficients of its own.
+        The level whose probability is explained, against all others. Omitted, and with three levels or more, all of
+        them are explained together, each with its own coefficients.
     """
 
     success: str | int | bool | None = None
 
     name = "logistic"
 
-    def loss(self, domains: Mapping[str, Domain]) -> losses.Loss:
+    def loss_for(self, domains: Mapping[str, Domain]) -> Loss:
         """Return the logistic loss, of two classes or of several."""
         classes = len(levels_of(domains, self.outcome).names)
-        return losses.Logistic() if self.success is not None else losses.Multinomial(classes)
+        return Logistic() if self.success is not None else Multinomial(classes)
 
     def design(self, domains: Mapping[str, Domain]) -> Design:
         """Return the design: the outcome is 1 for success and -1 otherwise, or the place of its level."""

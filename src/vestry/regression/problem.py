@@ -12,7 +12,7 @@ from vestry.errors import InvalidParameter
 from vestry.privacy.neighbours import Adjacency
 from vestry.regression import numpy_math
 from vestry.regression.loss import Loss
-from vestry.regression.probit_cloglog import BoundedLoss
+from vestry.regression.losses import BoundedLoss
 from vestry.schema.private import Block
 from vestry.validation import require_number, require_whole
 
