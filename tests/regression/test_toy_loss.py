@@ -47,7 +47,7 @@ def test_check_plan_release_and_audit_work_with_it(tmp_path, monkeypatch):
 def test_it_is_one_class_and_one_line(fair):
     assert PROGRAM.count("LOSSES[") == 1
     assert robust_losses() == ("huber", "pseudo-huber", "fair")
-    with pytest.raises(InvalidParameter, match="threshold must be a number above 0 .*, not -1"):
+    with pytest.raises(InvalidParameter, match=r"threshold must be a number above 0 .*, not -1"):
         fair(-1)
 
 
