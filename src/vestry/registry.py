@@ -1,4 +1,6 @@
-"""Models and losses by name: tables of strings, each loaded when it is used. A new model, family or loss is one line.
+"""Models, losses and ways in to records by name: tables of strings, each loaded when it is used.
+
+A new model, family, loss or way in is one line here.
 
 A model's class knows how its releases are read (`reader`), and a conjugate one which family it is (`family_type`).
 """
@@ -49,6 +51,34 @@ MODELS = LazyTable(
         "linear": "vestry.regression.linear_model:LinearRegression",
         "naive-bayes": "vestry.naive_bayes.naive_bayes_model:NaiveBayes",
         "hmm": "vestry.hmm.hmm_model:HiddenMarkovModel",
+    }
+)
+
+# Where records may be: an address (FILE marks a path), how a file's name ends, or a package and a class. What stands
+# there takes what was given and a `Selection`, and returns a `Source`: see `vestry.data.connection`.
+SOURCES = LazyTable(
+    {
+        ".parquet": "vestry.data.parquet_files:open_parquet",
+        ".csv": "vestry.data.csv_reader:open_csv",
+        ".tsv": "vestry.data.csv_reader:open_csv",
+        ".csv.gz": "vestry.data.csv_reader:open_csv",
+        ".tsv.gz": "vestry.data.csv_reader:open_csv",
+        ".arrow": "vestry.data.dataframes:open_arrow_file",
+        ".feather": "vestry.data.dataframes:open_arrow_file",
+        ".ipc": "vestry.data.dataframes:open_arrow_file",
+        "pandas.DataFrame": "vestry.data.dataframes:open_pandas",
+        "polars.DataFrame": "vestry.data.dataframes:open_polars",
+        "polars.LazyFrame": "vestry.data.dataframes:open_polars_lazy",
+        "pyarrow.Table": "vestry.data.dataframes:open_arrow_table",
+        "pyarrow.RecordBatch": "vestry.data.dataframes:open_arrow_table",
+        "pyarrow.RecordBatchReader": "vestry.data.dataframes:open_arrow_reader",
+        "pyarrow.Dataset": "vestry.data.dataframes:open_arrow_dataset",
+        "deltalake.DeltaTable": "vestry.data.dataframes:open_delta",
+        "duckdb.DuckDBPyRelation": "vestry.data.dataframes:open_relation",
+        "ibis.Table": "vestry.data.databases:open_ibis",
+        "duckdb://FILE/TABLE": "vestry.data.databases:open_duckdb",
+        "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE": "vestry.data.databases:open_postgresql",
+        "pyspark://TABLE": "vestry.data.databases:open_pyspark",
     }
 )
 

@@ -23,7 +23,7 @@ from vestry.noise.bits import BLOCK_BYTES, Bits, Uniform
 from vestry.noise.densities import LogGamma, LogitBeta, StandardNormal
 from vestry.noise.dirichlet import Largest, Loose, TiltedSimplex, truncated
 from vestry.noise.grid import PROBABILITY_GRID, Grid, declared_grid
-from vestry.noise.log_concave import Concave
+from vestry.noise.log_concave import LogConcaveSampler
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.schema.private import Private
@@ -180,7 +180,7 @@ def test_a_bound_that_leaves_no_simplex_is_refused(low):
 
 
 def test_a_dirichlet_of_one_category_is_refused():
-    with pytest.raises(InvalidParameter, match="the number of alphas must be at least 2"):
+    with pytest.raises(InvalidParameter, match="the number of alphas must be a whole number of at least 2"):
         exact_sampling.dirichlet(Bits(SeededNoise(1)), (1.0,), grid=GRID)
 
 
@@ -226,7 +226,7 @@ def exactly(ball) -> Fraction:
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def place_of(concave: Concave, y) -> Fraction:
+def place_of(concave: LogConcaveSampler, y) -> Fraction:
     """Return the uniform number that puts the point at y, on the constant piece."""
     envelope = concave._envelope(FINE)
     assert y > envelope.start
@@ -252,7 +252,7 @@ def test_a_value_halfway_between_two_multiples_asks_for_more_digits(name):
     law, scale, about = LAWS[name]
     half = (math.floor(about / Fraction(GRID)) + Fraction(1, 2)) * Fraction(GRID)
     with flint.ctx.workprec(FINE):
-        place = place_of(Concave(law), scale(flint.arb(flint.fmpq(half.numerator, half.denominator))))
+        place = place_of(LogConcaveSampler(law), scale(flint.arb(flint.fmpq(half.numerator, half.denominator))))
     found = []
     for after in (0, 1):
         source = Crafted(place, 0, after)
@@ -267,7 +267,7 @@ def test_a_value_halfway_between_two_multiples_asks_for_more_digits(name):
 @pytest.mark.parametrize("name", LAWS)
 def test_a_toss_that_cannot_be_decided_asks_for_more_digits(name):
     law, scale, about = LAWS[name]
-    concave = Concave(law)
+    concave = LogConcaveSampler(law)
     with flint.ctx.workprec(FINE):
         y = scale(flint.arb(flint.fmpq(about.numerator, about.denominator)))
         place = place_of(concave, y)
@@ -288,7 +288,7 @@ def test_a_toss_that_cannot_be_decided_asks_for_more_digits(name):
 
 
 def test_a_place_on_the_edge_of_two_pieces_asks_for_more_digits():
-    concave = Concave(LAWS["beta"][0])
+    concave = LogConcaveSampler(LAWS["beta"][0])
     with flint.ctx.workprec(FINE):
         envelope = concave._envelope(FINE)
         edges = [exactly(area / envelope.area) for area in (envelope.left_area, envelope.inner_area)]
@@ -322,7 +322,7 @@ def test_ordinary_draws_ask_for_few_digits():
 def test_the_envelope_is_above_the_density(shapes, ends):
     """And the area below it, by its pieces, is at most 3 times the one below the density."""
     law = LogitBeta(*shapes, *(Fraction(end) for end in ends))
-    concave = Concave(law)
+    concave = LogConcaveSampler(law)
     bits = Bits(SeededNoise(8))
     chances = []
     with flint.ctx.workprec(200):

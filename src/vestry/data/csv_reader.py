@@ -22,7 +22,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -30,6 +30,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from vestry.data.connection import Dialect, Selection, Source, of_arrow
 from vestry.errors import InvalidParameter
 
 _BLOCK = 1 << 21
@@ -37,48 +38,16 @@ _LONGEST_HEADER = 1 << 24
 # Arrow's offsets of text have 31 bits.
 _LONGEST_RUN = 2**31 - 1
 _LONGEST_FIELD = 2**30
-_NOT_SEPARATORS = "\"' \r\n-+._"
 _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _UTF8, _OTHERS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _SPACE, _POWER = r"[ \t\n\r\v\f]*", "(?:[eE][+-]?[0-9]{1,4})?"
 _DECIMAL_COMMA = rf"\A({_SPACE}[+-]?)(?:([0-9]+),([0-9]*)|,([0-9]+))({_POWER}{_SPACE})\z"
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """How a file is written: what separates fields (None: a tab in .tsv, a comma elsewhere), and the decimal mark."""
-
-    separator: str | None = None
-    decimal: str = "."
-
-    def __post_init__(self) -> None:
-        if self.separator is not None and not _may_separate(self.separator):
-            allowed = "one ASCII character that is not a quote, line end, space, letter, digit or one of - + . _"
-            raise InvalidParameter("csv.separator", self.separator, allowed, 'for example separator = ";"')
-        if self.decimal not in (".", ","):
-            raise InvalidParameter("csv.decimal", self.decimal, '"." or ","', 'decimal = "," or leave it out')
-        if self.separator == self.decimal:
-            raise _same_mark(self.separator)
-
-    def resolve(self, path: str) -> Dialect:
-        """Return the dialect with the separator that the file's name implies, where none is declared."""
-        if self.separator is not None:
-            return self
-        separator = "\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ","
-        if separator == self.decimal:
-            raise _same_mark(separator)
-        return Dialect(separator, self.decimal)
-
-
-def dialect_from(given: Mapping[str, Any] | None) -> Dialect:
-    """Return the dialect that a study's table `csv` declares."""
-    instead = 'csv = { separator = ";", decimal = "," }'
-    if given is not None and not isinstance(given, Mapping):
-        raise InvalidParameter("csv", given, "a table of separator and decimal", instead)
-    for key in given or {}:
-        if key not in ("separator", "decimal"):
-            raise InvalidParameter("a key of csv", key, "separator or decimal", instead)
-    return Dialect(**(given or {}))
+def open_csv(path: str, selection: Selection) -> Source:
+    """Open a CSV file: every field is text, and a field is read by its own value."""
+    reader = read_csv(str(Path(path).expanduser()), selection.columns, selection.dialect)
+    return of_arrow("csv", [(reader.schema, reader)], selection)
 
 
 def header(path: str, dialect: Dialect) -> list[str]:
@@ -286,16 +255,6 @@ def _with_points(array: Any) -> Any:
 
 def _open(path: str) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path) if path.lower().endswith(".gz") else Path(path).open("rb"))
-
-
-def _may_separate(mark: Any) -> bool:
-    one = isinstance(mark, str) and len(mark) == 1 and mark.isascii()
-    return one and not mark.isalnum() and mark not in _NOT_SEPARATORS
-
-
-def _same_mark(mark: str) -> InvalidParameter:
-    instead = 'csv = { separator = ";", decimal = "," } if that is how the file is written'
-    return InvalidParameter("csv.separator", mark, "another character than csv.decimal", instead)
 
 
 def _unreadable(path: str, why: str = "") -> InvalidParameter:

@@ -14,12 +14,36 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from vestry.data.arrow_values import clean_stream
+from vestry.data.connection import Selection, Source, of_duckdb, parquet_files, register
+from vestry.data.text_value import Expression
 from vestry.errors import InvalidParameter
 
 _BATCH = 2**17
 # Stands for the columns of a table of which none is read: without a column it would have no records.
 NOTHING = "records"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def open_parquet(path: str, selection: Selection) -> Source:
+    """Open a file, a folder of files or those that a pattern matches; DuckDB reads files of numbers alone itself."""
+    parts = groups(parquet_files(path), Path(path).expanduser(), selection.columns, selection.levels)
+
+    def expressions(backend: Any) -> Iterator[Expression]:
+        for part in parts:
+            if part.plain:
+                yield _numbers(backend, part)
+            else:
+                yield register(backend, clean_stream(part.schema, part.batches(), selection.levels))
+
+    return of_duckdb("parquet", lambda backend: list(expressions(backend)), clean=True)
+
+
+def _numbers(backend: Any, part: Group) -> Expression:
+    # DuckDB takes a column for free of NaN unless told otherwise, because a file's statistics do not count them.
+    files = [glob.escape(file) for file in part.files]
+    table = backend.read_parquet(files, can_have_nan=True, hive_partitioning=False)
+    return table.select(*part.schema.names)
 
 
 @dataclass(frozen=True)
@@ -89,15 +113,6 @@ class Group:
             rows = min(_BATCH, size - start)
             arrays = [_constant(folders.get(name), rows) for name in self.schema.names]
             yield pa.record_batch(arrays, schema=self.schema)
-
-
-def parquet_files(path: Path) -> list[str]:
-    """Return the file at a path, every Parquet file below a folder, or those that a pattern matches."""
-    if path.is_file():
-        return [str(path)]
-    if path.is_dir():
-        return sorted(str(file) for file in path.rglob("*.parquet") if file.is_file())
-    return sorted(glob.glob(str(path), recursive=True)) if glob.has_magic(str(path)) else []  # noqa: PTH207 - anchored or not
 
 
 def groups(files: Sequence[str], root: Path, columns: Collection[str] | None, texts: Collection[str]) -> list[Group]:

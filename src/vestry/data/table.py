@@ -1,26 +1,18 @@
-"""Records and what they may contain: what can be asked of them without showing one.
-
-Where records are: a file, a frame in memory, or a table of a database.
-"""
+"""Records and what they may contain: what can be asked of them without showing one."""
 
 from __future__ import annotations
 
-import os
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from vestry.data.connection import UNPREPARED, Source, of_arrow, of_ibis, quietly
+from vestry.data.connection import UNPREPARED, Dialect, Source, connect, dialect_from, find_way, kind_of, quietly
 from vestry.data.contribution_bounding import limited
-from vestry.data.csv_reader import Dialect, dialect_from
-from vestry.data.databases import SCHEMES, open_table
-from vestry.data.dataframes import FRAMES, check_unread, frame_kind, frame_streams, mark_read
 from vestry.data.encoding import DEFAULT_MAX_ROWS, LIMIT, check_bound
-from vestry.data.files import SUFFIXES, file_kind, files_at, open_file
 from vestry.data.query import Query
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
@@ -28,6 +20,7 @@ from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain, Interval, Levels
 from vestry.schema.private import Block, Private, PrivateRows
 from vestry.schema.statistics import Sum, SumQuery
+from vestry.validation import require_whole
 
 _FAILED = (
     "the data could not be read, and nothing was summed; what the backend said may quote a record and is not shown. "
@@ -80,8 +73,7 @@ class Table:
                 raise InvalidParameter("a column's name", name, "text", _COLUMNS)
             if not isinstance(domain, (Levels, Interval)):
                 raise InvalidParameter(f"the column {name}", domain, "levels or an interval", _COLUMNS)
-        if isinstance(max_rows, bool) or not isinstance(max_rows, int) or not 0 < max_rows < LIMIT:
-            raise InvalidParameter("max_rows", max_rows, "a whole number from 1 to below 2^62", "max_rows=10**9")
+        require_whole("max_rows", max_rows, "max_rows=10**9", most=LIMIT - 1)
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "columns", MappingProxyType(dict(columns)))
         object.__setattr__(self, "unit", Unit.parse(unit))
@@ -101,7 +93,7 @@ class Table:
             If the tally cannot be collected from this table.
         """
         query = self._query(tally)
-        check_unread(self.data)
+        self._check_unread()
         with self._connected(query.wanted) as source:
             query.check_schema(source)
             source.explain(query.expression(source, row_key=""))
@@ -123,7 +115,7 @@ class Table:
                 "private unless a row is replaced",
                 'neighbours="replace" and unit="row", or a tally of One() through a mechanism',
             )
-        check_unread(self.data, counted=True)
+        self._check_unread(counted=True)
         with self._connected({}) as source:
             found = quietly(
                 lambda: [source.rows(part.aggregate(n=part.count())) for part in source.parts], VestryError(_FAILED)
@@ -148,7 +140,7 @@ class Table:
         if not isinstance(row_key, str):
             raise InvalidParameter("row_key", type(row_key).__name__, "text", 'row_key="patients"')
         query = self._query(tally)
-        mark_read(self.data)
+        self._mark_read()
         with self._connected(query.wanted) as source:
             query.check_schema(source)
             # The answer is opened and closed inside, so that no frame of a traceback holds it.
@@ -177,7 +169,7 @@ class Table:
             empty = {name: np.zeros(0, dtype=np.int32) for name in names}
             return limited(found, self.max_rows, row_key=row_key) or [design.block(empty)]
 
-        mark_read(self.data)
+        self._mark_read()
         with self._connected(query.wanted) as source:
             query.check_schema(source)
             return quietly(lambda: PrivateRows(blocks(source)), VestryError(_FAILED))
@@ -185,84 +177,24 @@ class Table:
     def _connected(self, columns: Mapping[str, Domain | None]) -> Source:
         return connect(self.data, columns=columns, dialect=self.csv)
 
+    def _check_unread(self, *, counted: bool = False) -> None:
+        """Refuse a stream that was read already, or that would have to be counted before it is read."""
+        if find_way(self.data) == _STREAM and (counted or self.data in _READ):
+            allowed = "read once" + (", so that its records cannot be counted first" if counted else "")
+            raise InvalidParameter("data", "a RecordBatchReader", allowed, "data=reader.read_all(), a table")
+
+    def _mark_read(self) -> None:
+        self._check_unread()
+        if find_way(self.data) == _STREAM:
+            _READ.add(self.data)
+
     def _query(self, tally: SumQuery) -> Query:
         tally.check(self.columns)
         check_bound(tally, self.columns, self.max_rows)
         return Query(tally, self.columns, self.unit)
 
 
+# A second reading of a stream would find no record.
+_STREAM = "pyarrow.RecordBatchReader"
+_READ: weakref.WeakSet[Any] = weakref.WeakSet()
 _COLUMNS = 'columns={"ward": Levels("A", "B"), "stay": Interval(0, 60)}'
-
-WAYS = (
-    '"records.parquet", a folder of such files, "records.csv", "records.arrow", a pandas or Polars DataFrame, a table '
-    'of Arrow, "duckdb://FILE/TABLE", "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE" or "pyspark://TABLE"'
-)
-
-
-def connect(data: Any, *, columns: Mapping[str, Domain | None] | None = None, dialect: Dialect | None = None) -> Source:
-    """Reach the records without reading one. Use it in a `with` statement: leaving it closes what was opened.
-
-    Parameters
-    ----------
-    data
-        A path to `.parquet` (or a folder or pattern of such paths), `.csv`, `.tsv` (each also with `.gz`), `.arrow`,
-        `.feather` or `.ipc`; a pandas DataFrame; a Polars DataFrame or LazyFrame; a pyarrow Table, RecordBatch,
-        RecordBatchReader (which can be read once) or Dataset; a relation of DuckDB; a Delta table; `duckdb://FILE/TABLE`;
-        `postgresql://USER:${VARIABLE}@HOST:PORT/DATABASE/TABLE`; `pyspark://TABLE` or `pyspark://FILE.parquet`; or a
-        table expression of Ibis, on a backend that these tests may never have seen.
-    columns
-        Those that will be read, with their domains (None for a person's); None for all columns.
-    dialect
-        How a CSV file is written.
-
-    Raises
-    ------
-    InvalidParameter
-        If there is nothing there, or nothing that can be read as a table.
-    MissingExtra
-        If the driver is not installed.
-    """
-    kind = kind_of(data)
-    named = None if columns is None else tuple(columns)
-    levels = {name: domain for name, domain in (columns or {}).items() if isinstance(domain, Levels)}
-    exact = [name for name, domain in levels.items() if domain.exact]
-    if kind in FRAMES.values():
-        failure = InvalidParameter("data", f"a table of {kind}", "one whose columns can be read as values", WAYS)
-        return quietly(lambda: of_arrow(kind, frame_streams(data, kind, named, exact), levels), failure)
-    if kind == "ibis":
-        failure = InvalidParameter("data", "a table of no backend", "a table that a backend holds", WAYS)
-        return quietly(lambda: of_ibis(kind, data), failure)
-    text = os.fspath(data)
-    if kind in SCHEMES:
-        return open_table(kind, text)
-    return open_file(kind, text, columns=named, levels=levels, dialect=dialect or Dialect())
-
-
-def is_missing(address: str) -> bool:
-    """Tell whether a file of records is not where it should be. Nothing is opened, and a server is not asked."""
-    kind = kind_of(address)
-    if kind == "duckdb":
-        return not Path(address.partition("://")[2]).parent.is_file()
-    return kind not in SCHEMES and not files_at(kind, address)
-
-
-def kind_of(data: Any) -> str:
-    """Name what was given: parquet, csv, arrow, pandas, polars, pyarrow, duckdb, postgresql, pyspark, ibis, ..."""
-    if isinstance(data, (str, os.PathLike)):
-        text = os.fspath(data)
-        if isinstance(text, str) and "://" in text:
-            scheme = text.partition("://")[0]
-            if scheme in SCHEMES:
-                return scheme
-            raise InvalidParameter("data", f"{scheme}://...", "one of the kinds that Vestry reads", WAYS)
-        kind = file_kind(text) if isinstance(text, str) else None
-        if kind is not None:
-            return kind
-        raise InvalidParameter("data", str(text), "a folder, or a file called " + ", ".join(SUFFIXES), WAYS)
-    frame = frame_kind(data)
-    if frame is not None:
-        return frame
-    package, name = type(data).__module__.split(".")[0], type(data).__name__
-    if package == "ibis" and hasattr(data, "get_backend") and hasattr(data, "schema"):
-        return package
-    raise InvalidParameter("data", f"a {package}.{name}", "one of the kinds that Vestry reads", WAYS)

@@ -1,11 +1,7 @@
 """The only noise of the package: operating-system entropy and OpenDP's exact samplers.
 
-Private values made ready for noise without ever failing on one: what does not fit is clipped.
-
-Clipping moves no two values apart, so it never enlarges a sensitivity. A refusal is for the wrong type
-alone, and shows the type.
-
-The one check of each number that noise is asked for: a scale, a lattice exponent, a count of bytes.
+Private values never make it fail: what does not fit is clipped. Clipping moves no two values apart, so it never
+enlarges a sensitivity. A refusal is for the wrong type alone, and shows the type.
 """
 
 from __future__ import annotations
@@ -22,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final
 
 from vestry.errors import InvalidParameter, NoiseNotReproducible, NoiseUnavailable
 from vestry.noise.noise_source import NoiseSource
+from vestry.validation import is_number, require_number, require_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +33,7 @@ Number = TypeVar("Number", int, float)
 class SystemNoise(NoiseSource):
     """Noise from the operating system's entropy, without state and without a seed.
 
-    Integers and lattice points come from OpenDP. It samples its laws exactly, in rational arithmetic, from
+    Integers and lattice points come from OpenDP. It samples exactly, in rational arithmetic, from
     a cryptographic generator that the operating system seeds and that a forked process seeds anew. The time
     that a draw takes depends on the draw.
     """
@@ -67,7 +64,7 @@ class SystemNoise(NoiseSource):
         return [finite(noisy) for noisy in _draw(measurement, exact)]
 
     def stream(self) -> np.random.Generator:
-        """Give a fresh generator for draws in bulk, with a key of its own."""
+        """Give a fresh generator for draws in bulk, with its own key."""
         from vestry.noise.secure_generator import Stream
 
         return Stream()
@@ -159,35 +156,17 @@ def checked_scale(scale: Any) -> float:
 
     Rounding goes up, so the noise is never smaller than what was asked.
     """
-    if _is_a(Real, scale) and scale > 0:
-        nearest = _nearest_double(scale)
-        rounded_up = math.nextafter(nearest, math.inf) if nearest < scale else nearest
-        if math.isfinite(rounded_up):
-            return rounded_up
-    raise InvalidParameter("scale", scale, "a finite number above 0", "for example scale=1.5")
+    if is_number(scale) and scale > 0 and float(scale) < scale:
+        scale = math.nextafter(float(scale), math.inf)
+    return require_number("scale", scale, "for example scale=1.5", above=0)
 
 
 def checked_exponent(exponent: Any) -> int:
     """Return `exponent` if 2**exponent is a double."""
-    if _is_a(Integral, exponent) and LOWEST_EXPONENT <= exponent <= HIGHEST_EXPONENT:
-        return int(exponent)
-    allowed = f"a whole number from {LOWEST_EXPONENT} to {HIGHEST_EXPONENT}"
-    raise InvalidParameter("exponent", exponent, allowed, "for example exponent=-20")
+    ends = {"least": LOWEST_EXPONENT, "most": HIGHEST_EXPONENT}
+    return require_whole("exponent", exponent, "for example exponent=-20", **ends)
 
 
 def checked_count(count: Any) -> int:
-    """Return `count` if it is a whole number, 0 or more."""
-    if _is_a(Integral, count) and count >= 0:
-        return int(count)
-    raise InvalidParameter("count", count, "a whole number, 0 or more", "for example count=16")
-
-
-def _is_a(kind: type, number: Any) -> bool:
-    return isinstance(number, kind) and not isinstance(number, bool)
-
-
-def _nearest_double(number: Any) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf
+    """Return `count` if it is a whole number of at least 0."""
+    return require_whole("count", count, "for example count=16", least=0)

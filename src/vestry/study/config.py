@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from vestry.conjugate.normal_mean import NormalMean
-from vestry.data.csv_reader import Dialect, dialect_from
+from vestry.data.connection import Dialect, dialect_from, find_way
 from vestry.data.encoding import DEFAULT_MAX_ROWS, LIMIT, check_bound
-from vestry.data.table import kind_of
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.model.request import AUTO, Request, TableSchema, check_size, levels_of, purpose_of
 from vestry.privacy.guarantee import Guarantee
@@ -238,7 +237,7 @@ def _check_addresses(study: Section, data: str, ledger: str) -> None:
             _check_secretless(key, address)
     with study.at("data"):
         try:
-            kind_of(data)
+            find_way(data)
         except InvalidParameter as error:
             raise InvalidParameter("data", error.given, error.allowed, EXAMPLES["data"]) from None
 

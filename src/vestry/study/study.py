@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.data import Table
-from vestry.data.table import is_missing
+from vestry.data.connection import is_missing
 from vestry.errors import IN_LEDGER, DeclarationMismatch, LedgerMissing, VestryError
 from vestry.ledger import Ledger
 from vestry.ledger.entry import State
@@ -20,6 +20,7 @@ from vestry.noise import NoiseSource
 from vestry.pipeline import ChargeIndex
 from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, compare_mechanisms
 from vestry.privacy.guarantee import Guarantee
+from vestry.registry import SOURCES
 from vestry.study.config import ReleaseSpec, StudyConfig, read
 from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, remaining_words
 from vestry.study.runner import ReleaseOutcome, ReleaseRunner, Say
@@ -269,4 +270,4 @@ def _beside(folder: Path, address: str) -> str:
     scheme, mark, rest = address.partition("://")
     if not mark:
         return str(folder / address)
-    return f"{scheme}://{folder / rest}" if scheme == "duckdb" else address
+    return f"{scheme}://{folder / rest}" if f"{scheme}://FILE/TABLE" in SOURCES else address
