@@ -204,7 +204,7 @@ def test_annealing_paths_cost_what_their_rungs_cost():
 
 def test_chances_of_rejection():
     """At one state the integral against the mean over many proposals; 0.01 is six of its standard errors."""
-    power = foulds_mh.LAST / (2 * foulds_mh.SPAN)
+    power = foulds_ais.LAST / (2 * foulds_ais.SPAN)
     z = np.random.default_rng(5).normal(size=100_000)
     worst = {"Metropolis": 0.0, "Barker": 0.0}
     for state in np.linspace(-6, 6, 49):
@@ -219,6 +219,6 @@ def test_chances_of_rejection():
 @pytest.mark.parametrize("steps", [1, 8, 128])
 def test_a_chain_is_as_hot_as_its_price_asks(steps):
     each = foulds_mh.update_epsilon(3.0, steps)
-    update = barker_update(foulds_mh.SPAN, temperature=2 * foulds_mh.SPAN / each, neighbours="replace")
-    assert 2.95 < accountant.epsilon(shared_scan(update, updates=steps), foulds_mh.DELTA) <= 3.0
-    assert foulds_mh.update_epsilon(1e4, steps) == 2 * foulds_mh.SPAN
+    update = barker_update(foulds_ais.SPAN, temperature=2 * foulds_ais.SPAN / each, neighbours="replace")
+    assert 2.95 < accountant.epsilon(shared_scan(update, updates=steps), foulds_ais.DELTA) <= 3.0
+    assert foulds_mh.update_epsilon(1e4, steps) == 2 * foulds_ais.SPAN

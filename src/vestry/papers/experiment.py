@@ -92,10 +92,10 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def mean_and_error(values: Array) -> tuple[float, float]:
+def mean_and_error(values: Array) -> list[float]:
     """Return the mean of several runs, and its standard error; 0 for that of one."""
     error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return float(values.mean()), float(error)
+    return [float(values.mean()), float(error)]
 
 
 @contextmanager
