@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vestry.cli.output import Commands, Json, emit, examples, working
+from vestry.cli.output import Commands, Json, columns, emit, examples, working
 from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError, printable
 from vestry.validation import require_whole
 
@@ -302,18 +302,8 @@ def _print(record: dict[str, Any], charges: Iterator[dict[str, Any]], shown: int
     table = _table(page, record["alternatives"], heading=True)
     unproved = "accepted" if record["accepts_unproved"] else "refused"
     facts = {"unproved samplers": unproved, **record, "remaining": record["left"]}
-    for name in (
-        "ledger",
-        "dataset",
-        "unit",
-        "neighbours",
-        "unproved samplers",
-        "budget",
-        "remaining",
-        "entries",
-        "head",
-    ):
-        typer.echo(f"{name:<18} {printable(str(facts[name]))}")
+    names = ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "remaining", "entries", "head")
+    typer.echo("\n".join(columns([(name, printable(str(facts[name]))) for name in names])))
     if record["copy"]:
         typer.echo("this is a copy: it can be shown and verified, but not charged")
     if page:

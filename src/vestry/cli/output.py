@@ -23,7 +23,7 @@ from typer.core import TyperGroup
 from vestry.errors import VestryError, printable
 
 # The narrowest column that is broken at words.
-_NARROWEST = 16
+_NARROWEST = 10
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -51,7 +51,7 @@ def say(text: str, *, err: bool = False, nl: bool = True) -> None:
 def _width(stream: Any) -> int | None:
     """Return how wide a terminal is, or COLUMNS if that is set; None where lines may be of any length."""
     if "COLUMNS" in os.environ or stream.isatty():
-        return max(_NARROWEST, shutil.get_terminal_size().columns)
+        return max(2 * _NARROWEST, shutil.get_terminal_size().columns)
     return None
 
 

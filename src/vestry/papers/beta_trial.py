@@ -93,7 +93,7 @@ class Calibration:
 
     def divergence(self, name: str, successes: float) -> float:
         """Return KL(P || A), P the true posterior and A the law of what the mechanism draws."""
-        truth = FAMILY.update(PRIOR, [successes], RECORDS)
+        truth: Beta = FAMILY.update(PRIOR, [successes], RECORDS)
         if name == "gaussian":
             return kl_to_mixture(truth, *self._plug_in(successes))
         if name == "noise-aware":

@@ -1,4 +1,4 @@
-"""The pictures of a page: posteriors, groups side by side, released draws, and what is left of a budget."""
+"""The figures of a page: posteriors, groups side by side, released draws, and what remains of a budget."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.posterior import Posterior, Rows
 from vestry.report.content import WIDE, Estimate
 
-# Up to this many rows are drawn as densities, beyond as intervals; rows beyond the other are left to the table; rows of
+# Up to this many rows are drawn as densities, beyond as intervals; rows beyond the other are in the table only; rows of
 # one half of a comparison.
 MOST_DENSITIES, MOST_ROWS, _MOST_COMPARED = 12, 60, 36
 PRIOR = COLOURS[1]
 
 
 def densities(found: tuple[Estimate, ...], posterior: Posterior, before: PosteriorDistribution) -> Any:
-    """Draw each posterior density over its prior, with the intervals of 50 % and 90 %."""
+    """Draw each posterior density over its prior, with 50 % and 90 % credible intervals."""
     names = [name_of(each.group, each.label, posterior) for each in found]
     low, high = min(each.reach[0] for each in found), max(each.reach[1] for each in found)
     x = np.linspace(low, high, 401)
@@ -50,7 +50,7 @@ def densities(found: tuple[Estimate, ...], posterior: Posterior, before: Posteri
 
 
 def intervals(found: tuple[Estimate, ...], posterior: Posterior, before: PosteriorDistribution) -> Any:
-    """Draw each posterior's intervals of 50 % and 90 %, and the prior's 90 % below, dashed."""
+    """Draw each posterior's 50 % and 90 % credible intervals, and the prior's 90 % below, dashed."""
     shown = found[:MOST_ROWS]
     names = [name_of(each.group, each.label, posterior) for each in shown]
     ends = {index: before.marginal(index).interval(WIDE) for index in {each.index for each in shown}}
@@ -100,12 +100,12 @@ def points(posterior: Posterior, labels: tuple[str, ...]) -> Any:
 
 
 def budget(steps: list[tuple[str, float]], total: float, unit: str) -> Any:
-    """Draw what is left of a budget before the releases and after each of them."""
+    """Draw what remains of a budget before the releases and after each of them."""
     names = [name for name, _ in steps]
     with figure(1, path=None, width=WIDTH, height=0.75 + 1.25 * height_of(names)) as (drawn, (axes,)):
         places = list(reversed(range(len(steps))))
         axes.barh(places, [total] * len(steps), height=0.56, facecolor="none", edgecolor=INK, linewidth=0.8)
         axes.barh(places, [left for _, left in steps], height=0.56, color=INK, alpha=0.55, linewidth=0)
-        name_rows(axes, names, f"{unit} left (filled) of the budget (outline)")
+        name_rows(axes, names, f"remaining {unit} (filled) of the budget (outline)")
         axes.set_xlim(0, total * 1.02)
     return drawn

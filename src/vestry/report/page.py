@@ -34,7 +34,7 @@ from vestry.privacy.guarantee import ApproxDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.report import figures
 from vestry.report.content import ReportContent, Result, estimates
-from vestry.report.guarantee_section import hidden
+from vestry.report.guarantee_section import protected
 from vestry.report.release_section import headline, section
 
 __all__ = ["Part", "ReportContent", "Result", "page", "part"]
@@ -60,8 +60,8 @@ class Part:
 def part(result: Result, place: int, figures: int) -> Part:
     """Write what a page tells of one release: its place among them, and how many pictures come before it."""
     album, found = Album(figures), estimates(result)
-    told = section(result, place, found, album)
-    return Part(safe(headline(result, found)), told, album.count)
+    described = section(result, place, found, album)
+    return Part(safe(headline(result, found)), described, album.count)
 
 
 def page(story: ReportContent, write: Callable[[Result, int, int], Part] = part) -> str:
@@ -75,7 +75,7 @@ def page(story: ReportContent, write: Callable[[Result, int, int], Part] = part)
         parts.append(write(result, place, parts[-1].figures if parts else 0))
     album = Album(parts[-1].figures if parts else 0)
     sections = [Markup(each.section) for each in parts]
-    main = tag("main", joined([_asked(story, parts), *sections, account(story, album)]), id="main")
+    main = tag("main", joined([_answers(story, parts), *sections, account(story, album)]), id="main")
     style = files("vestry.report").joinpath("page.css").read_text(encoding="utf-8")
     return "\n".join(
         [
@@ -98,7 +98,7 @@ def page(story: ReportContent, write: Callable[[Result, int, int], Part] = part)
     )
 
 
-def _asked(story: ReportContent, parts: list[Part]) -> Markup:
+def _answers(story: ReportContent, parts: list[Part]) -> Markup:
     rows = [
         (
             tag("a", result.name, href=f"#release-{place}"),
@@ -108,28 +108,27 @@ def _asked(story: ReportContent, parts: list[Part]) -> Markup:
         )
         for place, (result, each) in enumerate(zip(story.results, parts, strict=True), 1)
     ]
-    change = hidden(Unit.parse(story.unit), Neighbours.parse(story.neighbours))
     facts = definitions(
         [
             ("Dataset", story.dataset),
             ("Budget", story.budget),
-            ("Left", story.remaining),
-            ("Hidden", f"that {change}"),
+            ("Remaining", story.remaining),
+            ("Protects", protected(Unit.parse(story.unit), Neighbours.parse(story.neighbours))),
         ],
         class_="facts",
     )
     intro = paragraph(
-        "These results come from records that stay private. Noise or chance hides what any single one adds, and every"
-        " number on this page was computed from published releases alone."
+        "These results come from records that stay private. Randomness hides what any single one contributes, and"
+        " every number on this page was computed from published releases alone."
     )
-    what = "One line for each release: mean and, in brackets, the interval that holds it with 90 % probability"
+    what = "One line per release: posterior mean and, in brackets, 90 % credible interval"
     return tag(
         "header",
         tag("h1", story.title),
         facts,
-        tag("h2", "What was asked"),
+        tag("h2", "Questions and answers"),
         intro,
-        register(what, ("release", "question", "answer", "price"), rows),
+        register(what, ("release", "question", "answer", "privacy cost"), rows),
     )
 
 
@@ -147,7 +146,7 @@ def account(story: ReportContent, album: Album) -> Markup:
 
 
 def left_in(words: str, budget: Guarantee) -> float | None:
-    """Read how much of a budget is left from the ledger's words, in the budget's own currency; None if not told."""
+    """Read what remains of a budget from the ledger's words, in the budget's own definition; None if not stated."""
     if words.strip().startswith("nothing"):
         return 0.0
     if isinstance(budget, RenyiDP):
@@ -161,15 +160,15 @@ def _budget(story: ReportContent, album: Album) -> list[Content]:
     rows = [(result.name, str(result.entry), terms(result.spent), result.remaining) for result in story.results]
     said = (
         f"All releases from this dataset together, past and future, keep within {story.budget}. The ledger refuses"
-        f" what does not fit. Left now: {story.remaining}."
+        f" what does not fit. Remaining now: {story.remaining}."
     )
     bar = _bar(story, album)
-    taken = register("What each release took from the budget", ("release", "charge", "asked", "left after it"), rows)
+    taken = register("What each release took from the budget", ("release", "charge", "spent", "remaining"), rows)
     return [tag("h2", "Budget"), paragraph(said), taken if bar is None else beside(bar, taken)]
 
 
 def _bar(story: ReportContent, album: Album) -> Markup | None:
-    """Draw what is left, if the ledger's words say it in the budget's currency at every step."""
+    """Draw what remains, if the ledger's words say it in the budget's definition at every step."""
     try:
         budget = Guarantee.parse(story.budget)
         first = Guarantee.parse(story.results[0].spent) if story.results else None
@@ -182,23 +181,21 @@ def _bar(story: ReportContent, album: Album) -> Markup | None:
     steps = [(f"after {result.name}", each) for result, each in zip(story.results, amounts, strict=True)]
     if isinstance(budget, (PureDP, ApproxDP)) and isinstance(first, (PureDP, ApproxDP)):
         steps.insert(0, ("before", min(budget.value, amounts[0] + first.value)))
-    told = "; ".join(f"{name}: {number(each)}" for name, each in steps)
+    described = "; ".join(f"{name}: {number(each)}" for name, each in steps)
     return album.figure(
         figures.budget(steps, budget.value, budget.amount),
-        alternative=f"Bars of the {budget.amount} left, of {number(budget.value)}. {told}.",
-        caption=f"Across: what was left (filled) of {budget.amount} = {number(budget.value)} (outline), before and"
-        " after each release.",
+        alternative=f"Bars of the remaining {budget.amount}, of {number(budget.value)}. {described}.",
+        caption=f"Remaining {budget.amount} (filled) of {number(budget.value)} (outline), before and after each"
+        " release.",
     )
 
 
 def _declared(story: ReportContent) -> list[Content]:
     rows = [(name, *_domain(domain)) for name, domain in story.columns.items()]
-    change = hidden(Unit.parse(story.unit), Neighbours.parse(story.neighbours))
+    what = protected(Unit.parse(story.unit), Neighbours.parse(story.neighbours))
     parts: list[Content] = [
         tag("h2", "What was declared, and what is public"),
-        paragraph(
-            "Unit: ", code(story.unit), "; neighbours: ", code(story.neighbours), f". What is hidden: that {change}."
-        ),
+        paragraph("Unit: ", code(story.unit), "; neighbours: ", code(story.neighbours), f". Protects: {what}."),
         paragraph("Domains were declared beforehand. Nothing was learnt from the data to choose them."),
         register("Columns and what they may contain", ("column", "may contain", "missing values"), rows),
     ]
@@ -214,8 +211,8 @@ def _domain(domain: Mapping[str, Any]) -> tuple[str, str]:
     else:
         absent = {
             "never": "declared not to occur",
-            "drop": "the record is left out",
-            "level": "a level of their own",
+            "drop": "the record is dropped",
+            "level": "are a separate level",
         }.get(str(missing), str(missing))
     if "levels" in domain:
         return "one of " + ", ".join(_level(level) for level in domain["levels"]), absent
@@ -248,7 +245,7 @@ def _verify(story: ReportContent) -> list[Content]:
         tag("h2", "How to verify"),
         paragraph(
             "Nothing here needs to be taken on trust. The ledger is a chain of hashes; this command checks every line,"
-            " and that none after the one named below was cut off:"
+            " and that none after the one named below is missing:"
         ),
         block("\n".join(commands), "Command that verifies the ledger"),
     ]
