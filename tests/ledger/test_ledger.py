@@ -870,7 +870,7 @@ def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path, whole, kin
     path = tmp_path / "a.ledger"
     NO_LEDGERS[kind](path, whole)
     before = path.read_bytes()
-    with pytest.raises(LedgerCorrupt, match=r"is damaged or is no ledger; restore it from a copy") as caught:
+    with pytest.raises(LedgerCorrupt, match=r"is damaged or is not a ledger; restore it from a copy") as caught:
         Ledger.open(path)
     assert "\n" not in str(caught.value)
     assert path.read_bytes() == before

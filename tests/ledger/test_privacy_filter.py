@@ -158,7 +158,7 @@ def test_limits_round_down_to_a_unit(budget, limit):
 
 @pytest.mark.parametrize("budget", [PureDP(1e-13), ZCDP(9e-13), GaussianDP(9e-7), ApproxDP(1e-7, 1e-6)], ids=str)
 def test_a_budget_below_one_unit_is_refused(budget):
-    with pytest.raises(InvalidParameter, match=r"a budget must be at least 1e-12 in each currency"):
+    with pytest.raises(InvalidParameter, match=r"a budget must be at least 1e-12 in each definition"):
         PrivacyFilter.of(budget)
 
 
@@ -268,7 +268,7 @@ def test_an_order_given_twice_is_one_alternative():
 
 
 def test_orders_are_refused_where_they_mean_nothing():
-    with pytest.raises(InvalidParameter, match=r"orders must be left out.*only with an epsilon,delta budget"):
+    with pytest.raises(InvalidParameter, match=r"orders must be omitted.*only with an epsilon,delta budget"):
         PrivacyFilter.of(PureDP(1), orders=[8])
 
 

@@ -196,11 +196,10 @@ class PrivacyFilter:
 
     def covers(self, other: PrivacyFilter) -> bool:
         """Tell whether every limit is at least the other's, alternative by alternative."""
-        names, others = ([(a.definition, a.order) for a in each.alternatives] for each in (self, other))
-        pairs = zip(self.alternatives, other.alternatives, strict=False)
-        return (
-            names == others and self.failure_limit >= other.failure_limit and all(a.limit >= b.limit for a, b in pairs)
-        )
+        if len(self.alternatives) != len(other.alternatives) or self.failure_limit < other.failure_limit:
+            return False
+        pairs = zip(self.alternatives, other.alternatives, strict=True)
+        return all((a.definition, a.order) == (b.definition, b.order) and a.limit >= b.limit for a, b in pairs)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
