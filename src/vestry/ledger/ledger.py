@@ -20,6 +20,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+import vestry.ledger.statements as statements
 from vestry.errors import (
     IN_LEDGER,
     AskedBefore,
@@ -29,7 +30,6 @@ from vestry.errors import (
     LedgerCorrupt,
     LedgerStateError,
 )
-from vestry.ledger import statements
 from vestry.ledger.database import COPY_FORMAT, FORMAT, Database, Session
 from vestry.ledger.entry import BEFORE, GENESIS, Entry, State, Walk, canonical, seal
 from vestry.ledger.privacy_filter import PrivacyFilter, Spent
