@@ -466,10 +466,10 @@ def test_amend_never_lowers(make, budget):
 
 
 @pytest.mark.parametrize("budget", ["epsilon=5", "rho=5", "mu=5", "order=10,epsilon=5"])
-def test_amend_keeps_the_currency(make, budget):
+def test_amend_keeps_the_definition(make, budget):
     ledger = make()
     with pytest.raises(
-        DeclarationMismatch, match=r"^the currency asked for is .*; raise the budget in its own currency\.$"
+        DeclarationMismatch, match=r"^the privacy definition asked for is .*; raise the budget in its own definition\.$"
     ):
         ledger.amend(budget, reason="x")
     assert actions(ledger) == ["create"]
