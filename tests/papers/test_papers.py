@@ -12,8 +12,7 @@ from vestry.mechanisms.truncated_posterior import truncated_beta
 from vestry.papers import EXPERIMENTS
 from vestry.papers.beta_trial import ADJACENCY, FAMILY, PRIOR, calibrate, kl_to_mixture
 from vestry.papers.foulds_adversary import local_cost
-from vestry.papers.noisy_count import count_posteriors, discrete_noise, noise_table
-from vestry.papers.one_sample import ops_draws, temperature
+from vestry.papers.proportion import count_posteriors, discrete_noise, noise_table, ops_draws, temperature
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 # Claims of ours that do not come out; the papers' own all do.
