@@ -7,12 +7,12 @@ is refused by the place in the file. `docs/release.schema.json` says the same of
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from vestry.errors import InvalidParameter
 from vestry.registry import MODELS
+from vestry.validation import is_number, is_whole
 
 Check = Callable[[Any, str], None]
 
@@ -64,17 +64,11 @@ def _that(test: Callable[[Any], bool], allowed: str) -> Check:
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return abs(value) <= _LARGEST if isinstance(value, int) else math.isfinite(value) and abs(value) <= _LARGEST
+    return is_number(value) and abs(value) <= _LARGEST
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _INTEGER
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= _TEXT
+    return is_whole(value) and abs(value) <= _INTEGER
 
 
 def _list(item: Check, *, least: int = 0) -> Check:
@@ -117,7 +111,7 @@ def _or_null(check: Check) -> Check:
     return lambda value, where: None if value is None else check(value, where)
 
 
-_text = _that(_is_text, "text")
+_text = _that(lambda value: isinstance(value, str) and len(value) <= _TEXT, "text")
 _number = _that(_is_number, "a finite number")
 _positive = _that(lambda value: _is_number(value) and value > 0, "a finite number above 0")
 _integer = _that(_is_integer, "a whole number below 2^64 in size")
@@ -289,7 +283,7 @@ def _check_coefficients(record: Mapping[str, Any], family: Mapping[str, Any]) ->
     if len(record["labels"]) != size:
         raise _refused("labels", len(record["labels"]), f"{size}, one for each coefficient")
     if len(family["scales"]) != len(family["features"]) - family["intercept"]:
-        raise _refused("family.scales", len(family["scales"]), "one for each feature but the intercept")
+        raise _refused("family.scales", len(family["scales"]), "one for each feature except the intercept")
 
 
 def _check_cells(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:

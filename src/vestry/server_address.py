@@ -19,31 +19,11 @@ from vestry.errors import InvalidParameter
 SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
 
 # The server's own parameters that an address may name, whatever their case.
-KEYS = frozenset(
-    {
-        "host",
-        "port",
-        "user",
-        "dbname",
-        "password",
-        "passfile",
-        "options",
-        "connect_timeout",
-        "application_name",
-        "target_session_attrs",
-        "sslmode",
-        "sslrootcert",
-        "sslcert",
-        "sslkey",
-        "sslpassword",
-        "sslcrl",
-        "sslnegotiation",
-        "channel_binding",
-        "require_auth",
-        "gssencmode",
-        "krbsrvname",
-    }
+_NAMES = (
+    "host port user dbname password passfile options connect_timeout application_name target_session_attrs sslmode"
+    " sslrootcert sslcert sslkey sslpassword sslcrl sslnegotiation channel_binding require_auth gssencmode krbsrvname"
 )
+KEYS = frozenset(_NAMES.split())
 SECRETS = frozenset({"password", "sslpassword"})
 
 

@@ -200,15 +200,15 @@ BAD = {
     ),
     "counts clipped at nothing": (
         "calibrate laplace --family gamma-poisson --high 0 --n 9 --guarantee epsilon=1",
-        "high must be a whole number of at least 1, not 0",
+        "high must be a whole number from 1 to 1099511627776, not 0",
     ),
     "counts clipped at a half": (
         "calibrate laplace --family gamma-poisson --high 2.5 --n 9 --guarantee epsilon=1",
-        "high must be a whole number of at least 1, not 2.5",
+        "high must be a whole number from 1 to 1099511627776, not 2.5",
     ),
     "times from nothing": (
         "calibrate laplace --family gamma-exponential --low 0 --high 9 --n 9 --guarantee epsilon=1",
-        "low must be above 0 and finite, not 0",
+        "low must be a number above 0 and finite, not 0",
     ),
     "times without a low end": (
         "calibrate laplace --family gamma-exponential --high 9 --n 9 --guarantee epsilon=1",
@@ -233,10 +233,13 @@ BAD = {
         "the prior of gamma-poisson must be a shape and a rate",
     ),
     # prior
-    "alpha 0": (f"calibrate diffused --family beta-bernoulli --prior 0,12 --n 100 {ASK}", "alpha must be above 0"),
-    "beta negative": (f"calibrate diffused --family beta-bernoulli --prior 6,-1 --n 100 {ASK}", "beta must be above 0"),
-    "prior nan": (f"calibrate diffused --family beta-bernoulli --prior nan,1 --n 100 {ASK}", "a finite number"),
-    "prior inf": (f"calibrate diffused --family beta-bernoulli --prior inf,1 --n 100 {ASK}", "a finite number"),
+    "alpha 0": (f"calibrate diffused --family beta-bernoulli --prior 0,12 --n 100 {ASK}", "alpha must be a number"),
+    "beta negative": (
+        f"calibrate diffused --family beta-bernoulli --prior 6,-1 --n 100 {ASK}",
+        "beta must be a number",
+    ),
+    "prior nan": (f"calibrate diffused --family beta-bernoulli --prior nan,1 --n 100 {ASK}", "a number above 0"),
+    "prior inf": (f"calibrate diffused --family beta-bernoulli --prior inf,1 --n 100 {ASK}", "a number above 0"),
     "prior of words": (f"calibrate diffused --family beta-bernoulli --prior a,b --n 9 {ASK}", "numbers with commas"),
     "prior left out": (f"calibrate diffused --family beta-bernoulli --n 100 {ASK}", "must be alpha and beta"),
     "three alphas": (f"calibrate diffused --family beta-bernoulli --prior 1,1,1 --n 9 {ASK}", "must be alpha and beta"),
@@ -245,7 +248,7 @@ BAD = {
     "a category 0": (f"calibrate diffused --family dirichlet-categorical --prior 1,0,1 --n 9 {ASK}", "above 0"),
     "prior variance 0": (
         f"calibrate diffused --family normal-mean --prior 0,0 --variance 1 --low 0 --high 1 --n 9 {ASK}",
-        "the prior's variance must be above 0",
+        "the prior's variance must be a number above 0",
     ),
     # n
     "n 0": (f"calibrate diffused {LEAN} --n 0 {ASK}", "--n must be a whole number of at least 1"),

@@ -220,8 +220,8 @@ BROKEN = [
     ("success = true", "success = 1", "success = 1", f"{DRAWN}.success", "success must be one of the levels (true, false), not 1; write success = false."),
     # Releases: priors and variance.
     ("prior = [1, 1]", "prior = [1]", "prior = [1]", f"{FIRST}.prior", "the prior of beta-bernoulli must be alpha and beta, not (1.0,); write prior = [1, 1]."),
-    ("prior = [1, 1]", "prior = [1, 0]", "prior =", f"{FIRST}.prior", "beta must be above 0 and finite, not 0.0"),
-    ("prior = [1, 1]", "prior = [-1, 1]", "prior =", f"{FIRST}.prior", "alpha must be above 0 and finite, not -1.0"),
+    ("prior = [1, 1]", "prior = [1, 0]", "prior =", f"{FIRST}.prior", "beta must be a number above 0 and finite, not 0.0"),
+    ("prior = [1, 1]", "prior = [-1, 1]", "prior =", f"{FIRST}.prior", "alpha must be a number above 0 and finite, not -1.0"),
     ("prior = [1, 1]", 'prior = ["1", 1]', "prior =", f"{FIRST}.prior", "each number of prior must be a finite number, not '1'; write prior = [1, 1]."),
     ("prior = [1, 1]", 'prior = "flat"', "prior =", f"{FIRST}.prior", "prior must be a list of numbers, not 'flat'; write prior = [1, 1]."),
     ("prior = [1, 1]", "prior = [1e31, 1]", "prior =", f"{FIRST}.prior", "each number of prior must be 0, or from 1e-30 to 1e+30 in size, not 1e+31; write prior = [1, 1]."),
@@ -229,9 +229,9 @@ BROKEN = [
     ("prior = [1, 1]", "prior = [nan, 1]", "prior =", f"{FIRST}.prior", "a finite number, not nan"),
     ("prior = [1, 1]", f"prior = [{'9' * 400}, 1]", "prior =", f"{FIRST}.prior", "a finite number"),
     ("prior = [2, 2, 2]", "prior = [2, 2]", "prior = [2, 2]", "release.wards.prior", "one alpha for each of 3 categories, not (2.0, 2.0); write prior = [1, 1, 1]."),
-    ("prior = [10, 100]", "prior = [10, 0]", "prior = [10", f"{STAY}.prior", "above 0 and finite"),
+    ("prior = [10, 100]", "prior = [10, 0]", "prior = [10", f"{STAY}.prior", "a number above 0"),
     ("prior = [10, 100]", "prior = [1, 2, 3]", "prior = [1, 2", f"{STAY}.prior", "a mean and a variance"),
-    ("variance = 50", "variance = 0", "variance = 0", f"{STAY}.variance", "variance must be above 0 and finite, not 0.0"),
+    ("variance = 50", "variance = 0", "variance = 0", f"{STAY}.variance", "variance must be a number above 0 and finite, not 0.0"),
     ("variance = 50", 'variance = "50"', "variance =", f"{STAY}.variance", "variance must be a finite number, not '50'; write variance = 100."),
     ("variance = 50", f"variance = {'9' * 400}", "variance =", f"{STAY}.variance", "variance must be a finite number"),
     # Releases: mechanisms.

@@ -250,7 +250,7 @@ def _translated(error: BaseException, address: Address) -> VestryError:
     if isinstance(error, FileExistsError) or "already exists" in text:  # the second from a server
         return LedgerExists(f"there is something at {address} already; nothing was changed: name another place.")
     if any(sign in text for sign in _DAMAGE):
-        return LedgerCorrupt(f"{address} is damaged or is no ledger")
+        return LedgerCorrupt(f"{address} is damaged or is not a ledger")
     if 'relation "vestry_head" does not exist' in text:
         return LedgerMissing(f"there is no ledger at {address}; make one with `vestry ledger create`.")
     if "locked" in text:

@@ -1,7 +1,4 @@
-"""One line of the journal, and the hash that chains it to the lines before.
-
-What a journal adds up to, and the walk that proves it line by line.
-"""
+"""One line of the journal, the hash that chains it to the lines before, and the walk that proves them one by one."""
 
 from __future__ import annotations
 
@@ -68,14 +65,7 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line as plain values, its body opened."""
-        return {
-            "sequence": self.sequence,
-            "action": self.action,
-            "target": self.target,
-            "body": self.facts,
-            "previous": self.previous,
-            "hash": self.hash,
-        }
+        return {**vars(self), "body": self.facts}
 
 
 def seal(sequence: int, action: str, target: int | None, body: str, previous: str, *, state: str) -> tuple[Entry, str]:

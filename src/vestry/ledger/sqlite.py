@@ -7,14 +7,11 @@ what was interrupted. Between transactions that journal is empty, though the fil
 Ledgers of vestry 0.1.0 have a write-ahead log. A connection that is alone converts the file; SQLite takes an exclusive
 lock for it and first moves into the file what the log holds.
 
-What a ledger's file must be: one file under one name, and the same one as long as a handle is open.
-
-SQLite finds the journal of an interrupted transaction by the file's name. Under a second name (a hard link, or a mount
-of the file itself) it looks for another journal, so that two processes spend the same budget.
+A ledger must be one file under one name, and the same one as long as a handle is open. SQLite finds the journal of an
+interrupted transaction by the file's name. Under a second name (a hard link, or a mount of the file itself) it looks
+for another journal, so that two processes spend the same budget.
 
 Only `os.stat` looks at the file. Opening and closing it in this process would drop the locks that SQLite holds on it.
-
-Where a ledger is: a file, or a PostgreSQL server whose password never shows.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from vestry.mechanisms.additive_noise import GAUSSIAN, additive
 from vestry.mechanisms.posterior_sample import concentrated, diffused, direct
 from vestry.numerics import Array
 from vestry.papers.experiment import Numbers
-from vestry.papers.noisy_count import aware_draws, count_posteriors, discrete_noise, noise_table
+from vestry.papers.proportion import aware_draws, count_posteriors, discrete_noise, noise_table
 from vestry.posterior.discrete_noise import Gaussian
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import ApproxDP, RenyiDP
@@ -93,7 +93,7 @@ class Calibration:
 
     def divergence(self, name: str, successes: float) -> float:
         """Return KL(P || A), P the true posterior and A the law of what the mechanism draws."""
-        truth = FAMILY.update(PRIOR, [successes], RECORDS)
+        truth: Beta = FAMILY.update(PRIOR, [successes], RECORDS)
         if name == "gaussian":
             return kl_to_mixture(truth, *self._plug_in(successes))
         if name == "noise-aware":

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from vestry.display.plotting import COLOURS, DASHES, GREY
-from vestry.papers.experiment import Numbers
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Numbers, picture
 
 RELEASED = "OPS, the one draw released"
 UNKNOWN = "The real log's states are not known:\nbelow, agreement with the map\nthat is made without privacy."

@@ -22,9 +22,8 @@ from scipy.special import betainc
 
 from vestry.display.plotting import GREY, line
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.noisy_count import discrete_noise
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
+from vestry.papers.proportion import discrete_noise
 from vestry.posterior.discrete_noise import Laplace
 from vestry.privacy import accountant
 from vestry.privacy.annealing_cost import Ladder
@@ -213,13 +212,8 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="foulds-ais",
-    paper="FouldsGWC16",
-    figure="Supplement C.2",
+    "foulds-ais", "FouldsGWC16", "Supplement C.2", 20166, run, draw,
     summary="What annealing paths cost and how near they come, against Laplace noise",
-    seed=20166,
-    run=run,
-    draw=draw,
     erratum="The normalised weights move by 2 tanh(epsilon_0/4) in l1, not by 2. Here one particle is drawn by its"
     " weight, for epsilon_0, and no weight is told.",
-)
+)  # fmt: skip

@@ -14,8 +14,7 @@ import numpy as np
 
 from vestry.display.plotting import GREY, line
 from vestry.papers.beta_trial import DELTA, NAMES, RECORDS, Calibration, calibrate, epsilons, held_out
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
 
 ORDERS = (2, 15)
 SUCCESSES = 38.0
@@ -156,13 +155,8 @@ def likelihood_panel(axes: Any, grid: list[float], held: Numbers) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="geumlek-fig2",
-    paper="GeumlekSC17",
-    figure="Figure 2",
+    "geumlek-fig2", "GeumlekSC17", "Figure 2", 20172, run, draw,
     summary="Kullback-Leibler divergence (KL) and held-out log-likelihood of a draw against epsilon, at orders 2, 15",
-    seed=20172,
-    run=run,
-    draw=draw,
     erratum="Section 5.1 prints (order, order D^2/sigma^2) for Gaussian noise; it is order D^2/(2 sigma^2), so the"
     " baseline here has half the variance that the paper's constant would give it. Corollary 2's n is r n.",
-)
+)  # fmt: skip

@@ -28,9 +28,8 @@ from scipy.special import log_expit, log_ndtr
 from vestry.display.plotting import GREY, line
 from vestry.numerics import Array
 from vestry.papers.event_log import data_folder
-from vestry.papers.experiment import Experiment, Numbers, claim
+from vestry.papers.experiment import Experiment, Numbers, claim, mean_and_error, picture
 from vestry.papers.paper_tables import FILES, LABELS, WANTED, PaperTable, download, load, stand_in
-from vestry.papers.picture import picture
 
 BETA = 1e-3
 ORDERS = (1, 10, 100)
@@ -258,7 +257,9 @@ def _measured(table: PaperTable, runs: int, rng: np.random.Generator) -> Numbers
         made = [settings(order, epsilon, count, features) for epsilon in EPSILONS]
         scores = {name: [tried(each[name]) for each in made] for name in NAMES}
         gaps = {
-            f"{one} less {other}": [_mean(a[0] - b[0]) for a, b in zip(scores[one], scores[other], strict=True)]
+            f"{one} less {other}": [
+                mean_and_error(a[0] - b[0]) for a, b in zip(scores[one], scores[other], strict=True)
+            ]
             for one, other in PAIRS
         }
         panels.append({"order": order, **{name: _columns(each) for name, each in scores.items()}, "gaps": gaps})
@@ -267,13 +268,8 @@ def _measured(table: PaperTable, runs: int, rng: np.random.Generator) -> Numbers
     return {"name": table.name, "features": features, "panels": panels, "not_private": public, "accepted": least}
 
 
-def _mean(values: Array) -> list[float]:
-    """Return the mean and its standard error."""
-    return [float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))]
-
-
 def _columns(scores: list[Array]) -> Numbers:
-    errors, logs = [_mean(each[0]) for each in scores], [_mean(each[1]) for each in scores]
+    errors, logs = [mean_and_error(each[0]) for each in scores], [mean_and_error(each[1]) for each in scores]
     return {
         "error": [mean for mean, _ in errors],
         "error_se": [deviation for _, deviation in errors],
@@ -287,19 +283,14 @@ def _points(measured: list[Numbers], keep: Callable[[Numbers, int], bool]) -> tu
     return sum(found), len(found)
 
 
-def _clearly(panel: Numbers, i: int, worse: str, better: str) -> bool:
-    """Say whether one errs more than another by over three standard errors, run by run on the same splits."""
+def _gap(panel: Numbers, i: int, worse: str, better: str) -> float:
+    """Return by how many standard errors one errs more than another, run by run on the same splits."""
     gap, deviation = panel["gaps"][f"{worse} less {better}"][i]
-    return bool(gap > 3 * deviation)
-
-
-def _behind(panel: Numbers, i: int, worse: str, better: str) -> bool:
-    gap, deviation = panel["gaps"][f"{worse} less {better}"][i]
-    return bool(gap < -3 * deviation)
+    return float(gap / deviation if deviation else np.sign(gap) * math.inf)
 
 
 def _simulated_claims(measured: Numbers) -> list[dict[str, Any]]:
-    lost, of = _points([measured], lambda p, i: _behind(p, i, "ops", "diffuse"))
+    lost, of = _points([measured], lambda p, i: _gap(p, i, "ops", "diffuse") < -3)
     return [
         claim(
             "ours: on a simulated table of Abalone's shape algorithm 5 is nowhere clearly behind OPS",
@@ -313,8 +304,8 @@ def _claims(measured: list[Numbers]) -> list[dict[str, Any]]:
     def compared(worse: str, better: str) -> tuple[str, int]:
         found, behind = [], 0
         for table in measured:
-            more, of = _points([table], lambda p, i: _clearly(p, i, worse, better))
-            less, _ = _points([table], lambda p, i: _behind(p, i, worse, better))
+            more, of = _points([table], lambda p, i: _gap(p, i, worse, better) > 3)
+            less, _ = _points([table], lambda p, i: _gap(p, i, worse, better) < -3)
             behind += less
             found.append(f"{LABELS[table['name']]} ahead at {more} and behind at {less} of {of}")
         return "; ".join(found), behind
@@ -388,13 +379,8 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="geumlek-fig3",
-    paper="GeumlekSC17",
-    figure="Figure 3",
+    "geumlek-fig3", "GeumlekSC17", "Figure 3", 20173, run, draw,
     summary="Test error of private logistic regression on Abalone, Adult and MNIST against epsilon",
-    seed=20173,
-    run=run,
-    draw=draw,
     erratum="OPS is charged 2 rho/beta, half of what the paper charges. The paper scales columns by what was observed,"
     " which leaks; its slice sampler has no bound on its distance from the posterior.",
-)
+)  # fmt: skip

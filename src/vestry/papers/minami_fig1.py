@@ -16,8 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 from vestry.display.plotting import GREY, line
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
 from vestry.privacy.guarantee import ApproxDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression import numpy_math
@@ -118,12 +117,7 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="minami-fig1",
-    paper="MinamiAS16",
-    figure="Figure 1",
+    "minami-fig1", "MinamiAS16", "Figure 1", 20161, run, draw,
     summary="Differences of losses grow with the parameter, those of gradients do not",
-    seed=20161,
-    run=run,
-    draw=draw,
     erratum="Section 3.3 bounds the gradient by R where there is an intercept; it is sqrt(R^2 + 1).",
-)
+)  # fmt: skip

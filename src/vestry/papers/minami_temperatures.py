@@ -16,8 +16,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from vestry.display.plotting import GREY, line
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
 from vestry.privacy import gibbs_cost
 from vestry.privacy.guarantee import ApproxDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
@@ -138,13 +137,8 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="minami-temperatures",
-    paper="MinamiAS16",
-    figure="Theorem 7 and Corollary 8",
+    "minami-temperatures", "MinamiAS16", "Theorem 7 and Corollary 8", 20162, run, draw,
     summary="The largest likelihood power by the paper's bounds, by Renyi curves and exactly",
-    seed=20162,
-    run=run,
-    draw=draw,
     erratum="Corollary 8 (ii) does not follow from Theorem 7 for epsilon above about 1, and both parts are false at"
     " large epsilon; Theorem 10 has a constant that is not stated.",
-)
+)  # fmt: skip

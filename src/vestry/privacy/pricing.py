@@ -330,20 +330,16 @@ def event(kind: str, *, count: int = 1, neighbours: Neighbours | str | None = No
 
 def event_of_guarantee(guarantee: Guarantee) -> Event:
     """Record a mechanism of which only its guarantee is known."""
-    match guarantee:
-        case PureDP(epsilon=epsilon):
-            generic = event("pure", epsilon=epsilon)
-        case ApproxDP(epsilon=epsilon, delta=delta):
-            generic = event("approximate", epsilon=epsilon, delta=delta)
-        case RenyiDP(order=order, epsilon=epsilon):
-            generic = event("renyi", orders=(order,), epsilons=(epsilon,))
-        case ZCDP(rho=rho):
-            generic = event("zcdp", rho=rho)
-        case GaussianDP(mu=mu):
-            generic = event("gdp", mu=mu)
-        case _:
-            raise InvalidParameter("a guarantee", guarantee, "one of the five definitions", "for example PureDP(1)")
-    return generic.under(guarantee.neighbours)
+    if isinstance(guarantee, RenyiDP):
+        known = event("renyi", orders=(guarantee.order,), epsilons=(guarantee.epsilon,))
+    elif type(guarantee) in _KINDS:
+        known = event(_KINDS[type(guarantee)], **{key: getattr(guarantee, key) for key in guarantee.names()})
+    else:
+        raise InvalidParameter("a guarantee", guarantee, "one of the five definitions", "for example PureDP(1)")
+    return known.under(guarantee.neighbours)
+
+
+_KINDS: dict[type, str] = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "zcdp", GaussianDP: "gdp"}
 
 
 def _plain(value: Value) -> Value:

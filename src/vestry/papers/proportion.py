@@ -1,25 +1,58 @@
-"""Many noisy counts at once: the noise itself from a seed, and the noise-aware posterior of each.
+"""A proportion from many datasets at once: one posterior sample (OPS), the paper's Laplace plug-in, noisy counts.
 
-The sum over the hidden count is that of `vestry.conjugate.beta_bernoulli.public_count`, without its thinning of
-components and for many noisy values together; a test holds the two to each other.
+The prior of [FouldsGWC16, sec. 3] is not stated; a uniform one is used, so that tempering it or not is the same thing.
+Noise comes from a seed here. The sum over the hidden count is that of `vestry.conjugate.beta_bernoulli.public_count`,
+without its thinning of components and for many noisy values together; a test holds the two to each other.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vestry.conjugate.beta_bernoulli import Beta
+from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
+from vestry.mechanisms.truncated_posterior import ops
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Laplace, NoiseLaw, log_ratio
+from vestry.privacy.guarantee import PureDP
+from vestry.privacy.neighbours import Adjacency, Neighbours
 
+PRIOR = Beta(1.0, 1.0)
 Indices = NDArray[np.int64]
 
 # Weights below e^-DROP of the largest are left out.
 DROP = 40.0
+
+
+def temperature(*, truncation: float, epsilon: float) -> float:
+    """Return T = 2 log((1 - a)/a)/epsilon, or 1 if that is less."""
+    adjacency = Adjacency(Neighbours.REPLACE, count=1)
+    return ops(BetaBernoulliFamily(), PRIOR, adjacency, PureDP(epsilon), truncation=truncation).temperature
+
+
+def ops_draws(rng: np.random.Generator, successes: Array, *, n: int, truncation: float, temperature: float) -> Array:
+    """Return a draw for each dataset from its tempered posterior, restricted to [a, 1 - a], by rejection."""
+    alpha, beta = 1 + successes / temperature, 1 + (n - successes) / temperature
+    drawn = rng.beta(alpha, beta)
+    while True:
+        outside = np.flatnonzero((drawn < truncation) | (drawn > 1 - truncation))
+        if outside.size == 0:
+            return drawn
+        drawn[outside] = rng.beta(alpha[outside], beta[outside])
+
+
+def laplace_plug_in(rng: np.random.Generator, successes: Array, *, n: int, epsilon: float) -> tuple[Array, Array]:
+    """Return the two Beta parameters that the paper's mechanism publishes for each dataset.
+
+    Laplace(2/epsilon) noise on successes and on failures, each cut at 0 [FouldsGWC16, eq. 16]. The pair is redundant
+    where n is public, and so has twice the sensitivity of the successes alone; the paper's choice is kept here.
+    """
+    noise = rng.laplace(scale=2 / epsilon, size=(2, successes.size))
+    return 1 + np.maximum(successes + noise[0], 0.0), 1 + np.maximum(n - successes + noise[1], 0.0)
 
 
 def discrete_noise(rng: np.random.Generator, law: NoiseLaw, size: int) -> Array:
@@ -93,3 +126,16 @@ def aware_draws(
     values, rows = np.unique(noisy, return_inverse=True)
     posteriors = count_posteriors(values, n=n, prior=prior, noise=noise)
     return posteriors.draw(rng, rows.astype(np.int64)), posteriors.mean()[rows]
+
+
+def private_estimates(
+    rng: np.random.Generator, successes: Array, *, n: int, truncation: float, temperature: float, epsilon: float
+) -> Iterator[tuple[str, Array]]:
+    """Yield the estimates of each dataset's proportion that a mechanism gives, by name."""
+    yield "ops draw", ops_draws(rng, successes, n=n, truncation=truncation, temperature=temperature)
+    alpha, beta = laplace_plug_in(rng, successes, n=n, epsilon=epsilon)
+    yield "laplace draw", rng.beta(alpha, beta)
+    yield "laplace mean", alpha / (alpha + beta)
+    drawn, mean = aware_draws(rng, successes, n=n, prior=PRIOR, noise=Laplace(1 / epsilon))
+    yield "aware draw", drawn
+    yield "aware mean", mean
