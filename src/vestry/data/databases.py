@@ -8,8 +8,9 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from vestry.data.connection import UNTRUSTED, Selection, Source, file_and_table, of_duckdb, quietly
-from vestry.data.text_value import Expression
+import ibis
+
+from vestry.data.connection import UNTRUSTED, Expression, Selection, Source, file_and_table, of_duckdb, quietly
 from vestry.errors import InvalidParameter, MissingExtra
 from vestry.server_address import ServerAddress, parse_address
 
@@ -67,8 +68,6 @@ def open_postgresql(address: str, selection: Selection) -> Source:
 
 def _connected(server: ServerAddress) -> Any:
     """Connect by what the environment holds now; what is filled in lives in the connection alone."""
-    import ibis
-
     filled = server.fill()
     # Nothing is written, whatever the user may do.
     options = f"{filled.pop('options', '')} {_SESSION}".strip()
@@ -89,7 +88,6 @@ def open_pyspark(address: str, selection: Selection) -> Source:
     failure = InvalidParameter("data", address, "a table or path that Spark can read", "pyspark://TABLE")
 
     def opened() -> Source:
-        import ibis
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 
