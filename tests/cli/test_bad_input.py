@@ -265,7 +265,11 @@ CASES = {
         "ledger create new.ledger {terms} --budget epsilon=1 --orders 32",
         "write orders only with an epsilon,delta budget.",
     ),
-    "a tiny budget": (2, "ledger create new.ledger {terms} --budget epsilon=1e-13", "at least 1e-12 in each currency"),
+    "a tiny budget": (
+        2,
+        "ledger create new.ledger {terms} --budget epsilon=1e-13",
+        "at least 1e-12 in each definition",
+    ),
     "a password": (
         2,
         "ledger create postgresql://clerk:hunter2@localhost/x {terms} --budget epsilon=1",
@@ -332,7 +336,7 @@ CASES = {
     "another currency": (
         2,
         "ledger amend patients.ledger --budget rho=9 --reason x",
-        "but it is epsilon=1,delta=1e-6 in the ledger; raise the budget in its own currency.",
+        "but it is epsilon=1,delta=1e-6 in the ledger; raise the budget in its own definition.",
     ),
     "an empty reason": (
         2,
@@ -402,10 +406,10 @@ EVERY_USE = {
         ("missing.ledger", "there is no ledger at {folder}/missing.ledger; make one with `vestry ledger create`."),
         ("nowhere/missing.ledger", "make one with `vestry ledger create`."),
         ("notes.txt/missing.ledger", "make one with `vestry ledger create`."),
-        ("random.ledger", "{folder}/random.ledger is damaged or is no ledger; restore it from a copy"),
-        ("empty.ledger", "is damaged or is no ledger; restore it from a copy"),
-        ("other.ledger", "is damaged or is no ledger; restore it from a copy"),
-        ("notes.txt", "is damaged or is no ledger; restore it from a copy"),
+        ("random.ledger", "{folder}/random.ledger is damaged or is not a ledger; restore it from a copy"),
+        ("empty.ledger", "is damaged or is not a ledger; restore it from a copy"),
+        ("other.ledger", "is damaged or is not a ledger; restore it from a copy"),
+        ("notes.txt", "is damaged or is not a ledger; restore it from a copy"),
         ("folder.ledger", "cannot be used (unable to open database file)"),
         (
             "",

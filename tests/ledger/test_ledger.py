@@ -466,10 +466,10 @@ def test_amend_never_lowers(make, budget):
 
 
 @pytest.mark.parametrize("budget", ["epsilon=5", "rho=5", "mu=5", "order=10,epsilon=5"])
-def test_amend_keeps_the_currency(make, budget):
+def test_amend_keeps_the_definition(make, budget):
     ledger = make()
     with pytest.raises(
-        DeclarationMismatch, match=r"^the currency asked for is .*; raise the budget in its own currency\.$"
+        DeclarationMismatch, match=r"^the privacy definition asked for is .*; raise the budget in its own definition\.$"
     ):
         ledger.amend(budget, reason="x")
     assert actions(ledger) == ["create"]
@@ -870,7 +870,7 @@ def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path, whole, kin
     path = tmp_path / "a.ledger"
     NO_LEDGERS[kind](path, whole)
     before = path.read_bytes()
-    with pytest.raises(LedgerCorrupt, match=r"is damaged or is no ledger; restore it from a copy") as caught:
+    with pytest.raises(LedgerCorrupt, match=r"is damaged or is not a ledger; restore it from a copy") as caught:
         Ledger.open(path)
     assert "\n" not in str(caught.value)
     assert path.read_bytes() == before

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincc, betainccinv
 
 from vestry.audit.worst_pairs import BuiltinMechanism, Dataset, Pair
 from vestry.conjugate.family import Distribution
+from vestry.mcmc.truncated_draws import truncated_beta, truncated_dirichlet
 from vestry.mechanisms.additive_noise import LAPLACE, Additive
 from vestry.mechanisms.posterior_sample import grouped
-from vestry.mechanisms.truncated_posterior import TruncatedSample, truncated_beta, truncated_dirichlet
+from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.numerics import Array
 
 # Above this scale a rounded normal is as good as a table: the laws differ by less than a part in 1e8.
@@ -98,45 +98,5 @@ def discrete_gaussian(rng: np.random.Generator, scale: float, shape: tuple[int, 
 def _truncated(member: Any, rng: np.random.Generator, low: float, size: int) -> Array:
     if member.dimension == 1:
         alpha, beta = member.concentrations
-        return truncated_beta(rng, alpha, beta, low, 1 - low, size)
-    alphas = np.array(member.concentrations)
-    order = np.argsort(alphas, kind="stable")
-    rows: list[Array] = []
-    longest: Array = 1 - low * np.arange(len(alphas), dtype=float)[:, None]
-    best = _log_masses(alphas[order], low, longest)
-    if not math.isfinite(best):  # no mass left in doubles: the slow way that releases
-        return truncated_dirichlet(rng, alphas, low, size)
-    while sum(map(len, rows)) < size:
-        proposed = _sticks(rng, alphas[order], low, size)
-        rests = 1 - np.concatenate([np.zeros((1, size)), proposed.cumsum(axis=1).T[:-1]])
-        log_mass = _log_masses(alphas[order], low, rests)
-        rows.append(proposed[np.log(rng.random(size)) < log_mass - best])
-    return np.concatenate(rows)[:size][:, np.argsort(order)]
-
-
-def _sticks(rng: np.random.Generator, alphas: Array, low: float, size: int) -> Array:
-    """Break many sticks at once, each piece a truncated beta of what is left."""
-    rest, pieces = np.ones(size), []
-    for i in range(len(alphas) - 1):
-        a, b, (top, bottom) = _stage(alphas, i, low, rest)
-        share = betainccinv(a, b, bottom + (top - bottom) * rng.random(size))
-        pieces.append(np.clip(share * rest, low, rest - (len(alphas) - 1 - i) * low))
-        rest = rest - pieces[-1]
-    return np.stack([*pieces, rest], axis=1)
-
-
-def _log_masses(alphas: Array, low: float, rests: Array) -> Any:
-    """Return the log of the mass that the stages after the first keep, given what is left before each of them."""
-    found: Any = 0.0
-    with np.errstate(divide="ignore"):
-        for i in range(1, len(alphas) - 1):
-            _, _, (top, bottom) = _stage(alphas, i, low, rests[i])
-            found = found + np.log(top - bottom)
-    return float(np.squeeze(found)) if np.size(found) == 1 else found
-
-
-def _stage(alphas: Array, i: int, low: float, rest: Array) -> tuple[float, float, tuple[Array, Array]]:
-    """Return stage i's beta, and its probabilities above the two ends that truncation leaves."""
-    a, b = float(alphas[i]), float(alphas[i + 1 :].sum())
-    ends = low / rest, 1 - (len(alphas) - 1 - i) * low / rest
-    return a, b, (betaincc(a, b, ends[0]), betaincc(a, b, ends[1]))
+        return truncated_beta(rng, np.full(size, alpha), beta, low=low, high=1 - low)
+    return truncated_dirichlet(rng, np.tile(member.concentrations, (size, 1)), low=low)

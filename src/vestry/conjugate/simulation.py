@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from vestry.conjugate.family import ConjugateFamily, family_from
+from vestry.mcmc.truncated_draws import truncated_beta
 from vestry.mechanisms.additive_noise import LAPLACE, Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
-from vestry.mechanisms.truncated_posterior import TruncatedSample, truncated_beta
+from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.model.request import PreparedSums
 from vestry.posterior import Posterior
 from vestry.releases import Certificate, NoisyStatistics, Release
@@ -91,14 +92,14 @@ def _truncated(law: Any, low: float, rng: np.random.Generator) -> np.ndarray:
     """
     if law.dimension == 1:
         alpha, beta = law.concentrations
-        return truncated_beta(rng, alpha, beta, low, 1 - low, _TRUNCATED)[:, None]
+        return truncated_beta(rng, np.full(_TRUNCATED, alpha), beta, low=low, high=1 - low)[:, None]
     drawn = np.asarray(law.draw(rng, _DRAWS))
     inside = drawn[(drawn >= low).all(axis=1)]
     if len(inside) >= _INSIDE:
         return inside
     total, high = sum(law.concentrations), 1 - (len(law.concentrations) - 1) * low
-    alone = [truncated_beta(rng, each, total - each, low, high, _TRUNCATED) for each in law.concentrations[:_LOOKED_AT]]
-    return np.column_stack(alone)
+    alone = np.array(law.concentrations[:_LOOKED_AT])[:, None] * np.ones(_TRUNCATED)
+    return truncated_beta(rng, alone, total - alone, low=low, high=high).T
 
 
 def simulated(

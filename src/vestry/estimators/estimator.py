@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.input_checks as checks
-from vestry.data.contribution_bounding import limited
+from vestry.data.row_limit import limited
 from vestry.errors import InvalidParameter, UnpaidRelease
 from vestry.estimators.bounds import encoder_of
 from vestry.ledger import Ledger, OpenCharge

@@ -15,9 +15,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from scipy.special import betaincc, betainccinv
-
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.ledger import OpenCharge
 from vestry.mechanisms.posterior_sample import check_draws, grouped
@@ -146,90 +143,3 @@ def span(family: StatisticFamily, adjacency: Adjacency, truncation: float) -> fl
         raise InvalidParameter("truncation", truncation, allowed, f"for example {0.2 / categories:g}")
     single = math.log((1 - (categories - 1) * truncation) / truncation)
     return adjacency.changes * single
-
-
-def truncated_beta(
-    rng: np.random.Generator, alpha: float, beta: float, low: float, high: float, size: int
-) -> np.ndarray:
-    """Draw from Beta(alpha, beta) restricted to [low, high] in doubles, by its inverse distribution function.
-
-    The fast path, for experiments and comparisons. A release never uses it: see `vestry.noise.exact_sampling`.
-
-    Far in a tail, where doubles have no mass left, by rejection from the exponential that touches the log-density.
-    """
-    if alpha / (alpha + beta) > (low + high) / 2:  # reflect, so that the mass lies towards low
-        return 1 - truncated_beta(rng, beta, alpha, 1 - high, 1 - low, size)
-    above = betaincc(alpha, beta, np.array([low, high]))
-    if above[0] < 1e-250:
-        return _beta_tail(rng, alpha, beta, low, high, size)
-    points = above[1] + (above[0] - above[1]) * rng.random(size)
-    drawn: np.ndarray = np.clip(betainccinv(alpha, beta, points), low, high)
-    return drawn
-
-
-def _beta_tail(rng: np.random.Generator, alpha: float, beta: float, low: float, high: float, size: int) -> np.ndarray:
-    """Draw beyond `low`, where the log-density falls: its tangent at `low` is above it where it is concave.
-
-    With alpha below 1 the part (alpha - 1) log(theta) is not concave, but falls; there the tangent is of the rest.
-    """
-    slope = (beta - 1) / (1 - low) - max(0.0, alpha - 1) / low
-    span = -math.expm1(-slope * (high - low))
-    drawn = np.empty(size)
-    for i in range(size):
-        while True:
-            step = -math.log1p(-rng.random() * span) / slope
-            theta = low + step
-            log_ratio = (alpha - 1) * math.log1p(step / low) + (beta - 1) * math.log1p(-step / (1 - low))
-            if math.log(1 - rng.random()) < log_ratio + slope * step:
-                break
-        drawn[i] = min(theta, high)
-    return drawn
-
-
-def truncated_dirichlet(rng: np.random.Generator, alphas: np.ndarray, low: float, size: int) -> np.ndarray:
-    """Draw from a Dirichlet whose components are all at least `low`, in doubles.
-
-    The fast path, for experiments and comparisons. A release never uses it: see `vestry.noise.exact_sampling`.
-
-    One pass of truncated Betas, stick by stick, is *not* that law for three or more categories: it forgets the mass
-    that each stage leaves for the rest. So the pass only proposes, and is accepted with that mass, relative to the
-    most it can be. Small components go first, which keeps the stick long and the acceptance high.
-    """
-    order = np.argsort(alphas, kind="stable")
-    best = sum(_log_mass(alphas[order], i, 1 - i * low, low) for i in range(1, len(alphas) - 1))
-    rows: list[np.ndarray] = []
-    while len(rows) < size:
-        row, log_mass = _stick_pass(rng, alphas[order], low)
-        if math.log(1 - rng.random()) < log_mass - best:
-            rows.append(row[np.argsort(order)])
-    return np.array(rows)
-
-
-def _stick_pass(rng: np.random.Generator, alphas: np.ndarray, low: float) -> tuple[np.ndarray, float]:
-    """Break the stick once; return the pieces and the log of the masses that the later stages left out."""
-    d, rest, log_mass = len(alphas), 1.0, 0.0
-    row = np.empty(d)
-    for i in range(d - 1):
-        if i > 0:  # the first stage's mass is the same for every proposal
-            log_mass += _log_mass(alphas, i, rest, low)
-        ends = low / rest, 1 - (d - 1 - i) * low / rest
-        share = truncated_beta(rng, float(alphas[i]), float(alphas[i + 1 :].sum()), *ends, 1)
-        row[i] = rest * float(share[0])
-        rest -= row[i]
-    row[d - 1] = rest
-    return row, log_mass
-
-
-def _log_mass(alphas: np.ndarray, i: int, rest: float, low: float) -> float:
-    """Return the log-probability that stage i stays inside the truncation, with `rest` of the stick left."""
-    a, b = float(alphas[i]), float(alphas[i + 1 :].sum())
-    ends = low / rest, 1 - (len(alphas) - 1 - i) * low / rest
-    mass = float(np.diff(betaincc(a, b, np.array(ends[::-1])))[0])
-    if mass > 1e-250:
-        return math.log(mass)
-    import flint
-
-    with flint.ctx.workprec(256):
-        lower, upper = (1 - flint.arb(end) for end in ends)
-        inside = lower.beta_lower(b, a, regularized=True) - upper.beta_lower(b, a, regularized=True)
-        return float(inside.log())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from vestry.data.connection import Dialect, dialect_from, find_way
-from vestry.data.encoding import DEFAULT_MAX_ROWS, LIMIT, check_bound
+from vestry.data.table import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose_of
 from vestry.privacy.guarantee import Guarantee
