@@ -51,7 +51,7 @@ def open_postgresql(address: str, selection: Selection) -> Source:
     server = parse_address(address, name="data", instead=_POSTGRES)
     if server.table is None or "dbname" not in dict(server.parameters):
         raise InvalidParameter("data", "postgresql://...", "a database and a table", _POSTGRES)
-    server.filled()  # names a variable that is not set
+    server.fill()  # names a variable that is not set
     if importlib.util.find_spec("psycopg") is None:
         raise MissingExtra("data in PostgreSQL", "postgres")
     unreachable = InvalidParameter("data", "postgresql://...", "a PostgreSQL database that can be reached", _POSTGRES)
@@ -68,7 +68,7 @@ def open_postgresql(address: str, selection: Selection) -> Source:
 
 def _connected(server: ServerAddress) -> Any:
     """Connect by what the environment holds now; what is filled in lives in the connection alone."""
-    filled = server.filled()
+    filled = server.fill()
     # Nothing is written, whatever the user may do.
     options = f"{filled.pop('options', '')} {_SESSION}".strip()
     place = {"port": "5432", "connect_timeout": "10", **filled, "options": options, "database": filled["dbname"]}

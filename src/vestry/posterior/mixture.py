@@ -48,7 +48,10 @@ class Marginal(Protocol):
         """Return the point that is exceeded with probability 1 - p."""
 
     def interval(self, prob: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
+        """Return the equal-tailed credible interval."""
+        tail = tail_of(prob)
+        low, high = self.quantile([tail, 1 - tail])
+        return float(low), float(high)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return independent draws."""
@@ -94,10 +97,6 @@ class Mixture(Marginal, ABC):
         means, variances = self.moments()
         with np.errstate(invalid="ignore"):
             return float(self.weights @ variances + self.weights @ (means - self.weights @ means) ** 2)
-
-    def interval(self, prob: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
-        return equal_tailed(self, prob)
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,13 +363,6 @@ def probabilities(p: npt.ArrayLike) -> Array:
 def tail_of(prob: float) -> float:
     """Return the probability on each side of an equal-tailed interval, or refuse what is not a probability."""
     return (1 - require_number("prob", prob, "for example prob=0.9", above=0, below=1)) / 2
-
-
-def equal_tailed(distribution: Marginal, prob: float) -> tuple[float, float]:
-    """Return the interval that leaves as much below as above."""
-    tail = tail_of(prob)
-    low, high = distribution.quantile([tail, 1 - tail])
-    return float(low), float(high)
 
 
 def _chunks(points: Array, components: int) -> Iterator[slice]:
