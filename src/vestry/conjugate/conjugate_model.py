@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,25 +34,10 @@ class ConjugateReader(Reader):
     family: ConjugateFamily
     prior: Any
 
-    @property
-    def parameter(self) -> str:
-        """What the family's parameter is called."""
-        return self.family.parameter
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of its numbers, where they are of different kinds."""
-        return self.family.parameters
-
-    @property
-    def dimension(self) -> int:
-        """How many numbers it has."""
-        return int(self.prior.dimension)
-
-    @property
-    def note(self) -> str:
-        """What a report says of how records were read."""
-        return self.family.note
+    parameter = property(attrgetter("family.parameter"))
+    parameters = property(attrgetter("family.parameters"))
+    note = property(attrgetter("family.note"))
+    dimension = property(attrgetter("prior.dimension"))
 
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
         """Return the noise's standard deviation on one parameter, to first order."""

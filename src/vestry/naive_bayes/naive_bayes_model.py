@@ -95,7 +95,11 @@ class NaiveBayes:
         drawn, groups = request.mechanism == OPS, groups_of(schema.domains, self.target)
         fixed = not drawn and adjacency.count is not None
         cell = counts.Histograms(self.features, levels, fixed=fixed, total=drawn)
-        mechanism = self._drawn(request, cell, adjacency) if drawn else self._noisy(request, cell, adjacency)
+        mechanism: Any = (
+            self._drawn(request, cell, adjacency)
+            if drawn
+            else counts.noisy(request.mechanism, cell.layout(adjacency), adjacency, request.guarantee)
+        )
         tally = SumQuery(() if self.target is None else (self.target,), cell.terms)
         tally.check(schema.domains)
         own = () if self.target is None else (f"this {self.target}",)
@@ -108,10 +112,6 @@ class NaiveBayes:
             "levels": [list(names) for names in levels],
         }
         return PreparedSums(self, described, (concentration(self.prior),), mechanism, tally, groups, labels)
-
-    def _noisy(self, request: Request, cell: counts.Histograms, adjacency: Adjacency) -> Additive:
-        """Calibrate noise on the counts of every feature's levels by class."""
-        return counts.noisy(request.mechanism, cell.layout(adjacency), adjacency, request.guarantee)
 
     def _drawn(self, request: Request, cell: counts.Histograms, adjacency: Adjacency) -> DrawnTables:
         """Calibrate draws: one truncated Dirichlet a feature and class, and one for the classes."""
