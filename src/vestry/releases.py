@@ -202,7 +202,7 @@ class Release:
             family=body["family"],
             prior=tuple(body["prior"]),
             contents={group: _content(each) for group, each in body["contents"].items()},
-            certificate=Certificate(**_frozen(body["certificate"])),
+            certificate=Certificate(**_freeze(body["certificate"])),
             by=body["by"],
             labels=tuple(body["labels"]),
         )
@@ -230,11 +230,11 @@ def _content(record: Mapping[str, Any]) -> NoisyStatistics | Draws:
     if "draws" in record:
         draws = record["draws"]
         return Draws(tuple(tuple(float(x) for x in draw) for draw in draws["values"]), float(draws["grid"]))
-    return NoisyStatistics(**_frozen(record["noisy-statistics"]))
+    return NoisyStatistics(**_freeze(record["noisy-statistics"]))
 
 
 _KINDS: dict[type, str] = {NoisyStatistics: "noisy-statistics", Draws: "draws"}
 
 
-def _frozen(record: Mapping[str, Any]) -> dict[str, Any]:
+def _freeze(record: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}

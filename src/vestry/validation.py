@@ -58,6 +58,15 @@ def require_number(
     raise InvalidParameter(name, value, allowed, instead or f"another {name}")
 
 
+def require_moderate(name: str, value: Any, instead: str = "") -> float:
+    """Return a finite number that is 0 or from 1e-30 to 1e30 in size, or refuse what no calibration can use."""
+    number = require_number(name, value, instead)
+    if number == 0 or 1 / _GREATEST <= abs(number) <= _GREATEST:
+        return number
+    raise InvalidParameter(name, value, f"0, or from {1 / _GREATEST:g} to {_GREATEST:g} in size", instead)
+
+
+_GREATEST = 1e30
 _INSIDE = {"above": operator.gt, "at least": operator.ge, "below": operator.lt, "at most": operator.le}
 
 

@@ -22,7 +22,7 @@ from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
-from vestry.mechanisms.release import calibrated
+from vestry.mechanisms.release import calibrate_mechanism
 from vestry.noise import SystemNoise
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -76,7 +76,7 @@ def made(mechanism: str, family: str, adjacency: str):
     several = "groups" in adjacency and mechanism in ("diffused", "concentrated")
     asked = Guarantee.parse("order=2,epsilon=0.2" if several else GUARANTEES[mechanism])
     start = None if prior is None else model.prior(prior)
-    return calibrated(mechanism, model, start, POPULATIONS[adjacency], asked, truncation=0.1), model
+    return calibrate_mechanism(mechanism, model, start, POPULATIONS[adjacency], asked, truncation=0.1), model
 
 
 # Every one of them in the slow run; here all that differ in kind.
@@ -212,7 +212,9 @@ def test_simulated_noise_of_a_large_scale_is_whole_and_as_wide():
 @pytest.mark.long
 def test_draws_bought_together_are_audited_together():
     model = BetaBernoulliFamily()
-    subject = calibrated("diffused", model, model.prior((1, 2)), PUBLIC, Guarantee.parse("order=2,epsilon=1"), draws=3)
+    subject = calibrate_mechanism(
+        "diffused", model, model.prior((1, 2)), PUBLIC, Guarantee.parse("order=2,epsilon=1"), draws=3
+    )
     assert simulated(subject, (0, 100), np.random.default_rng(1), 10).shape == (10, 3)
     assert released(subject, (0, 100), SeededNoise(1), 10).shape == (10, 3)
     assert not audit_shipped(subject, model, noise=SeededNoise(1), trials=40_000, releases=1000).refuted

@@ -21,7 +21,7 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.draw_cost import draw
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.conjugate.simulation import simulated_noise
-from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, calibrate_noise
 from vestry.mechanisms.posterior_sample import PosteriorSample, diffused
 from vestry.mechanisms.truncated_posterior import ops
 from vestry.privacy.guarantee import Guarantee
@@ -46,7 +46,7 @@ class Twin:
 
 
 def noisy(noise: str, family, adjacency: Adjacency, guarantee: str):
-    return additive(noise, family.layout(adjacency), adjacency, Guarantee.parse(guarantee))
+    return calibrate_noise(noise, family.layout(adjacency), adjacency, Guarantee.parse(guarantee))
 
 
 def quieter(noise: str, guarantee: str, factor: float) -> Callable[[int, int], Verdict]:
@@ -66,7 +66,7 @@ def one_sided(noise: str, guarantee: str) -> Callable[[int, int], Verdict]:
     def find(trials: int, seed: int) -> Verdict:
         real = noisy(noise, THREE, PUBLIC, guarantee)
         lone = dataclasses.replace(real.layout, l1=1, l2=1.0)
-        twin = additive(noise, lone, PUBLIC, Guarantee.parse(guarantee))
+        twin = calibrate_noise(noise, lone, PUBLIC, Guarantee.parse(guarantee))
         return audit_shipped(twin, THREE, noise=SeededNoise(seed), trials=trials, claim=real.event)
 
     return find

@@ -251,14 +251,14 @@ BAD = {
         "the prior's variance must be a number above 0",
     ),
     # n
-    "n 0": (f"calibrate diffused {LEAN} --n 0 {ASK}", "--n must be a whole number of at least 1"),
-    "n negative": (f"calibrate diffused {LEAN} --n -5 {ASK}", "--n must be a whole number of at least 1"),
+    "n 0": (f"calibrate diffused {LEAN} --n 0 {ASK}", "--n must be a whole number from 1 to"),
+    "n negative": (f"calibrate diffused {LEAN} --n -5 {ASK}", "--n must be a whole number from 1 to"),
     "n fractional": (f"calibrate diffused {LEAN} --n 2.5 {ASK}", "'--n'"),
     "n of words": (f"calibrate diffused {LEAN} --n many {ASK}", "'--n'"),
     "n left out": (f"calibrate diffused {LEAN} {ASK}", "--n 100, or --count private"),
     "n 0 beside a private count": (f"calibrate diffused {LEAN} --n 0 --count private {ASK}", "--n"),
     "n under add-remove": (f"calibrate laplace {LEAN} --n -3 --neighbours add-remove {ASK}", "--n"),
-    "rows 0": (f"calibrate diffused {LEAN} --n 9 --rows 0 {ASK}", "rows must be a whole number of at least 1"),
+    "rows 0": (f"calibrate diffused {LEAN} --n 9 --rows 0 {ASK}", "rows must be a whole number from 1 to"),
     "more rows than n": (f"calibrate diffused {LEAN} --n 2 --rows 3 {ASK}", "rows must be at most the count, 2"),
     # unbounded family without clipping
     "no clipping": (
@@ -297,10 +297,13 @@ BAD = {
     "normal by ops": (f"calibrate ops {NORMAL} --truncation 0.1 --guarantee epsilon=1", "ops for normal-mean"),
     # truncation
     "no truncation": (f"calibrate ops {BETA} --guarantee epsilon=1", "truncation must be given for ops"),
-    "truncation 0": (f"calibrate ops {BETA} --truncation 0 --guarantee epsilon=1", "above 0 and below 1/2"),
-    "truncation 1/2": (f"calibrate ops {BETA} --truncation 0.5 --guarantee epsilon=1", "above 0 and below 1/2"),
-    "truncation of three": (f"calibrate ops {THREE} --truncation 0.34 --guarantee epsilon=1", "above 0 and below 1/3"),
-    "truncation nan": (f"calibrate ops {BETA} --truncation nan --guarantee epsilon=1", "above 0 and below 1/2"),
+    "truncation 0": (f"calibrate ops {BETA} --truncation 0 --guarantee epsilon=1", "above 0 and below 0.5"),
+    "truncation 1/2": (f"calibrate ops {BETA} --truncation 0.5 --guarantee epsilon=1", "above 0 and below 0.5"),
+    "truncation of three": (
+        f"calibrate ops {THREE} --truncation 0.34 --guarantee epsilon=1",
+        "above 0 and below 0.333333",
+    ),
+    "truncation nan": (f"calibrate ops {BETA} --truncation nan --guarantee epsilon=1", "above 0 and below 0.5"),
     # neighbours
     "public count under add-remove": (
         f"calibrate laplace {BETA} --neighbours add-remove --count public {ASK}",
@@ -321,14 +324,14 @@ BAD = {
     "epsilon 0": (f"calibrate laplace {BETA} --guarantee epsilon=0", "epsilon must be a number above 0"),
     # draws
     "draws from noise": (f"calibrate laplace {BETA} --draws 2 {ASK}", "No such option: --draws"),
-    "draws 0": (f"calibrate diffused {BETA} --draws 0 {ASK}", "draws must be a whole number of at least 1"),
+    "draws 0": (f"calibrate diffused {BETA} --draws 0 {ASK}", "draws must be a whole number from 1 to"),
     # curve
     "at left out": (f"curve diffused {BETA}", "--at must be given: the likelihood_power"),
-    "at 0": (f"curve diffused {BETA} --at 0", "--likelihood-power must be above 0 and at most 1"),
-    "at above 1": (f"curve concentrated {BETA} --at 1.5", "--prior-scale must be above 0 and at most 1"),
-    "at nan": (f"curve diffused {BETA} --at nan", "--likelihood-power must be above 0 and at most 1"),
+    "at 0": (f"curve diffused {BETA} --at 0", "--likelihood-power must be a number above 0 and at most 1"),
+    "at above 1": (f"curve concentrated {BETA} --at 1.5", "--prior-scale must be a number above 0 and at most 1"),
+    "at nan": (f"curve diffused {BETA} --at nan", "--likelihood-power must be a number above 0 and at most 1"),
     "at a negative scale": (f"curve laplace {BETA} --at -1", "above 0 and finite, not -1"),
-    "at a cold temperature": (f"curve ops {BETA} --truncation 0.2 --at 0.5", "temperature must be at least 1"),
+    "at a cold temperature": (f"curve ops {BETA} --truncation 0.2 --at 0.5", "temperature must be a number at least 1"),
     "curve of ops without truncation": (f"curve ops {BETA} --at 2", "truncation must be given for ops"),
     "curve of draws from noise": (f"curve gaussian {BETA} --at 2 --draws 3", "No such option: --draws"),
     "order 1": (f"curve diffused {BETA} --at 0.5 --orders 1", "order must be a number above 1"),
@@ -363,7 +366,7 @@ def test_bad_input(vestry, tmp_path, monkeypatch, name):
 CHAIN = "--lipschitz 1 --strong-convexity 1 --smoothness 10 --steps 10 --step-size 0.1"
 OUT_OF_RANGE = {
     f"laplace {BETA}": "--scale must be a number above 0",
-    f"ops {BETA} --truncation 0.2": "--temperature must be at least 1",
+    f"ops {BETA} --truncation 0.2": "--temperature must be a number at least 1",
     f"direct {BETA}": "--likelihood-power must be 1 for a direct draw",
     "gibbs --lipschitz 1 --strong-convexity 100": "--likelihood-power must be a number above 0",
     f"langevin {CHAIN}": "--likelihood-power must be a number above 0",
@@ -403,16 +406,16 @@ def test_a_linear_mechanism_is_calibrated_first_as_a_conjugate_one_is(vestry):
 
 LINEAR_BAD = {
     f"curve {GIBBS}": "--at must be given: the likelihood_power",
-    "curve gibbs --lipschitz 0 --strong-convexity 1 --at 1": "--lipschitz must be a number above 0, not 0.0",
+    "curve gibbs --lipschitz 0 --strong-convexity 1 --at 1": "--lipschitz must be a number above 0 and finite, not 0.0",
     f"curve langevin {CHAIN} {ASK}": "--guarantee must be omitted for langevin",
-    f"calibrate langevin {CHAIN} --draws 0": "--draws must be a whole number of at least 1",
+    f"calibrate langevin {CHAIN} --draws 0": "--draws must be a whole number from 1 to",
     f"calibrate langevin {CHAIN.replace('10 --step-', '10,5 --step-')}": "--steps must be one number for each step",
     f"calibrate langevin {CHAIN.replace('--steps 10', '--steps ten')}": "write for example --steps 1000.",
     f"calibrate langevin {CHAIN.replace('0.1', '0.3')}": "--step-size must be above 0 and below 2/smoothness = 0.2",
-    f"calibrate glm-diffused --n 0 --norm 1 --prior-precision 1 {ASK}": "--n must be a whole number of at least 1",
-    "curve output --lipschitz 1 --regularisation 1 --tolerance -1 --at 1": "--tolerance must be a finite number",
+    f"calibrate glm-diffused --n 0 --norm 1 --prior-precision 1 {ASK}": "--n must be a whole number from 1 to",
+    "curve output --lipschitz 1 --regularisation 1 --tolerance -1 --at 1": "--tolerance must be a number at least 0",
     f"calibrate {GIBBS} {ASK} --analysis guess": "--analysis must be one of gdp, renyi",
-    f"calibrate {GIBBS} {ASK} --rows 0": "at least 1, not 0; write for example --rows 100.",
+    f"calibrate {GIBBS} {ASK} --rows 0": "not 0; write for example --rows 1.",
     f"curve {GIBBS} --guarantee epsilon=1,delta=2": "vestry: delta must be",
     f"curve {GIBBS} --at 1 --delta 2": "--delta must be between 0 and 1, not 2.0; write --delta 1e-6.",
     f"calibrate langevin {CHAIN} --likelihood-power 0": "write for example --likelihood-power 1.",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from vestry import Interval, Ledger, Table
-from vestry.data.contribution_bounding import limited
+from vestry.data.row_limit import limited
 from vestry.regression.problem import first_rows
 from vestry.schema.design_matrix import Design
 from vestry.schema.private import reveal_rows

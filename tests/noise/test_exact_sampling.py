@@ -21,7 +21,7 @@ from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.noise import SystemNoise, exact_sampling
 from vestry.noise.bits import BLOCK_BYTES, Bits, Uniform
 from vestry.noise.densities import LogGamma, LogitBeta, StandardNormal
-from vestry.noise.dirichlet import Largest, Loose, TiltedSimplex, truncated
+from vestry.noise.dirichlet import Largest, Loose, TiltedSimplex, choose_sampler
 from vestry.noise.grid import PROBABILITY_GRID, Grid, declared_grid
 from vestry.noise.log_concave import LogConcaveSampler
 from vestry.privacy.guarantee import Guarantee
@@ -347,7 +347,7 @@ def test_the_envelope_is_above_the_density(shapes, ends):
     ],
 )
 def test_the_way_that_rejects_least_is_taken(alphas, low, way):
-    assert type(truncated(alphas, Fraction(low))) is way
+    assert type(choose_sampler(alphas, Fraction(low))) is way
 
 
 # --- mechanisms -------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from vestry.errors import ConversionError, DeclarationMismatch, InvalidParameter, VestryError
 from vestry.privacy import accountant
 from vestry.privacy.event import Event, compose
-from vestry.privacy.group import group, replaced
+from vestry.privacy.group import group, to_replace
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, decimal
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.privacy.pricing import PRICINGS, Pricing, event, event_of_guarantee, register
@@ -285,10 +285,10 @@ def test_price_keeps_the_relation():
 
 
 def test_only_add_remove_implies_replace():
-    assert replaced(PureDP(0.5, neighbours="add-remove")) == PureDP(1, neighbours="replace")
+    assert to_replace(PureDP(0.5, neighbours="add-remove")) == PureDP(1, neighbours="replace")
     for stated in (PureDP(1), PureDP(1, neighbours="replace")):
         with pytest.raises(ConversionError, match="only add-remove implies the other relation"):
-            replaced(stated)
+            to_replace(stated)
 
 
 # Units

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.ledger.privacy_filter import PrivacyFilter
-from vestry.privacy import accountant, pld, profile, renyi
+from vestry.privacy import accountant, pld, renyi
 from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.group import group
 from vestry.privacy.guarantee import ApproxDP, Guarantee, PureDP
@@ -167,14 +167,6 @@ def test_several_records_of_a_perturbed_minimum(epsilon, records):
     wanted = single * math.expm1(epsilon) / math.expm1(share)
     made = event("objective-one-sided", **few, records=records)
     assert accountant.delta(made, epsilon) == pytest.approx(wanted, rel=1e-9)
-
-
-def test_a_profile_is_reflected_below_zero_alone():
-    def falling(epsilon: float) -> float:
-        return 0.3 * math.exp(-epsilon)
-
-    assert profile.reflected(falling, 0.5) == falling(0.5)
-    assert profile.reflected(falling, -0.5) == pytest.approx(1 - math.exp(-0.5) * (1 - falling(0.5)))
 
 
 @pytest.mark.parametrize("below", [0.5, 0.01, 0.001])

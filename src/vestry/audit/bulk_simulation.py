@@ -16,7 +16,7 @@ from vestry.conjugate.family import Distribution
 from vestry.conjugate.simulation import simulated_noise
 from vestry.mcmc.truncated_draws import truncated_beta, truncated_dirichlet
 from vestry.mechanisms.additive_noise import LAPLACE, Additive
-from vestry.mechanisms.posterior_sample import grouped
+from vestry.mechanisms.posterior_sample import split_groups
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.numerics import Array
 
@@ -43,7 +43,7 @@ def simulated(mechanism: BuiltinMechanism, dataset: Dataset, rng: np.random.Gene
 def posteriors(mechanism: Any, dataset: Dataset) -> list[Distribution]:
     """Return the distribution of a draw in each group, truncation aside."""
     found = []
-    for statistics in grouped(dataset, mechanism.adjacency):
+    for statistics in split_groups(dataset, mechanism.adjacency):
         *units, count = statistics
         sums = mechanism.family.from_units(mechanism.adjacency, units, count)
         if isinstance(mechanism, TruncatedSample):

@@ -57,7 +57,7 @@ def convert(
     """
     from vestry.privacy.accountant import largest_parameter
     from vestry.privacy.group import group as for_group
-    from vestry.privacy.group import replaced
+    from vestry.privacy.group import to_replace
     from vestry.privacy.guarantee import Guarantee
     from vestry.privacy.neighbours import Neighbours
     from vestry.privacy.pricing import event_of_guarantee
@@ -67,7 +67,9 @@ def convert(
     given = Guarantee.parse(guarantee, neighbours=neighbours)
     start = for_group(given, group) if group != 1 else given
     if to_neighbours is not None:
-        start = replaced(start) if Neighbours.parse(to_neighbours) is Neighbours.REPLACE else start.under(to_neighbours)
+        start = (
+            to_replace(start) if Neighbours.parse(to_neighbours) is Neighbours.REPLACE else start.under(to_neighbours)
+        )
     if to is None:
         found = start.to_dict()
     elif meet:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from vestry.errors import InvalidParameter
+from vestry.validation import require_moderate
 
 Wanted = Annotated[str, typer.Option("--guarantee", help="The guarantee to meet, for example epsilon=1,delta=1e-6.")]
 NeighboursName = Annotated[str, typer.Option("--neighbours", help="Which change is protected: replace or add-remove.")]
@@ -94,18 +95,9 @@ def numbers(option: str, text: str, example: str) -> tuple[float, ...]:
         raise InvalidParameter(
             option, text, "numbers with commas between them", f"for example {option} {example}"
         ) from None
-    for number in found:
-        check_size(option, number, f"for example {option} {example}")
+    for number in filter(math.isfinite, found):
+        require_moderate(option, number, f"for example {option} {example}")
     return found
-
-
-def check_size(name: str, number: float, instead: str) -> None:
-    """Refuse a number beyond which no calibration computes well; study files have the same limits."""
-    if number != 0 and math.isfinite(number) and not 1 / _GREATEST <= abs(number) <= _GREATEST:
-        raise InvalidParameter(name, number, f"0, or from {1 / _GREATEST:g} to {_GREATEST:g} in size", instead)
-
-
-_GREATEST = 1e30
 
 
 def option_name(field: str) -> str:

@@ -18,6 +18,7 @@ is informative as it stands. See [BernsteinS18] for the idea in exponential fami
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ from vestry.posterior.mixture import BetaMixture, kept
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
-from vestry.schema.domain import Domain
+from vestry.schema.domain import Domain, Levels
 from vestry.schema.statistics import Indicator, SumQuery
 
 
@@ -275,9 +276,20 @@ class BetaBernoulli(ConjugateModel):
         if self.by == self.column:
             raise InvalidParameter("by", self.by, "another column than the model's", "another column")
         if self.success not in levels.values:
-            named = ", ".join(map(str, levels.values))
-            raise InvalidParameter("success", self.success, f"one of the levels ({named})", f'"{levels.values[-1]}"')
+            raise self._not_a_level(levels)
         return BetaBernoulliFamily()
+
+    def check(self, domains: Mapping[str, Domain]) -> None:
+        """Refuse what does not fit; in a study file 1 is not a truth value, though Python holds it equal to one."""
+        super().check(domains)
+        levels = levels_of(domains, self.column)
+        if type(self.success) is not type(levels.values[0]):
+            raise self._not_a_level(levels)
+
+    def _not_a_level(self, levels: Levels) -> InvalidParameter:
+        named = [json.dumps(level, ensure_ascii=False) for level in levels.values]
+        allowed = f"one of the levels ({', '.join(named)})"
+        return InvalidParameter("success", self.success, allowed, f"success = {named[-1]}")
 
     def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> SumQuery:
         """Collect the successes; and the failures, where the count is private."""

@@ -323,6 +323,7 @@ class NormalInverseGamma(ConjugateModel):
     by: str | None = None
 
     name: ClassVar[str] = "normal-inverse-gamma"
+    example_prior: ClassVar[tuple[float, ...]] = (0.0, 1.0, 2.0, 1.0)
     family_type: ClassVar[type[ConjugateFamily]] = NormalInverseGammaFamily
 
     def family(self, domains: Mapping[str, Domain]) -> NormalInverseGammaFamily:

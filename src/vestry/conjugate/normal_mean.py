@@ -155,6 +155,9 @@ class NormalMeanFamily(IntervalFamily):
     dimension: int = 1
 
     name: ClassVar[str] = "normal-mean"
+    number_keys: ClassVar[tuple[str, ...]] = ("prior", "variance")
+    several_columns: ClassVar[bool] = True
+    example_prior: ClassVar[tuple[float, ...]] = (0.0, 100.0)
     parameter: ClassVar[str] = "mean"
     note: ClassVar[str] = "Values outside the declared interval were clipped to its ends before they were summed."
     member: ClassVar[type[Distribution]] = Normal
@@ -320,6 +323,9 @@ class NormalMean(ConjugateModel):
     by: str | None = None
 
     name: ClassVar[str] = "normal-mean"
+    number_keys: ClassVar[tuple[str, ...]] = ("prior", "variance")
+    several_columns: ClassVar[bool] = True
+    example_prior: ClassVar[tuple[float, ...]] = (0.0, 100.0)
     family_type: ClassVar[type[ConjugateFamily]] = NormalMeanFamily
 
     @property
@@ -335,9 +341,9 @@ class NormalMean(ConjugateModel):
             other = interval_of(domains, column)
             if (other.low, other.high) != (interval.low, interval.high):
                 raise InvalidParameter(
-                    "the intervals of several columns",
-                    f"{[other.low, other.high]} of {column}",
-                    f"the same, {[interval.low, interval.high]}",
+                    "column",
+                    f"{column} from {other.low} to {other.high}",
+                    f"columns of one interval, here {[interval.low, interval.high]}",
                     "one interval, or a release for each column",
                 )
         return NormalMeanFamily(self.variance, interval.low, interval.high, len(self.own))

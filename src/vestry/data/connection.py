@@ -19,14 +19,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from vestry.data.arrow_values import clean_stream
-from vestry.data.level_index import PLACED
-from vestry.data.text_value import Expression
 from vestry.errors import InvalidParameter, VestryError
 from vestry.registry import SOURCES
 from vestry.schema.domain import Domain, Levels
 from vestry.validation import require_choice
 
+# An expression of Ibis, which carries no types of its own.
+Expression = Any
+# What is added to the name of a column of places. No column is called so: names are text without control characters.
+PLACED = "\x1fplace"
 UNPREPARED = (
     "the query could not be prepared, and nothing was read; what the backend said is not shown. "
     "Check that the table can be read by this user."
@@ -336,19 +337,6 @@ def of_duckdb(
         raise
 
 
-# Columns of a schema, and the record batches of which they are.
-Stream = tuple[Any, Iterable[Any]]
-
-
-def of_arrow(kind: str, streams: Sequence[Stream], selection: Selection) -> Source:
-    """Return records that come as Arrow, each part a schema and batches, made safe on the way."""
-
-    def parts(backend: Any) -> list[Expression]:
-        return [register(backend, clean_stream(schema, batches, selection.levels)) for schema, batches in streams]
-
-    return of_duckdb(kind, parts, clean=True)
-
-
 def register(backend: Any, stream: Any) -> Expression:
     """Give DuckDB a stream of records under a name of its own."""
     name = f"records{next(_NUMBERS)}"
@@ -424,3 +412,20 @@ def _silence() -> Iterator[None]:
             logging.disable(held)
             for logger, disabled in zip(loggers, before, strict=True):
                 logger.disabled = disabled
+
+
+def usable(dtype: Any) -> bool:
+    """Tell whether a column of this type holds single values, each of which has a meaning or is missing."""
+    # A type that Ibis does not know is read as its text.
+    kinds = ("string", "numeric", "boolean", "temporal", "interval", "uuid", "null", "unknown")
+    return any(getattr(dtype, f"is_{kind}")() for kind in kinds)
+
+
+def check_column(schema: Mapping[str, Any], column: str) -> None:
+    """Refuse a column that is not in the schema, or whose type holds no single values."""
+    if column not in schema:
+        instead = "its name as the table spells it, a CSV file in its first line"
+        raise InvalidParameter("a column", column, "one of the table's", instead)
+    if not usable(schema[column]):
+        allowed, instead = "text, numbers, truth values, dates or times", "another column, or a view that has one"
+        raise InvalidParameter(f"the column {column}", str(schema[column]), allowed, instead)

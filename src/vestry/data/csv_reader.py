@@ -28,9 +28,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vestry.data.connection import Dialect, Selection, Source, of_arrow
+from vestry.data.arrow_values import of_arrow
+from vestry.data.connection import Dialect, Selection, Source
 from vestry.errors import InvalidParameter
 
 _BLOCK = 1 << 21
@@ -72,8 +75,6 @@ def read_csv(path: str, columns: Collection[str] | None, dialect: Dialect | None
     pyarrow.RecordBatchReader
         Valid UTF-8, null where a field is empty or absent.
     """
-    import pyarrow as pa
-
     dialect = (dialect or Dialect()).resolve(path)
     names, start = _header(path, dialect)
     if columns and not set(columns) & set(names):
@@ -192,8 +193,6 @@ def _columns(tokens: Tokens, wanted: Places, *, alone: bool) -> list[Any]:
     first, count = (each if alone else each[~tokens.blank] for each in (tokens.first, tokens.count))
     if len(tokens.data) > _LONGEST_RUN:
         return [_one_by_one(tokens, first + place, place < count) for place in wanted]
-    import pyarrow as pa
-
     # Fields and what separates them are one array of text upon the bytes as they are; fields are taken out of it.
     places = np.empty(2 * len(tokens.starts), np.int32)
     places[::2], places[1::2] = tokens.starts, tokens.ends
@@ -212,8 +211,6 @@ def _valid(arrays: list[Any], together: Any) -> list[Any]:
 
 
 def _is_valid(array: Any) -> bool:
-    import pyarrow as pa
-
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -223,15 +220,12 @@ def _is_valid(array: Any) -> bool:
 
 def _replaced(array: Any) -> Any:
     """Return the text with U+FFFD for each sequence of bytes that is not UTF-8, field by field."""
-    import pyarrow as pa
-
     fields = array.view(pa.binary()).to_pylist()
     return pa.array([field and field.decode("utf-8", "replace") for field in fields], pa.string())
 
 
 def _one_by_one(tokens: Tokens, places: Places, there: NDArray[np.bool_]) -> Any:
     """Return one column of a record that is too long for Arrow; so is a field, which is then missing."""
-    import pyarrow as pa
 
     def field(place: int) -> bytes | None:
         start, end = int(tokens.starts[place]), int(tokens.ends[place])
@@ -243,8 +237,6 @@ def _one_by_one(tokens: Tokens, places: Places, there: NDArray[np.bool_]) -> Any
 
 def _with_points(array: Any) -> Any:
     """Return the text with a point for the comma of each field that is a number with one comma."""
-    import pyarrow.compute as pc
-
     if not pc.any(pc.match_substring(array, ",")).as_py():
         return array
     return pc.replace_substring_regex(array, pattern=_DECIMAL_COMMA, replacement=r"\1\2.\3\4\5")

@@ -8,8 +8,9 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from vestry.data.connection import UNTRUSTED, Selection, Source, file_and_table, of_duckdb, quietly
-from vestry.data.text_value import Expression
+import ibis
+
+from vestry.data.connection import UNTRUSTED, Expression, Selection, Source, file_and_table, of_duckdb, quietly
 from vestry.errors import InvalidParameter, MissingExtra
 from vestry.server_address import ServerAddress, parse_address
 
@@ -50,7 +51,7 @@ def open_postgresql(address: str, selection: Selection) -> Source:
     server = parse_address(address, name="data", instead=_POSTGRES)
     if server.table is None or "dbname" not in dict(server.parameters):
         raise InvalidParameter("data", "postgresql://...", "a database and a table", _POSTGRES)
-    server.filled()  # names a variable that is not set
+    server.fill()  # names a variable that is not set
     if importlib.util.find_spec("psycopg") is None:
         raise MissingExtra("data in PostgreSQL", "postgres")
     unreachable = InvalidParameter("data", "postgresql://...", "a PostgreSQL database that can be reached", _POSTGRES)
@@ -67,9 +68,7 @@ def open_postgresql(address: str, selection: Selection) -> Source:
 
 def _connected(server: ServerAddress) -> Any:
     """Connect by what the environment holds now; what is filled in lives in the connection alone."""
-    import ibis
-
-    filled = server.filled()
+    filled = server.fill()
     # Nothing is written, whatever the user may do.
     options = f"{filled.pop('options', '')} {_SESSION}".strip()
     place = {"port": "5432", "connect_timeout": "10", **filled, "options": options, "database": filled["dbname"]}
@@ -89,7 +88,6 @@ def open_pyspark(address: str, selection: Selection) -> Source:
     failure = InvalidParameter("data", address, "a table or path that Spark can read", "pyspark://TABLE")
 
     def opened() -> Source:
-        import ibis
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 

@@ -10,7 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from vestry.data.connection import Selection, Source, Stream, of_arrow
+import pyarrow as pa
+
+from vestry.data.arrow_values import Stream, of_arrow
+from vestry.data.connection import Selection, Source
 from vestry.data.parquet_files import NOTHING
 from vestry.schema.meaning import carrier_text
 
@@ -53,8 +56,6 @@ def open_pandas(data: Any, selection: Selection) -> Source:
 
 
 def _pandas_column(series: Any, exact: bool) -> Any:
-    import pyarrow as pa
-
     if hasattr(series, "cat"):
         codes = series.cat.codes.to_numpy()
         values = _text_array(series.cat.categories, exact)
@@ -70,8 +71,6 @@ def _pandas_column(series: Any, exact: bool) -> Any:
 
 def _text_array(values: Iterable[Any], exact: bool) -> Any:
     """Return objects as text that has the meaning of each; exact text as it stands."""
-    import pyarrow as pa
-
     write = _exact_text if exact else carrier_text
     return pa.array([write(value) for value in values], pa.string())
 
@@ -151,7 +150,6 @@ def open_delta(data: Any, selection: Selection) -> Source:
 
 def open_arrow_file(path: str, selection: Selection) -> Source:
     """Open a file of the Arrow format, or a stream of it, in pieces."""
-    import pyarrow as pa
     import pyarrow.dataset as ds
 
     file = Path(path).expanduser()
@@ -180,8 +178,6 @@ def _scanned(data: Any, selection: Selection) -> Stream:
 
 def _streamed(schema: Any, selection: Selection, batches_of: Callable[[list[str]], Iterable[Any]]) -> Stream:
     """Return the columns of a stream of batches that are read; without any it still has its records."""
-    import pyarrow as pa
-
     names = selection.pick(schema.names)
 
     def batches() -> Iterator[Any]:
@@ -201,8 +197,6 @@ def _folders(fragment: Any, selection: Selection, own: Collection[str]) -> dict[
 
 def _fragments(members: list[tuple[Any, dict[str, Any]]], selection: Selection) -> Stream:
     """Return files of the same types, with the names of their folders as text."""
-    import pyarrow as pa
-
     first, folders = members[0]
     names = selection.pick(first.physical_schema.names)
     fields = [first.physical_schema.field(name) for name in names]
@@ -225,18 +219,12 @@ def _in_memory(columns: Mapping[str, Any], size: int) -> Stream:
 
 def _table(columns: Mapping[str, Any], size: int) -> Any:
     """Return columns as a table of Arrow; without any it still has its records."""
-    import pyarrow as pa
-
     return pa.table(dict(columns) or {NOTHING: pa.nulls(size, pa.bool_())})
 
 
 def _nothing() -> Any:
-    import pyarrow as pa
-
     return pa.schema([(NOTHING, pa.bool_())])
 
 
 def _records(size: int) -> Any:
-    import pyarrow as pa
-
     return pa.record_batch([pa.nulls(size, pa.bool_())], schema=_nothing())

@@ -18,13 +18,15 @@ here, by the same relation as in SQL (`vestry.schema.meaning`). Exact levels are
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import Any
 
+import ibis
 import numpy as np
+import pyarrow as pa
 
 from vestry.data.calendar import DAY, instant, micros_of, seconds
-from vestry.data.text_value import Expression, double, level_of, matches
+from vestry.data.connection import Expression
+from vestry.data.text_value import call, double, level_of, matches
 from vestry.schema.domain import DROP, LEVEL, Levels
 from vestry.schema.meaning import DATE, instant_of, is_number, level_text, number, time_of
 
@@ -35,29 +37,23 @@ def looked_up(value: Any, values: Sequence[Any], missing: int | None) -> Any:
     `list_position` counts from 1 and is null if it finds nothing, and `greatest` passes over nulls. So whatever belongs
     at place 0 is left out of the list.
     """
-    position, greatest = _functions()
     if missing is None:
-        return position(list(values), value) - 1
+        return _position(values, value) - 1
     others = [each for place, each in enumerate(values) if place != missing]
-    found = greatest(position(others, value), 0)  # 0 is what is missing, and the rest are numbered from 1
+    found = _at_least_0(_position(others, value))  # 0 is what is missing, and the rest are numbered from 1
     if missing == 0:
         return found
     # The numbers of the places 1, 2, ...: those before `missing` have moved up by one.
     numbers = [*range(2, missing + 1), 0, *range(missing + 1, len(others) + 1)]
-    return greatest(position(numbers, found), 0)
+    return _at_least_0(_position(numbers, found))
 
 
-@cache
-def _functions() -> tuple[Any, Any]:
-    import ibis
+def _position(values: Sequence[Any], value: Expression) -> Expression:
+    return call("list_position", int, list(values), value)
 
-    def list_position(values, value) -> int:  # type: ignore[no-untyped-def, empty-body]
-        ...
 
-    def greatest(one, other) -> int:  # type: ignore[no-untyped-def, empty-body]
-        ...
-
-    return ibis.udf.scalar.builtin(list_position), ibis.udf.scalar.builtin(greatest)
+def _at_least_0(value: Expression) -> Expression:
+    return call("greatest", int, value, 0)
 
 
 _MIDNIGHT = f"^{DATE}[T ]00:00(:00([.]0+)?)?[|]$"
@@ -74,8 +70,6 @@ def level_keys(domain: Levels) -> tuple[str, ...]:
 
 def level_key(text: Expression, domain: Levels, engine: str) -> Expression:
     """Return the keys of a column of trimmed text."""
-    import ibis
-
     texts = domain.texts
     cases = []
     if any(time_of(each) for each in texts):
@@ -93,8 +87,6 @@ def level_key(text: Expression, domain: Levels, engine: str) -> Expression:
 
 def instant_key(column: Expression, domain: Levels) -> Expression:
     """Return the keys of a column of DuckDB's timestamps."""
-    import ibis
-
     micros, zoned = micros_of(column), bool(column.type().timezone)
     if _timed(domain.texts):
         return ibis.literal(" @") + micros.cast("string") + ibis.literal("Z" * zoned)
@@ -122,10 +114,6 @@ def _key(text: str, timed: bool) -> str:
     return text if found is None else f" @{found[0]}{'Z' * found[1]}"
 
 
-# What is added to the name of a column of places. No column is called so: names are text without control characters.
-PLACED = "\x1fplace"
-
-
 def missing_place(domain: Levels) -> int | None:
     """Return the place of a missing value, None where the record is dropped."""
     if domain.missing == DROP:
@@ -144,8 +132,6 @@ class Places:
 
     def of(self, array: Any) -> Any:
         """Return the places of an array of cleaned text, null where the record is dropped."""
-        import pyarrow as pa
-
         if self._dictionary is None or not array.dictionary.equals(self._dictionary):
             self._dictionary = array.dictionary
             texts = array.dictionary.to_pylist()

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from vestry.data.arrow_values import clean_stream
-from vestry.data.connection import Selection, Source, of_duckdb, parquet_files, register
-from vestry.data.text_value import Expression
+from vestry.data.connection import Expression, Selection, Source, of_duckdb, parquet_files, register
 from vestry.errors import InvalidParameter
 
 _BATCH = 2**17
@@ -70,8 +72,6 @@ class Group:
     @property
     def plain(self) -> bool:
         """Whether every column is a number or a truth value, which DuckDB reads as it is."""
-        import pyarrow as pa
-
         kinds = (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_boolean)
         return not self.clash and all(any(kind(field.type) for kind in kinds) for field in self.schema)
 
@@ -81,9 +81,6 @@ class Group:
             yield from self._batches(file, folders)
 
     def _batches(self, file: str, folders: dict[str, str | None]) -> Iterator[Any]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         own = [field.name for field in self.schema if field.name not in folders and self.schema.names != [NOTHING]]
         texts = [field.name for field in self.schema if pa.types.is_dictionary(field.type) and field.name in own]
         with pq.ParquetFile(file, read_dictionary=texts or None, pre_buffer=True) as opened:
@@ -95,8 +92,6 @@ class Group:
 
     def _completed(self, batch: Any, folders: dict[str, str | None]) -> Any:
         """Add the names of folders to a batch."""
-        import pyarrow as pa
-
         arrays = [
             _constant(folders[field.name], batch.num_rows)
             if field.name in folders
@@ -107,8 +102,6 @@ class Group:
 
     def _counted(self, size: int, folders: dict[str, str | None]) -> Iterator[Any]:
         """Yield records of which no column of the file is read."""
-        import pyarrow as pa
-
         for start in range(0, size, _BATCH):
             rows = min(_BATCH, size - start)
             arrays = [_constant(folders.get(name), rows) for name in self.schema.names]
@@ -145,9 +138,6 @@ def groups(files: Sequence[str], root: Path, columns: Collection[str] | None, te
 
 def _schema(file: str, columns: Collection[str] | None, texts: Collection[str]) -> tuple[Any, bool]:
     """Return the columns that are read, and whether two columns of the file differ in case alone."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     whole = pq.read_schema(file).remove_metadata()
     if len(set(whole.names)) < len(whole.names):
         raise InvalidParameter("data", file, "a file that names each column once", "the file again, with other names")
@@ -157,16 +147,12 @@ def _schema(file: str, columns: Collection[str] | None, texts: Collection[str]) 
 
 
 def _read_as(field: Any, texts: Collection[str]) -> Any:
-    import pyarrow as pa
-
     if field.name in texts and (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
         return pa.dictionary(pa.int32(), pa.string())
     return field.type
 
 
 def _extended(schema: Any, folders: dict[str, str | None]) -> Any:
-    import pyarrow as pa
-
     names = [*folders] if len(schema) or folders else [NOTHING]
     return pa.schema([*schema, *(pa.field(name, pa.dictionary(pa.int32(), pa.string())) for name in names)])
 
@@ -193,7 +179,6 @@ def _fixed(root: Path) -> Path:
 
 def _constant(value: str | None, size: int) -> Any:
     import numpy as np
-    import pyarrow as pa
 
     indices = pa.array(np.zeros(size, np.int32), pa.int32(), mask=np.full(size, value is None))
     return pa.DictionaryArray.from_arrays(indices, pa.array([value or ""], pa.string()))

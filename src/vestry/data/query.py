@@ -8,12 +8,11 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from vestry.data.connection import Source
+import ibis
+
+from vestry.data.connection import PLACED, Expression, Source, check_column, usable
 from vestry.data.contribution_bounding import chosen, person_name
-from vestry.data.encoding import code, person, plain, scaled, usable
-from vestry.data.level_index import PLACED
-from vestry.data.text_value import Expression
-from vestry.errors import InvalidParameter
+from vestry.data.encoding import code, person, plain, scaled
 from vestry.privacy.neighbours import Unit
 from vestry.schema.domain import Domain, Levels, drops
 from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
@@ -72,8 +71,6 @@ class Query:
 
     def _records(self, source: Source, row_key: str) -> tuple[Expression, dict[str, str]]:
         """Return the records that count, each as whole numbers, and what each column is called there."""
-        import ibis
-
         named = {column: f"c{place}" for place, column in enumerate(self.tally.columns)}
         parts = [self._codes(part, source, named) for part in source.parts]
         records = ibis.union(*parts, distinct=False) if len(parts) > 1 else parts[0]
@@ -93,8 +90,6 @@ class Query:
 
     def _codes(self, table: Expression, source: Source, named: Mapping[str, str]) -> Expression:
         """Return a part's records that count: the codes of their columns, and the person."""
-        import ibis
-
         engine, who = source.backend.name, self.unit.person
         present = {name for name, dtype in table.schema().items() if usable(dtype)}
         placed = {column for column in named if column + PLACED in present}
@@ -164,13 +159,3 @@ class Query:
         domain = self.domains[column]
         assert isinstance(domain, Levels)  # noqa: S101 - tally.check has seen to it
         return domain.names
-
-
-def check_column(schema: Mapping[str, Any], column: str) -> None:
-    """Refuse a column that is not in the schema, or whose type holds no single values."""
-    if column not in schema:
-        instead = "its name as the table spells it, a CSV file in its first line"
-        raise InvalidParameter("a column", column, "one of the table's", instead)
-    if not usable(schema[column]):
-        allowed, instead = "text, numbers, truth values, dates or times", "another column, or a view that has one"
-        raise InvalidParameter(f"the column {column}", str(schema[column]), allowed, instead)

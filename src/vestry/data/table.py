@@ -1,27 +1,36 @@
-"""Records and what they may contain: what can be asked of them without showing one."""
+"""Records and what they may contain: what can be asked of them without showing one.
+
+How large a sum can become is settled from declarations alone, before any record is read.
+"""
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vestry.data.connection import UNPREPARED, Dialect, Source, connect, dialect_from, find_way, kind_of, quietly
-from vestry.data.contribution_bounding import limited
-from vestry.data.encoding import DEFAULT_MAX_ROWS, LIMIT, check_bound
-from vestry.data.query import Query
+from vestry.data.row_limit import limited
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain, Interval, Levels
+from vestry.schema.meaning import EXACT
 from vestry.schema.private import Block, Private, PrivateRows
-from vestry.schema.statistics import Sum, SumQuery
-from vestry.validation import require_whole
+from vestry.schema.statistics import Count, Product, Sum, SumQuery, sides
+from vestry.validation import require_number, require_whole
 
+if TYPE_CHECKING:
+    from vestry.data.query import Query
+
+LIMIT = 2**62
+# How many records there may be, where nobody says.
+DEFAULT_MAX_ROWS = 10**12
 _FAILED = (
     "the data could not be read, and nothing was summed; what the backend said may quote a record and is not shown. "
     "Check that the file or table is whole, and that it can still be reached."
@@ -189,6 +198,8 @@ class Table:
             _READ.add(self.data)
 
     def _query(self, tally: SumQuery) -> Query:
+        from vestry.data.query import Query  # loads Ibis
+
         tally.check(self.columns)
         check_bound(tally, self.columns, self.max_rows)
         return Query(tally, self.columns, self.unit)
@@ -198,3 +209,60 @@ class Table:
 _STREAM = "pyarrow.RecordBatchReader"
 _READ: weakref.WeakSet[Any] = weakref.WeakSet()
 _COLUMNS = 'columns={"ward": Levels("A", "B"), "stay": Interval(0, 60)}'
+
+# Between these no step of a sum or product over- or underflows in a double. PostgreSQL would raise where others give
+# infinity or zero.
+_GREATEST_END = 1e30
+_GRIDS = (1e-30, 1e60)
+_LEAST_ORIGIN = 1e-80
+
+
+def check_bound(tally: SumQuery, domains: Mapping[str, Domain], max_rows: int) -> None:
+    """Refuse numbers that 64-bit sums and doubles cannot hold exactly.
+
+    Parameters
+    ----------
+    tally
+        What is summed.
+    domains
+        What the columns may contain.
+    max_rows
+        How many records there are at most.
+    """
+    for column in tally.columns:
+        _check_domain(column, domains[column])
+    for term in tally.terms:
+        if isinstance(term, Count):
+            most = (LIMIT - 1) // max_rows
+            require_whole("units", term.units, f"units={most}", most=most)
+        elif isinstance(term, (Sum, Product)):
+            _check_grid(term, domains, max_rows)
+
+
+def _check_domain(column: str, domain: Domain) -> None:
+    if isinstance(domain, Interval) and max(abs(domain.low), abs(domain.high)) > _GREATEST_END:
+        ends, allowed = [domain.low, domain.high], f"within {_GREATEST_END:g} of 0"
+        raise InvalidParameter(f"the interval of {column}", ends, allowed, "a narrower one")
+    for value in domain.values if isinstance(domain, Levels) else ():
+        if isinstance(value, int) and abs(value) > EXACT:
+            allowed = "at most 2^53 in size if it is a whole number"
+            raise InvalidParameter(f"a level of {column}", value, allowed, f'"{value}" as text')
+
+
+def _check_grid(term: Sum | Product, domains: Mapping[str, Domain], max_rows: int) -> None:
+    columns, origins = sides(term)
+    for origin in origins:
+        if not (origin == 0 or _LEAST_ORIGIN <= abs(origin) <= _GREATEST_END):
+            raise InvalidParameter("origin", origin, f"0 or from {_LEAST_ORIGIN:g} to {_GREATEST_END:g} in size", "0")
+    require_number("grid", term.grid, "grid=0.001", least=_GRIDS[0], most=_GRIDS[1])
+    span = 1.0
+    for column, origin in zip(columns, origins, strict=True):
+        domain = domains[column]
+        assert isinstance(domain, Interval)  # noqa: S101 - tally.check has seen to it
+        span *= max(abs(domain.low - origin), abs(domain.high - origin))
+    greatest = math.floor(span / term.grid + 0.5) + 1
+    if greatest * max_rows >= LIMIT:
+        # Half the limit, so that neither rounding nor the 1/2 of the grid matters.
+        enough = 2.0 ** math.ceil(math.log2(max(span, _GRIDS[0]) * max_rows / (LIMIT // 4)))
+        allowed = f"coarse enough for {max_rows:g} records to sum below 2^62"
+        raise InvalidParameter("grid", term.grid, allowed, f"grid={enough!r} or more")

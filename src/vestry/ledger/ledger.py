@@ -31,7 +31,7 @@ from vestry.errors import (
     LedgerStateError,
 )
 from vestry.ledger.database import COPY_FORMAT, FORMAT, Database, Session
-from vestry.ledger.entry import BEFORE, GENESIS, Entry, State, Walk, canonical, seal
+from vestry.ledger.entry import BEFORE, GENESIS, Entry, State, Walk, canonical_json, seal
 from vestry.ledger.privacy_filter import PrivacyFilter, Spent
 from vestry.ledger.sqlite import Address
 from vestry.ledger.statements import Head
@@ -122,7 +122,7 @@ class Ledger:
         key = SystemNoise().random_bytes(16).hex()
         owned = {**terms.to_dict(), "filter": fixed.to_dict(), "row_key_sha256": _sha256(key.encode())}
         state = State(fixed, fixed.nothing).text()
-        first, content = seal(0, "create", None, canonical({**owned, **_signature(who)}), GENESIS, state=state)
+        first, content = seal(0, "create", None, canonical_json({**owned, **_signature(who)}), GENESIS, state=state)
         head = {"id": 1, "format": FORMAT, "row_key": key, **_head(first, content, state)}
         database.create(head, [vars(first)])
         return cls(database, terms, fixed)
@@ -240,15 +240,14 @@ class Ledger:
             **({"definition": _text("definition", definition)} if definition is not None else {}),
             **({"assumptions": list(assumptions)} if assumptions else {}),
         }
-        paid = self._priced(what, purpose=purpose, who=who, **more)
+        paid = self._price(what, purpose=purpose, who=who, **more)
         with self._database.transaction() as (session, head):
             if once and definition is not None:
-                _refuse_twice(session, definition)
+                _refuse_repeat(session, definition)
             state = State.read(head.state)
             _require_room(state, paid)
             after = State(state.filter, state.spent.plus(paid.price))
-            entry = _append(session, head, "charge", None, paid.record, after)
-        return Charge(self, entry)
+            return Charge(self, _append(session, head, "charge", None, paid.record, after)[0])
 
     def amend(self, budget: Guarantee | str, *, reason: str, who: str | None = None) -> Entry:
         """Raise the budget; from then on the ledger promises the larger one, for all that it holds.
@@ -267,7 +266,7 @@ class Ledger:
             if not raised.covers(state.filter) or str(wanted) == str(old):
                 raise InvalidParameter("an amended budget", str(wanted), f"at least {old}, and more", "a larger budget")
             record = {"filter": raised.to_dict(), **signed}
-            return _append(session, head, "amend", None, record, State(raised, state.spent))
+            return _append(session, head, "amend", None, record, State(raised, state.spent))[0]
 
     def resume(self, sequence: int) -> Charge:
         """Return a charge that was made before, to be opened if it was not yet."""
@@ -363,7 +362,7 @@ class Ledger:
         source = cls.open(copy)
         source.verify()
         signed = {"reason": _text("reason", f"restored from a copy: {reason}"), **_signature(who)}
-        paid = None if lost is None else source._priced(lost, purpose=signed["reason"], who=who)
+        paid = None if lost is None else source._price(lost, purpose=signed["reason"], who=who)
         waiting = [entry.sequence for entry, followed in source.charges() if not followed]
         with source._database.reading() as (session, now):
             state, key = State.read(now.state), _row_key(session, now)
@@ -373,12 +372,12 @@ class Ledger:
         # It is a copy too, and refuses charges, until what may be missing is charged.
         database.create(_copy_head(now, key), source._rows(now))
         with database.transaction(of_copy=True) as (session, head):
-            head = _added(session, head, "amend", None, {"filter": state.filter.to_dict(), **signed}, state)
+            head = _append(session, head, "amend", None, {"filter": state.filter.to_dict(), **signed}, state)[1]
             if paid is not None:
                 state = State(state.filter, state.spent.plus(paid.price))
-                head = _added(session, head, "charge", None, paid.record, state)
+                head = _append(session, head, "charge", None, paid.record, state)[1]
             for number in waiting:
-                head = _added(session, head, "open", number, {"when": _now(), "restored": True}, state)
+                head = _append(session, head, "open", number, {"when": _now(), "restored": True}, state)[1]
             session.run(statements.SET_FORMAT, format=FORMAT)
         return cls.open(address)
 
@@ -386,19 +385,19 @@ class Ledger:
         """Yield every line up to a head's as a row."""
         return (vars(Entry.read(row)) for row in self._pages(statements.LINES, end=now.sequence))
 
-    def _priced(self, what: Event | Guarantee | str, *, purpose: str, who: str | None, **more: Any) -> _Priced:
+    def _price(self, what: Event | Guarantee | str, *, purpose: str, who: str | None, **more: Any) -> _Priced:
         """Price a charge and write down its line, outside of any transaction."""
         known = what if isinstance(what, Event) else Guarantee.parse(what)
         ran = (known if isinstance(known, Event) else event_of_guarantee(known)).under(self.terms.neighbours)
         price = self._fixed.price(ran)
         record = {
-            "event": _journalled(ran, self._fixed).to_dict(),
+            "event": _as_journalled(ran, self._fixed).to_dict(),
             "price": price.to_dict(),
             "purpose": _text("purpose", purpose),
             **more,
             **_signature(who),
         }
-        return _Priced(_described(known) if isinstance(known, Event) else str(known), price, record)
+        return _Priced(_describe(known) if isinstance(known, Event) else str(known), price, record)
 
     def _pages(self, statement: Any, *, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield rows whose first column is the line's number, from `start` to `end`, in many short readings."""
@@ -421,7 +420,7 @@ class Ledger:
                 raise LedgerStateError(f"charge {target} has its {action} already; charge again to draw again.")
             if BEFORE[action] not in done:
                 raise LedgerStateError(f"charge {target} is not opened yet; open it before its release.")
-            return _append(session, head, action, target, record, State.read(head.state))
+            return _append(session, head, action, target, record, State.read(head.state))[0]
 
 
 @dataclass(frozen=True)
@@ -475,32 +474,25 @@ class OpenCharge:
 
 def _append(
     session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
-) -> Entry:
-    """Add one line after the head's and move the head, inside the caller's transaction."""
+) -> tuple[Entry, Head]:
+    """Add one line after the head's and move the head, inside the caller's transaction; return both."""
     state = after.text()
-    entry, content = seal(head.sequence + 1, action, target, canonical(record), head.hash, state=state)
+    entry, content = seal(head.sequence + 1, action, target, canonical_json(record), head.hash, state=state)
+    moved = _head(entry, content, state)
     session.run(statements.INSERT_LINE, **vars(entry))
-    session.run(statements.MOVE_HEAD, **_head(entry, content, state))
+    session.run(statements.MOVE_HEAD, **moved)
     session.appended = entry.sequence, entry.hash
-    return entry
+    return entry, head._replace(**moved)
 
 
-def _refuse_twice(session: Session, definition: str) -> None:
+def _refuse_repeat(session: Session, definition: str) -> None:
     """Refuse a definition that a charge has; what only looks like one in a line's text does not count."""
-    found = [Entry.read(row) for row in session.run(statements.ASKED, part=canonical({"definition": definition})[1:-1])]
+    found = [
+        Entry.read(row) for row in session.run(statements.ASKED, part=canonical_json({"definition": definition})[1:-1])
+    ]
     asked = [entry.sequence for entry in found if entry.facts.get("definition") == definition]
     if asked:
         raise AskedBefore(asked[-1])
-
-
-def _added(
-    session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
-) -> Head:
-    """Append a line and return the head that it leads to, for the next line of the same transaction."""
-    entry = _append(session, head, action, target, record, after)
-    state = after.text()
-    content = seal(entry.sequence, action, target, entry.body, head.hash, state=state)[1]
-    return head._replace(**_head(entry, content, state))
 
 
 @dataclass(frozen=True)
@@ -559,10 +551,10 @@ def _terms(first: Entry) -> LedgerTerms:
         raise LedgerCorrupt("its first line cannot be read", 0) from None
 
 
-def _journalled(event: Event, fixed: PrivacyFilter) -> Event:
+def _as_journalled(event: Event, fixed: PrivacyFilter) -> Event:
     """Write an event that holds a function as the Renyi curve at which it is charged."""
     if event.kind != "profile":
-        return replace(event, parts=tuple(_journalled(part, fixed) for part in event.parts))
+        return replace(event, parts=tuple(_as_journalled(part, fixed) for part in event.parts))
     single = replace(event, count=1)
     curve = {order: up(accountant.renyi(single, order)) for order in fixed.orders}
     known = {order: epsilon for order, epsilon in curve.items() if epsilon < math.inf}
@@ -573,7 +565,7 @@ def _journalled(event: Event, fixed: PrivacyFilter) -> Event:
     return written.under(event.neighbours)
 
 
-def _described(event: Event) -> str:
+def _describe(event: Event) -> str:
     numbers = ", ".join(f"{name}={value:g}" for name, value in event.parameters if isinstance(value, float))
     return f"{event.kind}({numbers})" + (f" x {event.count}" if event.count > 1 else "")
 

@@ -55,12 +55,12 @@ class Alternative:
             return accountant.renyi(event, self.order)
         return _PRICES[self.definition](event)
 
-    def shown(self, units: int) -> str:
+    def format_down(self, units: int) -> str:
         """Write an amount of this definition as a guarantee, rounded down."""
         amount = math.sqrt(units / UNITS) if self.definition == "gdp" else units / UNITS
         return self._named(decimal(_floor_digits(amount)))
 
-    def shown_up(self, units: int) -> str:
+    def format_up(self, units: int) -> str:
         """Write an amount of this definition as a guarantee, rounded up."""
         amount = Fraction(units, UNITS)
         return self._named(format_up(root(amount) if self.definition == "gdp" else amount, digits=6))
@@ -156,7 +156,7 @@ class PrivacyFilter:
     def remaining(self, spent: Spent) -> dict[str, str]:
         """Write what remains of each alternative, for those of which anything does."""
         return {
-            f"renyi-{decimal(each.order)}" if each.order else each.definition: each.shown(each.limit - total)
+            f"renyi-{decimal(each.order)}" if each.order else each.definition: each.format_down(each.limit - total)
             for each, total in self._pairs(spent)
             if total is not None and total < each.limit
         }
@@ -165,7 +165,7 @@ class PrivacyFilter:
         """Write what is spent in each definition that bounds it, rounded up; Renyi orders only if no other does."""
         if spent == self.nothing:
             return "nothing"
-        bounded = [(each, each.shown_up(total)) for each, total in self._pairs(spent) if total is not None]
+        bounded = [(each, each.format_up(total)) for each, total in self._pairs(spent) if total is not None]
         words = ", or ".join([text for each, text in bounded if each.order is None] or [text for _, text in bounded])
         own = format_up(Fraction(spent.failure, FAILURE_UNITS), digits=6)
         return f"{words} (and delta={own} in charges with their own)" if spent.failure else words

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.additive_noise import Additive, additive
+from vestry.mechanisms.additive_noise import Additive, calibrate_noise
 from vestry.mechanisms.statistic_family import Layout
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -96,7 +96,7 @@ def noisy(name: str, layout: Layout, adjacency: Adjacency, guarantee: Guarantee,
     """Calibrate the noise; `limits` says what it does not hide."""
     if name not in NOISES:
         raise InvalidParameter("mechanism", name, " or ".join(NOISES), 'mechanism = "laplace"')
-    return additive(f"discrete-{name}", layout, adjacency, guarantee, limits=limits)
+    return calibrate_noise(f"discrete-{name}", layout, adjacency, guarantee, limits=limits)
 
 
 def listed(given: object) -> object:

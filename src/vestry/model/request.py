@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.encoding import DEFAULT_MAX_ROWS, check_bound
+from vestry.data.table import DEFAULT_MAX_ROWS, check_bound
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE, PARAMETERS, Mechanism
 from vestry.privacy.guarantee import Guarantee, PureDP

@@ -1,6 +1,6 @@
 """Exact draws from a Dirichlet, the whole of it or the part where every component is at least a bound.
 
-Three ways, for one distribution. All reject whole vectors, and `truncated` takes the one that should reject least.
+Three ways, for one distribution. All reject whole vectors, and `choose_sampler` takes the one that should reject least.
 
 `Loose` divides independent gammas by their sum, and draws again until every component is inside.
 
@@ -239,7 +239,7 @@ def _real(number: Fraction) -> Ball:
 # --- what is fast, in doubles; any answer gives the same distribution -------------------------------------------------
 
 
-def truncated(alphas: Sequence[Exact], low: Fraction) -> Loose | TiltedSimplex | Largest:
+def choose_sampler(alphas: Sequence[Exact], low: Fraction) -> Loose | TiltedSimplex | Largest:
     """Take the way that should reject least; a rough guess in doubles is enough."""
     from scipy.special import betaincc, ndtr
 

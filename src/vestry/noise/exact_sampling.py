@@ -32,7 +32,7 @@ from flint import arb, fmpq
 from vestry.errors import InvalidParameter
 from vestry.noise.bits import Ball, BitSource
 from vestry.noise.densities import Exact, LogGamma, LogitBeta, StandardNormal, ball, positive
-from vestry.noise.dirichlet import Row, truncated
+from vestry.noise.dirichlet import Row, choose_sampler
 from vestry.noise.grid import Grid
 from vestry.noise.log_concave import LogConcaveSampler, Variate
 from vestry.validation import require_whole
@@ -105,7 +105,7 @@ def dirichlet(
     if not 0 <= low < 1 / d:
         raise InvalidParameter("low", low, f"at least 0 and below 1/{d}", f"for example low={0.2 / d:g}")
     shapes, least = [positive("alpha", alpha) for alpha in alphas], Fraction(low)
-    simplex, multiples = truncated(shapes, least), Grid(grid, least, 1 - (d - 1) * least)
+    simplex, multiples = choose_sampler(shapes, least), Grid(grid, least, 1 - (d - 1) * least)
 
     def rounded(row: Row) -> tuple[float, ...]:
         return tuple(multiples.nearest(partial(row.ball, i), precision=simplex.precision) for i in range(d))

@@ -42,21 +42,21 @@ class SystemNoise(NoiseSource):
 
     def discrete_laplace(self, values: Sequence[int], *, scale: float) -> list[int]:
         """Add to each integer its own k, drawn with probability proportional to exp(-|k| / scale)."""
-        scale, exact = checked_scale(scale), integers(values)
+        scale, exact = check_scale(scale), integers(values)
         dp = _opendp()
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
         return _draw(dp.m.make_laplace(*space, scale=scale), exact)
 
     def discrete_gaussian(self, values: Sequence[int], *, scale: float) -> list[int]:
         """Add to each integer its own k, drawn with probability proportional to exp(-k^2 / (2 scale^2))."""
-        scale, exact = checked_scale(scale), integers(values)
+        scale, exact = check_scale(scale), integers(values)
         dp = _opendp()
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
         return _draw(dp.m.make_gaussian(*space, scale=scale), exact)
 
     def lattice_gaussian(self, values: Sequence[float], *, scale: float, exponent: int) -> list[float]:
         """Round each double to the lattice 2^exponent Z and add discrete Gaussian noise on that lattice."""
-        scale, exponent, exact = checked_scale(scale), checked_exponent(exponent), doubles(values)
+        scale, exponent, exact = check_scale(scale), check_exponent(exponent), doubles(values)
         dp = _opendp()
         # OpenDP asks for the size, because rounding enlarges the sensitivity of every coordinate.
         domain = dp.vector_domain(dp.atom_domain(T="f64", nan=False), size=len(exact))
@@ -71,7 +71,7 @@ class SystemNoise(NoiseSource):
 
     def random_bytes(self, count: int) -> bytes:
         """Give `count` bytes of the operating system's entropy."""
-        return os.urandom(checked_count(count))
+        return os.urandom(check_count(count))
 
     def __reduce_ex__(self, *_: Any) -> NoReturn:
         raise NoiseNotReproducible("SystemNoise()", "copied or pickled", "make one where it is used")
@@ -151,7 +151,7 @@ LOWEST_EXPONENT, HIGHEST_EXPONENT = -1074, 1023
 """The exponents of the powers of two that are doubles."""
 
 
-def checked_scale(scale: Any) -> float:
+def check_scale(scale: Any) -> float:
     """Return the smallest double that is at least `scale`, if that is a finite number above 0.
 
     Rounding goes up, so the noise is never smaller than what was asked.
@@ -161,12 +161,12 @@ def checked_scale(scale: Any) -> float:
     return require_number("scale", scale, "for example scale=1.5", above=0)
 
 
-def checked_exponent(exponent: Any) -> int:
+def check_exponent(exponent: Any) -> int:
     """Return `exponent` if 2**exponent is a double."""
     ends = {"least": LOWEST_EXPONENT, "most": HIGHEST_EXPONENT}
     return require_whole("exponent", exponent, "for example exponent=-20", **ends)
 
 
-def checked_count(count: Any) -> int:
+def check_count(count: Any) -> int:
     """Return `count` if it is a whole number of at least 0."""
     return require_whole("count", count, "for example count=16", least=0)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import betainc, betaln, expit, log_ndtr, logsumexp, xlog1py, xlogy
 
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
-from vestry.mechanisms.additive_noise import GAUSSIAN, additive
+from vestry.mechanisms.additive_noise import GAUSSIAN, calibrate_noise
 from vestry.mechanisms.posterior_sample import concentrated, diffused, direct
 from vestry.numerics import Array
 from vestry.papers.experiment import Numbers
@@ -131,7 +131,7 @@ def calibrate(order: float, epsilon: float) -> Calibration:
     return Calibration(
         power=diffused(FAMILY, PRIOR, ADJACENCY, promise).value,
         scale=concentrated(FAMILY, PRIOR, ADJACENCY, promise).value,
-        sigma=additive(GAUSSIAN, FAMILY.layout(ADJACENCY), ADJACENCY, promise).scale,
+        sigma=calibrate_noise(GAUSSIAN, FAMILY.layout(ADJACENCY), ADJACENCY, promise).scale,
         exact_power=diffused(FAMILY, PRIOR, ADJACENCY, implied).value,
         implied_epsilon=float(implied.value),
         direct=accountant.meets(single.event, promise),

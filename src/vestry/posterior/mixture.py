@@ -48,7 +48,10 @@ class Marginal(Protocol):
         """Return the point that is exceeded with probability 1 - p."""
 
     def interval(self, prob: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
+        """Return the equal-tailed credible interval."""
+        tail = tail_of(prob)
+        low, high = self.quantile([tail, 1 - tail])
+        return float(low), float(high)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return independent draws."""
@@ -94,10 +97,6 @@ class Mixture(Marginal, ABC):
         means, variances = self.moments()
         with np.errstate(invalid="ignore"):
             return float(self.weights @ variances + self.weights @ (means - self.weights @ means) ** 2)
-
-    def interval(self, prob: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
-        return equal_tailed(self, prob)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,32 +290,9 @@ class DirichletMixture:
         """Return the mean of each probability."""
         return np.asarray(self.weights @ (self.alphas / self.alphas.sum(axis=1, keepdims=True)))
 
-    def variance(self) -> Array:
-        """Return the variance of each probability."""
-        return np.array([self.marginal(i).variance() for i in range(self.dimension)])
-
-    def cdf(self, x: npt.ArrayLike) -> Array:
-        """Return each probability's own distribution function at its entry of x."""
-        return np.array([float(self.marginal(i).cdf(each)) for i, each in enumerate(np.asarray(x, float))])
-
-    def quantile(self, p: npt.ArrayLike) -> Array:
-        """Return each probability's own quantiles, one row a category."""
-        return np.array([self.marginal(i).quantile(p) for i in range(self.dimension)])
-
-    def interval(self, prob: float) -> list[tuple[float, float]]:
-        """Return each probability's equal-tailed interval."""
-        return [self.marginal(i).interval(prob) for i in range(self.dimension)]
-
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; one a row."""
         return draw_dirichlet(rng, self.alphas[_chosen(rng, self.weights, size)])
-
-    def log_density(self, theta: npt.ArrayLike) -> Array:
-        """Return the logarithm of the density at each row of theta."""
-        rows = np.atleast_2d(np.asarray(theta, float))
-        norm = np.log(self.weights) + gammaln(self.alphas.sum(axis=1)) - gammaln(self.alphas).sum(axis=1)
-        found = [logsumexp(norm + xlogy(self.alphas - 1, row).sum(axis=1)) for row in rows]
-        return np.array(found).reshape(np.shape(theta)[:-1])
 
 
 def two_sided(law: BetaMixture) -> DirichletMixture:
@@ -364,13 +340,6 @@ def probabilities(p: npt.ArrayLike) -> Array:
 def tail_of(prob: float) -> float:
     """Return the probability on each side of an equal-tailed interval, or refuse what is not a probability."""
     return (1 - require_number("prob", prob, "for example prob=0.9", above=0, below=1)) / 2
-
-
-def equal_tailed(distribution: Marginal, prob: float) -> tuple[float, float]:
-    """Return the interval that leaves as much below as above."""
-    tail = tail_of(prob)
-    low, high = distribution.quantile([tail, 1 - tail])
-    return float(low), float(high)
 
 
 def _chunks(points: Array, components: int) -> Iterator[slice]:

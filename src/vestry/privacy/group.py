@@ -35,7 +35,7 @@ def group(guarantee: Guarantee, size: int) -> Guarantee:
             raise InvalidParameter("a guarantee", guarantee, "one of the five definitions", "for example PureDP(1)")
 
 
-def replaced(guarantee: Guarantee) -> Guarantee:
+def to_replace(guarantee: Guarantee) -> Guarantee:
     """Turn an add-remove guarantee into a replace guarantee: a replacement is one removal and one addition."""
     if guarantee.neighbours is not Neighbours.ADD_REMOVE:
         stated = str(guarantee.neighbours or "no relation")

@@ -59,11 +59,10 @@ class PLDAccountant:
 
 def price(event: Event, guarantee: Guarantee, *, interval: float = 2e-3) -> Guarantee:
     """Return the event's guarantee in the definition of `guarantee`, its runs being charged at once."""
-    found = accountant.price(event, guarantee)
-    if event.count == 1 or not isinstance(found, ApproxDP):
-        return found
-    epsilon = min(found.epsilon, PLDAccountant(event, interval=interval).epsilon(found.delta))
-    return ApproxDP(epsilon, found.delta, neighbours=found.neighbours)
+    adaptive = accountant.price(event, guarantee)
+    if event.count == 1 or not isinstance(adaptive, ApproxDP):
+        return adaptive
+    return adaptive.at(min(adaptive.epsilon, PLDAccountant(event, interval=interval).epsilon(adaptive.delta)))
 
 
 def _distribution(event: Event, interval: float) -> Any:
@@ -72,12 +71,12 @@ def _distribution(event: Event, interval: float) -> Any:
         return None
     composed = None
     for leaf, count in leaves:
-        part = _single(leaf, interval).self_compose(count)
+        part = _distribution_of_one(leaf, interval).self_compose(count)
         composed = part if composed is None else composed.compose(part)
     return composed
 
 
-def _single(leaf: Event, interval: float) -> Any:
+def _distribution_of_one(leaf: Event, interval: float) -> Any:
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
     exactly = PRICINGS[leaf.kind].profile

@@ -126,16 +126,8 @@ def _gaussian_pricing(
     )
 
 
-def _contracts(
-    *,
-    strong_convexity: float,
-    smoothness: float,
-    step_sizes: tuple[float, ...],
-    steps: tuple[float, ...],
-    slacks: tuple[float, ...],
-    **_: float,
-) -> bool:
-    matched = len(step_sizes) == len(steps) == len(slacks)
+def _contracts(*, strong_convexity: float, smoothness: float, step_sizes: tuple[float, ...], **phases: Any) -> bool:
+    matched = len(step_sizes) == len(phases["steps"]) == len(phases["slacks"])
     return matched and strong_convexity <= smoothness and all(eta * smoothness < 2 for eta in step_sizes)
 
 
@@ -150,10 +142,10 @@ def _objective_pricing(
     """
 
     def delta(epsilon: float, *, records: float, **numbers: float) -> float:
-        return objective_cost.grouped(curve, epsilon, **_shift(jacobian, **numbers), records=records)
+        return objective_cost.profile_of_group(curve, epsilon, **_shift(jacobian, **numbers), records=records)
 
     @lru_cache(maxsize=16)
-    def seen(**numbers: float) -> profile.Profile:
+    def cached_profile(**numbers: float) -> profile.Profile:
         return lambda epsilon: delta(epsilon, **numbers)
 
     def divergence(order: float, *, records: float, **numbers: float) -> float:
@@ -161,7 +153,7 @@ def _objective_pricing(
             return math.inf
         if renyi_curve is not None:
             return renyi_curve(order, **_shift(jacobian, **numbers))
-        return renyi.from_profile(order, profile=seen(records=records, **numbers))
+        return renyi.from_profile(order, profile=cached_profile(records=records, **numbers))
 
     names = ("lipschitz", "smoothness", "regularisation", "scale")
     return Pricing({**dict.fromkeys(names, _POSITIVE), "records": _WHOLE}, renyi=divergence, profile=delta)
@@ -174,7 +166,7 @@ def _shift(
     return {"mu": outward(lipschitz / scale), "shift": shift}
 
 
-def _given(order: float, orders: tuple[float, ...], epsilons: tuple[float, ...]) -> Number:
+def _tabulated(order: float, orders: tuple[float, ...], epsilons: tuple[float, ...]) -> Number:
     """Return the epsilon of the nearest order above: a Renyi divergence grows with its order."""
     return min((exact(e) for a, e in zip(orders, epsilons, strict=True) if a >= order), default=math.inf)
 
@@ -255,7 +247,7 @@ _OWN: dict[str, Pricing] = {
     # A Renyi curve known at these orders; between them the next order above bounds it.
     "renyi": Pricing(
         {"orders": _ORDERS, "epsilons": _EPSILONS},
-        renyi=_given,
+        renyi=_tabulated,
         orders=lambda orders, epsilons: orders,
         fit=lambda orders, epsilons: len(orders) == len(epsilons),
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.posterior_sample import through_renyi
+from vestry.mechanisms.posterior_sample import meets_through_renyi
 from vestry.privacy import accountant, gibbs_cost
 from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event
@@ -60,7 +60,7 @@ def likelihood_power(
         )
 
     if analysis in (GDP, RENYI):
-        meets = accountant.meets if analysis == GDP else through_renyi
+        meets = accountant.meets if analysis == GDP else meets_through_renyi
         return largest_parameter(made, bound, at_most=at_most, meets=meets)
     share = _published(analysis, bound, adjacency, draws)
     return min(at_most, share * math.sqrt(strong_convexity) / lipschitz)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vestry.mechanisms.posterior_sample import check_draws
 from vestry.noise import NoiseSource
 from vestry.privacy import accountant
 from vestry.privacy.accountant import largest_parameter, smallest_parameter
@@ -30,7 +29,7 @@ from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.regression.step_schedule import Schedule, schedule
 from vestry.releases import Draws
 from vestry.schema.private import Block
-from vestry.validation import require_number
+from vestry.validation import require_number, require_whole
 
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
@@ -239,7 +238,7 @@ def concentrated_posterior(
 def _made(
     problem: LinearProblem, guarantee: Guarantee, draws: int, accuracy: float
 ) -> Callable[[float, float], LangevinSample]:
-    check_draws(draws)
+    require_whole("draws", draws)
     bound = guarantee.under(problem.adjacency.neighbours)
 
     def make(power: float, precision: float) -> LangevinSample:

@@ -40,7 +40,7 @@ class LinearProblem:
     max_rows
         How many records there are at most: the public count, or a declared bound where the count is private. The
         guarantee covers datasets of at most so many. Of more, those that count are chosen by a key (see
-        `vestry.data.contribution_bounding`), and a record that comes or goes may replace another.
+        `vestry.data.row_limit`), and a record that comes or goes may replace another.
     outcome
         The largest size of an outcome that is a number.
     """

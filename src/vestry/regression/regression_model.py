@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.encoding import DEFAULT_MAX_ROWS, check_bound
+from vestry.data.table import DEFAULT_MAX_ROWS, check_bound
 from vestry.errors import InvalidParameter
 from vestry.model.request import (
     MOST_PARAMETERS,

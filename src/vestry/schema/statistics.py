@@ -114,3 +114,10 @@ def _columns(term: Term) -> tuple[str, ...]:
             return term.columns
         case _:
             return (term.column,)
+
+
+def sides(term: Sum | Product) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Return the columns that a term multiplies, and their origins."""
+    if isinstance(term, Sum):
+        return (term.column,), (term.origin,)
+    return term.columns, term.origins

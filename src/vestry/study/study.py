@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.data import Table
 from vestry.data.connection import is_missing
 from vestry.errors import IN_LEDGER, DeclarationMismatch, LedgerMissing, VestryError
@@ -150,10 +149,10 @@ class Study:
     def format_parameter(self, name: str, parameter: str, value: float) -> str:
         """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
         schema, model = self.config.schema, self.config.release(name).request.model
-        if parameter == "scale" and isinstance(model, ConjugateModel):
-            grid = model.family(schema.domains).layout(schema.adjacency(model, None)).grid
-            if grid != 1:
-                return f"scale {value * grid:.6g} in units of {', '.join(model.own)}"
+        unit = model.sum_unit(schema) if parameter == "scale" and hasattr(model, "sum_unit") else 1
+        if unit != 1:
+            columns = [column for column in model.columns if column != model.by]
+            return f"scale {value * unit:.6g} in units of {', '.join(columns)}"
         return f"{parameter} {value:.6g}"
 
     def budget_for(self, name: str, width: float) -> Guarantee:
