@@ -64,12 +64,12 @@ class Conjugate(MechanismOption):
     def calibrate_mechanism(self, guarantee: Guarantee) -> Any:
         """Return the mechanism itself, calibrated."""
         from vestry.mechanisms import posterior_sample
-        from vestry.mechanisms.release import calibrated
+        from vestry.mechanisms.release import calibrate_mechanism
 
-        analyses = {"exact": posterior_sample.exactly, "renyi": posterior_sample.through_renyi}
+        analyses = {"exact": posterior_sample.meets_exactly, "renyi": posterior_sample.meets_through_renyi}
         if self.analysis not in analyses:
             raise InvalidParameter("analysis", self.analysis, "exact or renyi", "analysis=exact")
-        return calibrated(*self._what(), guarantee, **self._how(), meets=analyses[self.analysis])
+        return calibrate_mechanism(*self._what(), guarantee, **self._how(), meets=analyses[self.analysis])
 
     @property
     def pair(self) -> ConjugateFamily:

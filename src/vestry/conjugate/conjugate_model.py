@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from vestry.conjugate.family import ConjugateFamily, family_from
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
-from vestry.mechanisms.release import calibrated
+from vestry.mechanisms.release import calibrate_mechanism
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, groups_of, size_by_group
 from vestry.numerics import Array
@@ -33,25 +34,10 @@ class ConjugateReader(Reader):
     family: ConjugateFamily
     prior: Any
 
-    @property
-    def parameter(self) -> str:
-        """What the family's parameter is called."""
-        return self.family.parameter
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of its numbers, where they are of different kinds."""
-        return self.family.parameters
-
-    @property
-    def dimension(self) -> int:
-        """How many numbers it has."""
-        return int(self.prior.dimension)
-
-    @property
-    def note(self) -> str:
-        """What a report says of how records were read."""
-        return self.family.note
+    parameter = property(attrgetter("family.parameter"))
+    parameters = property(attrgetter("family.parameters"))
+    note = property(attrgetter("family.note"))
+    dimension = property(attrgetter("prior.dimension"))
 
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
         """Return the noise's standard deviation on one parameter, to first order."""
@@ -179,7 +165,7 @@ class ConjugateModel(ABC):
         """Calibrate from declarations and, where it is public, the number of records."""
         family, numbers = self.family(schema.domains), self.numbers(schema.domains)
         adjacency = schema.adjacency(self, count)
-        mechanism = calibrated(
+        mechanism = calibrate_mechanism(
             request.mechanism,
             family,
             family.prior(numbers),

@@ -186,7 +186,11 @@ class HiddenStates(Reader):
 
     def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
         """Return the states, which are sampled when they are first looked at, from the noisy counts as they are."""
-        distributions: Any = self.distributions(release, Options.of(options))
+        chosen, cells = Options.of(options), len(self.regions) * len(self.times)
+        states = self.states if chosen.states is None else chosen.states
+        if states > cells:
+            raise InvalidParameter("states", states, f"from 2 to {cells}, the number of cells", "states=2")
+        distributions: Any = StateLaws(self, release, chosen, states)
         return ReadRelease(self, distributions, PLUG_IN, "state")
 
     def is_ready(self, distributions: Any) -> bool:
@@ -200,14 +204,6 @@ class HiddenStates(Reader):
     def variables(self, posterior: Any, rng: np.random.Generator, chains: int, draws: int) -> Any:
         """Return what was sampled."""
         return posterior.distributions.variables()
-
-    def distributions(self, release: Release, options: Options) -> StateLaws:
-        """Return the states, which are sampled when they are first looked at."""
-        cells = len(self.regions) * len(self.times)
-        states = self.states if options.states is None else options.states
-        if states > cells:
-            raise InvalidParameter("states", states, f"from 2 to {cells}, the number of cells", "states=2")
-        return StateLaws(self, release, options, states)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,24 +13,22 @@ independent here, though the unknown n_c ties them a little.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
-import vestry.conjugate.beta_bernoulli as beta
-import vestry.conjugate.dirichlet_posterior as dirichlet
-from vestry.conjugate.beta_bernoulli import plug_in_beta
-from vestry.conjugate.dirichlet_categorical import plug_in_dirichlet
+from vestry.conjugate.dirichlet_categorical import Dirichlet, DirichletCategoricalFamily
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import NoiseLaw, noise_law
-from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution, two_sided
+from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution
 from vestry.posterior.posterior import Names
 from vestry.posterior.reader import DRAWS, NOISE_AWARE, Reader, ReadRelease
 from vestry.releases import NoisyStatistics, Release
+from vestry.validation import is_number, require_choice
 
 # Log weight below which counts are left out; points of a window; joint class sizes that stand for their law.
 _DROP, _POINTS, _SIZES = 40.0, 1 << 17, 4096
@@ -96,50 +94,45 @@ class NaiveBayesReader(Reader):
 
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Return the reading with its class probabilities, and the distribution of each class's tables."""
-        reader, laws = self._laws(release, noise_aware=method == NOISE_AWARE)
-        return ReadRelease(reader, laws, method, release.by)
-
-    def _laws(
-        self, release: Release, *, noise_aware: bool
-    ) -> tuple[NaiveBayesReader, dict[str, PosteriorDistribution]]:
-        contents = {group: each for group, each in release.contents.items() if isinstance(each, NoisyStatistics)}
         if self.target is None:
-            method = self.noise_aware if noise_aware else self.plug_in
-            return self, {group: method(each) for group, each in contents.items()}
+            return super().read_statistics(release, method)
+        contents = {group: each for group, each in release.contents.items() if isinstance(each, NoisyStatistics)}
         sizes = [self._size(each) for each in contents.values()]
+        aware = method == NOISE_AWARE
         flat = DirichletMixture(np.ones(1), self.alpha + np.array([sizes]))
-        shares = self._shares(contents) if noise_aware else flat
+        shares = self._shares(contents) if aware else flat
         bound = replace(self, shares=shares, total=sum(sizes))
-        if not noise_aware:
-            return bound, {group: bound.plug_in(each) for group, each in contents.items()}
-        return bound, {
+        tables: dict[str, PosteriorDistribution] = {
             group: TableProduct((shares.marginal(place), *self.noise_aware(each).parts))
+            if aware
+            else bound.plug_in(each)
             for place, (group, each) in enumerate(contents.items())
         }
+        return ReadRelease(bound, tables, method, release.by)
 
     def noise_aware(self, statistics: NoisyStatistics) -> TableProduct:
         """Return one class's tables, the noise summed out; the class's own probability needs the other classes."""
-        noise = noise_law(statistics.noise, statistics.scale)
-        return TableProduct(tuple(self._table(values, statistics.count, noise) for values in self._values(statistics)))
+        return TableProduct(tuple(family.noise_aware(*table) for family, *table in self._tables(statistics)))
 
     def plug_in(self, statistics: NoisyStatistics) -> TableProduct:
         """Return one class's tables, the projected counts taken as exact."""
+        rest = self.alpha * (len(self.classes) - 1)
         if len(statistics.values) == self.dimension and self.target is not None:  # of no records: the prior
-            rest = self.alpha * (len(self.classes) - 1)
             flat = [DirichletMixture(np.ones(1), np.full((1, len(names)), self.alpha)) for names in self.levels]
             return TableProduct((BetaMixture(np.ones(1), np.array([self.alpha]), np.array([rest])), *flat))
-        count, tables = statistics.count, []
+        tables = tuple(family.plug_in(*table) for family, *table in self._tables(statistics))
+        if self.target is None:
+            return TableProduct(tables)
+        size = self._size(statistics)
+        others = rest + max(self.total - size, 0.0)
+        return TableProduct((BetaMixture(np.ones(1), np.array([self.alpha + size]), np.array([others])), *tables))
+
+    def _tables(self, statistics: NoisyStatistics) -> Iterator[tuple[Any, ...]]:
+        """Yield each feature's family and prior, and its noisy counts."""
         for values, names in zip(self._values(statistics), self.levels, strict=True):
-            if len(values) < len(names):
-                tables.append(two_sided(plug_in_beta(values, count=count, alpha=self.alpha, beta=self.alpha)))
-            else:
-                tables.append(plug_in_dirichlet(values, count=count, alphas=np.full(len(names), self.alpha)))
-        own: tuple[PosteriorDistribution, ...] = ()
-        if self.target is not None:
-            size = self._size(statistics)
-            rest = self.alpha * (len(self.classes) - 1) + max(self.total - size, 0.0)
-            own = (BetaMixture(np.ones(1), np.array([self.alpha + size]), np.array([rest])),)
-        return TableProduct((*own, *tables))
+            prior = Dirichlet((self.alpha,) * len(names))
+            part = replace(statistics, names=names[: len(values)], values=tuple(values))
+            yield DirichletCategoricalFamily(len(names)), prior, part
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw how many of `size` new records of the class have each level; and how many of `size` are of the class."""
@@ -217,11 +210,8 @@ class NaiveBayesReader(Reader):
         return found, coords
 
     def _place(self, feature: str, level: str | int | bool) -> int:
-        if feature not in self.features:
-            raise InvalidParameter("a feature", feature, "one of " + ", ".join(self.features), self.features[0])
-        which = self.features.index(feature)
-        names = self.levels[which]
-        name = _level_name(level)
+        which = self.features.index(require_choice("a feature", feature, self.features, self.features[0]))
+        names, name = self.levels[which], _level_name(level)
         if name not in names:
             raise InvalidParameter(f"a level of {feature}", level, "one of " + ", ".join(names), f'"{names[0]}"')
         return (self.target is not None) + sum(map(len, self.levels[:which])) + names.index(name)
@@ -239,16 +229,6 @@ class NaiveBayesReader(Reader):
             raise InvalidParameter("a noisy count or its scale", "one beyond it", "at most 2^50", "the release's own")
         ends = np.cumsum(sizes)
         return [values[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-
-    def _table(self, values: Array, count: int | None, noise: NoiseLaw) -> PosteriorDistribution:
-        a, alphas = self.alpha, np.full(len(values), self.alpha)
-        if count is not None:
-            if len(values) == 1:
-                return two_sided(beta.public_count(int(values[0]), count=count, alpha=a, beta=a, noise=noise))
-            return dirichlet.public_count(values, count=count, alphas=alphas, noise=noise)
-        if len(values) == 2:
-            return two_sided(beta.private_count(int(values[0]), int(values[1]), alpha=a, beta=a, noise=noise))
-        return dirichlet.private_count(values, alphas=alphas, noise=noise)
 
     def _size(self, statistics: NoisyStatistics) -> float:
         """Return about how many records a class has: the mean of its tables' sums, at least 0."""
@@ -334,7 +314,7 @@ def _transformed(a: Array, b: Array) -> Array:
 
 def naive_bayes_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> NaiveBayesReader:
     """Read what a release says of its naive Bayes model."""
-    if len(prior) != 1 or not 0 < prior[0] < math.inf:
+    if len(prior) != 1 or not (is_number(prior[0]) and prior[0] > 0):
         raise InvalidParameter("a naive Bayes prior", prior, "one finite number above 0", "for example prior=(1,)")
     return NaiveBayesReader(
         features=tuple(family["features"]),

@@ -290,32 +290,9 @@ class DirichletMixture:
         """Return the mean of each probability."""
         return np.asarray(self.weights @ (self.alphas / self.alphas.sum(axis=1, keepdims=True)))
 
-    def variance(self) -> Array:
-        """Return the variance of each probability."""
-        return np.array([self.marginal(i).variance() for i in range(self.dimension)])
-
-    def cdf(self, x: npt.ArrayLike) -> Array:
-        """Return each probability's own distribution function at its entry of x."""
-        return np.array([float(self.marginal(i).cdf(each)) for i, each in enumerate(np.asarray(x, float))])
-
-    def quantile(self, p: npt.ArrayLike) -> Array:
-        """Return each probability's own quantiles, one row a category."""
-        return np.array([self.marginal(i).quantile(p) for i in range(self.dimension)])
-
-    def interval(self, prob: float) -> list[tuple[float, float]]:
-        """Return each probability's equal-tailed interval."""
-        return [self.marginal(i).interval(prob) for i in range(self.dimension)]
-
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; one a row."""
         return draw_dirichlet(rng, self.alphas[_chosen(rng, self.weights, size)])
-
-    def log_density(self, theta: npt.ArrayLike) -> Array:
-        """Return the logarithm of the density at each row of theta."""
-        rows = np.atleast_2d(np.asarray(theta, float))
-        norm = np.log(self.weights) + gammaln(self.alphas.sum(axis=1)) - gammaln(self.alphas).sum(axis=1)
-        found = [logsumexp(norm + xlogy(self.alphas - 1, row).sum(axis=1)) for row in rows]
-        return np.array(found).reshape(np.shape(theta)[:-1])
 
 
 def two_sided(law: BetaMixture) -> DirichletMixture:
