@@ -163,7 +163,7 @@ def test_a_gibbs_update_of_a_table(relation, prior_too):
 
 
 def scan_distribution(records, start, update) -> np.ndarray:
-    """The distribution of all latents after one sequence scan from `start`; update(z, i, records) is that of latent i."""
+    """The distribution of all latents after one scan from `start`; update(z, i, records) is that of latent i."""
     mass = []
     for end in itertools.product((0, 1), repeat=len(records)):
         chance = 1.0
