@@ -40,14 +40,14 @@ def integrated() -> np.ndarray:
 
 
 def scores(low: float, way, monkeypatch) -> np.ndarray:
-    monkeypatch.setattr(exact_sampling, "truncated", way)
+    monkeypatch.setattr(exact_sampling, "choose_sampler", way)
     rows = np.array(exact_sampling.dirichlet(Bits(SeededNoise(1)), ALPHAS, grid=PROBABILITY_GRID, size=DRAWS, low=low))
     found = np.column_stack([rows, rows.min(axis=1)])
     return (found.mean(axis=0) - integrated()) / (found.std(axis=0) / np.sqrt(DRAWS))
 
 
 @pytest.mark.parametrize("way", cases([Loose, TiltedSimplex, Largest], quick=[TiltedSimplex]))
-def test_every_way_has_the_law(way, monkeypatch):
+def test_every_way_has_the_distribution(way, monkeypatch):
     assert np.abs(scores(LOW, way, monkeypatch)).max() < 6
 
 
