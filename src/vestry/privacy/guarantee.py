@@ -152,7 +152,8 @@ def _pairs(given: object) -> dict[str, float]:
         key, equals, text = (piece.strip() for piece in part.partition("="))
         if not equals or key in values:
             raise InvalidParameter("a guarantee", given, "key=number pairs, each key once", _WAYS)
-        values[require_choice("a guarantee's key", key, _RULES, _WAYS)] = read_decimal(key, text)
+        require_choice("a guarantee's key", key, _RULES, _WAYS)
+        values[key] = read_decimal(key, text)
     return values
 
 
