@@ -82,7 +82,7 @@ class NaiveBayes:
             counts.key_levels(domains, self.target, "target")
             if self.target in self.features:
                 raise InvalidParameter("target", self.target, "no feature", "another column")
-        counts.each_once(self.features, "features")
+        counts.check_distinct(self.features, "features")
         concentration(self.prior)
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
@@ -98,7 +98,7 @@ class NaiveBayes:
         mechanism: Any = (
             self._drawn(request, cell, adjacency)
             if drawn
-            else counts.noisy(request.mechanism, cell.layout(adjacency), adjacency, request.guarantee)
+            else counts.calibrate_counts(request.mechanism, cell.layout(adjacency), adjacency, request.guarantee)
         )
         tally = SumQuery(() if self.target is None else (self.target,), cell.terms)
         tally.check(schema.domains)
