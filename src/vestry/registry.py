@@ -8,34 +8,19 @@ A model's class knows how its releases are read (`reader`), and a conjugate one 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import UserDict
 from typing import Any
 
 
-class LazyTable(MutableMapping[str, Any]):
+class LazyTable(UserDict[str, Any]):
     """Names, each with the thing itself or where it is found, written module:attribute."""
 
-    def __init__(self, homes: Mapping[str, Any]) -> None:
-        self._homes: dict[str, Any] = dict(homes)
-
     def __getitem__(self, name: str) -> Any:
-        home = self._homes[name]
+        home = super().__getitem__(name)
         if not isinstance(home, str):
             return home
         module, _, attribute = home.partition(":")
         return getattr(importlib.import_module(module), attribute)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._homes)
-
-    def __len__(self) -> int:
-        return len(self._homes)
-
-    def __setitem__(self, name: str, home: Any) -> None:
-        self._homes[name] = home
-
-    def __delitem__(self, name: str) -> None:
-        del self._homes[name]
 
 
 MODELS = LazyTable(

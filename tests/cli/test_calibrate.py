@@ -297,10 +297,13 @@ BAD = {
     "normal by ops": (f"calibrate ops {NORMAL} --truncation 0.1 --guarantee epsilon=1", "ops for normal-mean"),
     # truncation
     "no truncation": (f"calibrate ops {BETA} --guarantee epsilon=1", "truncation must be given for ops"),
-    "truncation 0": (f"calibrate ops {BETA} --truncation 0 --guarantee epsilon=1", "above 0 and below 1/2"),
-    "truncation 1/2": (f"calibrate ops {BETA} --truncation 0.5 --guarantee epsilon=1", "above 0 and below 1/2"),
-    "truncation of three": (f"calibrate ops {THREE} --truncation 0.34 --guarantee epsilon=1", "above 0 and below 1/3"),
-    "truncation nan": (f"calibrate ops {BETA} --truncation nan --guarantee epsilon=1", "above 0 and below 1/2"),
+    "truncation 0": (f"calibrate ops {BETA} --truncation 0 --guarantee epsilon=1", "above 0 and below 0.5"),
+    "truncation 1/2": (f"calibrate ops {BETA} --truncation 0.5 --guarantee epsilon=1", "above 0 and below 0.5"),
+    "truncation of three": (
+        f"calibrate ops {THREE} --truncation 0.34 --guarantee epsilon=1",
+        "above 0 and below 0.333333",
+    ),
+    "truncation nan": (f"calibrate ops {BETA} --truncation nan --guarantee epsilon=1", "above 0 and below 0.5"),
     # neighbours
     "public count under add-remove": (
         f"calibrate laplace {BETA} --neighbours add-remove --count public {ASK}",
@@ -324,11 +327,11 @@ BAD = {
     "draws 0": (f"calibrate diffused {BETA} --draws 0 {ASK}", "draws must be a whole number from 1 to"),
     # curve
     "at left out": (f"curve diffused {BETA}", "--at must be given: the likelihood_power"),
-    "at 0": (f"curve diffused {BETA} --at 0", "--likelihood-power must be above 0 and at most 1"),
-    "at above 1": (f"curve concentrated {BETA} --at 1.5", "--prior-scale must be above 0 and at most 1"),
-    "at nan": (f"curve diffused {BETA} --at nan", "--likelihood-power must be above 0 and at most 1"),
+    "at 0": (f"curve diffused {BETA} --at 0", "--likelihood-power must be a number above 0 and at most 1"),
+    "at above 1": (f"curve concentrated {BETA} --at 1.5", "--prior-scale must be a number above 0 and at most 1"),
+    "at nan": (f"curve diffused {BETA} --at nan", "--likelihood-power must be a number above 0 and at most 1"),
     "at a negative scale": (f"curve laplace {BETA} --at -1", "above 0 and finite, not -1"),
-    "at a cold temperature": (f"curve ops {BETA} --truncation 0.2 --at 0.5", "temperature must be at least 1"),
+    "at a cold temperature": (f"curve ops {BETA} --truncation 0.2 --at 0.5", "temperature must be a number at least 1"),
     "curve of ops without truncation": (f"curve ops {BETA} --at 2", "truncation must be given for ops"),
     "curve of draws from noise": (f"curve gaussian {BETA} --at 2 --draws 3", "No such option: --draws"),
     "order 1": (f"curve diffused {BETA} --at 0.5 --orders 1", "order must be a number above 1"),
@@ -363,7 +366,7 @@ def test_bad_input(vestry, tmp_path, monkeypatch, name):
 CHAIN = "--lipschitz 1 --strong-convexity 1 --smoothness 10 --steps 10 --step-size 0.1"
 OUT_OF_RANGE = {
     f"laplace {BETA}": "--scale must be a number above 0",
-    f"ops {BETA} --truncation 0.2": "--temperature must be at least 1",
+    f"ops {BETA} --truncation 0.2": "--temperature must be a number at least 1",
     f"direct {BETA}": "--likelihood-power must be 1 for a direct draw",
     "gibbs --lipschitz 1 --strong-convexity 100": "--likelihood-power must be a number above 0",
     f"langevin {CHAIN}": "--likelihood-power must be a number above 0",

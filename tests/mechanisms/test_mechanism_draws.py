@@ -228,7 +228,7 @@ def test_released_statistics_have_noise_of_the_calibrated_scale(noise, guarantee
     """The mean of |noise| (Laplace) or its square (Gaussian) over 20,000 releases, within 5.7 standard errors."""
     family = DirichletCategoricalFamily(4)
     adjacency = Adjacency("replace", 1, 100)
-    made = additive_noise.additive(noise, family.layout(adjacency), adjacency, Guarantee.parse(guarantee))
+    made = additive_noise.calibrate_noise(noise, family.layout(adjacency), adjacency, Guarantee.parse(guarantee))
     source, truth = SeededNoise(17), np.array([10, 20, 30, 40])
     values = [made.release(Private(truth.tolist()), Leave(), source)[0].values for _ in range(5000)]
     errors = (np.array(values) - truth).ravel().astype(float)
@@ -280,7 +280,9 @@ def test_ops_is_drawn_from_the_truncated_tempered_member():
 
 def test_through_a_real_ledger(tmp_path):
     """The same numbers come out whether or not a ledger stands in between."""
-    made = additive_noise.additive(additive_noise.LAPLACE, BETA.layout(PUBLIC), PUBLIC, Guarantee.parse("epsilon=1"))
+    made = additive_noise.calibrate_noise(
+        additive_noise.LAPLACE, BETA.layout(PUBLIC), PUBLIC, Guarantee.parse("epsilon=1")
+    )
     with closed_engines():
         terms = {"dataset": "a", "unit": "row", "neighbours": "replace"}
         ledger = Ledger.create(tmp_path / "a.ledger", **terms, budget="epsilon=1")

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 import vestry
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.errors import InvalidParameter, LedgerStateError
-from vestry.mechanisms.table_sample import DrawnTables, drawn_tables
+from vestry.mechanisms.table_sample import TableSample, calibrate_tables
 from vestry.model.request import Request
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
 from vestry.naive_bayes.naive_bayes_posterior import size_weights
@@ -234,9 +234,9 @@ LOW = 0.1
 SPAN = sum(math.log((1 - (size - 1) * LOW) / LOW) for size in SIZES)
 
 
-def drawn(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> DrawnTables:
+def drawn(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> TableSample:
     adjacency = Adjacency(relation, rows, groups=2 if classes else 1)
-    return drawn_tables(
+    return calibrate_tables(
         DirichletCategoricalFamily, SIZES, 1.0, adjacency, Guarantee.parse(spend), truncation=LOW, draws=draws
     )
 
@@ -266,7 +266,7 @@ def worst_loss(temperature: float, counts=(3, 1, 2)) -> float:
 
 def test_a_forgotten_temperature_is_caught():
     """One table of three levels, calibrated to epsilon = 1: the twin draws from the posterior as it is."""
-    single = drawn_tables(
+    single = calibrate_tables(
         DirichletCategoricalFamily, [3], 1.0, Adjacency("replace", 1), Guarantee.parse("epsilon=1"), truncation=LOW
     )
     assert worst_loss(single.temperature) <= 1

@@ -16,7 +16,7 @@ import numpy as np
 from vestry.conjugate.family import ConjugateFamily, family_from
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
-from vestry.mechanisms.release import calibrated
+from vestry.mechanisms.release import calibrate_mechanism
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, groups_of, size_by_group
 from vestry.numerics import Array
@@ -165,7 +165,7 @@ class ConjugateModel(ABC):
         """Calibrate from declarations and, where it is public, the number of records."""
         family, numbers = self.family(schema.domains), self.numbers(schema.domains)
         adjacency = schema.adjacency(self, count)
-        mechanism = calibrated(
+        mechanism = calibrate_mechanism(
             request.mechanism,
             family,
             family.prior(numbers),

@@ -20,7 +20,7 @@ from vestry.data.row_limit import limited
 from vestry.errors import InvalidParameter, UnpaidRelease
 from vestry.estimators.bounds import encoder_of
 from vestry.ledger import Ledger, OpenCharge
-from vestry.mechanisms.release import certificate, publish
+from vestry.mechanisms.release import certify, publish
 from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.pipeline import charge_for
@@ -296,7 +296,7 @@ def _release(plan: FitPlan, rows: np.ndarray, ledger: Ledger | None, *, purpose:
     noise = SystemNoise()
     private = plan.collect(rows, row_key=noise.random_bytes(16).hex())
     contents = mechanism.release(private, cast(OpenCharge, Unledgered()), noise)
-    return Release(plan.described, prior, {"all": contents[0]}, certificate(mechanism), None, plan.labels)
+    return Release(plan.described, prior, {"all": contents[0]}, certify(mechanism), None, plan.labels)
 
 
 def _spent(mechanism: Regression) -> Guarantee:

@@ -104,7 +104,7 @@ class HiddenMarkovModel:
                 "sequence", column, 'a time that has a place in the order, not missing = "level"', 'missing = "drop"'
             )
         feature_levels(domains, self.features)
-        counts.each_once(self.columns, "features")
+        counts.check_distinct(self.columns, "features")
         if self.cell not in (PUBLIC, PRIVATE):
             raise InvalidParameter("cell", self.cell, f'"{PUBLIC}" or "{PRIVATE}"', f'cell = "{PRIVATE}"')
         cells = len(region.names) * len(time.names)
@@ -135,7 +135,7 @@ class HiddenMarkovModel:
         adjacency = schema.adjacency(self, None)
         layout = cell.layout(adjacency, times)
         limits = _INSIDE if short else ""
-        mechanism = counts.noisy(request.mechanism, layout, adjacency, request.guarantee, limits=limits)
+        mechanism = counts.calibrate_counts(request.mechanism, layout, adjacency, request.guarantee, limits=limits)
         tally = SumQuery((self.sequence["region"], self.sequence["time"]), cell.terms)
         tally.check(schema.domains)
         described = {

@@ -247,8 +247,7 @@ class Ledger:
             state = State.read(head.state)
             _require_room(state, paid)
             after = State(state.filter, state.spent.plus(paid.price))
-            entry = _append(session, head, "charge", None, paid.record, after)
-        return Charge(self, entry)
+            return Charge(self, _append(session, head, "charge", None, paid.record, after)[0])
 
     def amend(self, budget: Guarantee | str, *, reason: str, who: str | None = None) -> Entry:
         """Raise the budget; from then on the ledger promises the larger one, for all that it holds.
@@ -267,7 +266,7 @@ class Ledger:
             if not raised.covers(state.filter) or str(wanted) == str(old):
                 raise InvalidParameter("an amended budget", str(wanted), f"at least {old}, and more", "a larger budget")
             record = {"filter": raised.to_dict(), **signed}
-            return _append(session, head, "amend", None, record, State(raised, state.spent))
+            return _append(session, head, "amend", None, record, State(raised, state.spent))[0]
 
     def resume(self, sequence: int) -> Charge:
         """Return a charge that was made before, to be opened if it was not yet."""
@@ -373,12 +372,12 @@ class Ledger:
         # It is a copy too, and refuses charges, until what may be missing is charged.
         database.create(_copy_head(now, key), source._rows(now))
         with database.transaction(of_copy=True) as (session, head):
-            head = _append_next(session, head, "amend", None, {"filter": state.filter.to_dict(), **signed}, state)
+            head = _append(session, head, "amend", None, {"filter": state.filter.to_dict(), **signed}, state)[1]
             if paid is not None:
                 state = State(state.filter, state.spent.plus(paid.price))
-                head = _append_next(session, head, "charge", None, paid.record, state)
+                head = _append(session, head, "charge", None, paid.record, state)[1]
             for number in waiting:
-                head = _append_next(session, head, "open", number, {"when": _now(), "restored": True}, state)
+                head = _append(session, head, "open", number, {"when": _now(), "restored": True}, state)[1]
             session.run(statements.SET_FORMAT, format=FORMAT)
         return cls.open(address)
 
@@ -421,7 +420,7 @@ class Ledger:
                 raise LedgerStateError(f"charge {target} has its {action} already; charge again to draw again.")
             if BEFORE[action] not in done:
                 raise LedgerStateError(f"charge {target} is not opened yet; open it before its release.")
-            return _append(session, head, action, target, record, State.read(head.state))
+            return _append(session, head, action, target, record, State.read(head.state))[0]
 
 
 @dataclass(frozen=True)
@@ -475,14 +474,15 @@ class OpenCharge:
 
 def _append(
     session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
-) -> Entry:
-    """Add one line after the head's and move the head, inside the caller's transaction."""
+) -> tuple[Entry, Head]:
+    """Add one line after the head's and move the head, inside the caller's transaction; return both."""
     state = after.text()
     entry, content = seal(head.sequence + 1, action, target, canonical_json(record), head.hash, state=state)
+    moved = _head(entry, content, state)
     session.run(statements.INSERT_LINE, **vars(entry))
-    session.run(statements.MOVE_HEAD, **_head(entry, content, state))
+    session.run(statements.MOVE_HEAD, **moved)
     session.appended = entry.sequence, entry.hash
-    return entry
+    return entry, head._replace(**moved)
 
 
 def _refuse_repeat(session: Session, definition: str) -> None:
@@ -493,16 +493,6 @@ def _refuse_repeat(session: Session, definition: str) -> None:
     asked = [entry.sequence for entry in found if entry.facts.get("definition") == definition]
     if asked:
         raise AskedBefore(asked[-1])
-
-
-def _append_next(
-    session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
-) -> Head:
-    """Append a line and return the head that it leads to, for the next line of the same transaction."""
-    entry = _append(session, head, action, target, record, after)
-    state = after.text()
-    content = seal(entry.sequence, action, target, entry.body, head.hash, state=state)[1]
-    return head._replace(**_head(entry, content, state))
 
 
 @dataclass(frozen=True)

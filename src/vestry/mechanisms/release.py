@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from vestry.errors import IN_LEDGER, DeclarationMismatch, InvalidParameter
 from vestry.ledger import Charge, OpenCharge
-from vestry.mechanisms import posterior_sample, truncated_posterior
-from vestry.mechanisms.additive_noise import Additive, additive, event_of
-from vestry.mechanisms.posterior_sample import Meets, PosteriorSample, exactly
+from vestry.mechanisms import truncated_posterior
+from vestry.mechanisms.additive_noise import Additive, calibrate_noise, event_of
+from vestry.mechanisms.posterior_sample import Meets, PosteriorSample, calibrate_draws, meets_exactly
 from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource, SystemNoise
 from vestry.privacy.event import Event
@@ -22,6 +22,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Certificate, Draws, NoisyStatistics, Release
 from vestry.schema.private import Private, PrivateRows
+from vestry.validation import require_choice, require_number
 
 
 class Mechanism(Protocol):
@@ -63,7 +64,7 @@ class Mechanism(Protocol):
         """Draw, for each group."""
 
 
-def certificate(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
+def certify(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
     """Write down what is promised, and enough to compute the claim again."""
     adjacency = mechanism.adjacency
     return Certificate(
@@ -121,7 +122,7 @@ def publish(
     if terms.unit.rows != adjacency.rows:
         instead = "calibrate for the ledger's unit"
         raise DeclarationMismatch("rows of a unit", str(adjacency.rows), str(terms.unit.rows), instead, where=IN_LEDGER)
-    claim = certificate(mechanism, unit=str(terms.unit))
+    claim = certify(mechanism, unit=str(terms.unit))
     opened = charge.open()
     contents = mechanism.release(private, opened, noise or SystemNoise())
     made = dict(zip(groups, contents, strict=True))
@@ -145,13 +146,11 @@ ADDITIVE = ("laplace", "gaussian")
 
 
 def parameter_of(name: str) -> str:
-    """Return what a mechanism calibrates, or refuse a name that is none."""
-    if name not in PARAMETERS:
-        raise InvalidParameter("a mechanism", name, "one of " + ", ".join(PARAMETERS), "for example laplace")
-    return PARAMETERS[name]
+    """Return what a mechanism calibrates, or refuse a name that is unknown."""
+    return PARAMETERS[require_choice("a mechanism", name, PARAMETERS, "for example laplace")]
 
 
-def calibrated(
+def calibrate_mechanism(
     name: str,
     family: StatisticFamily,
     prior: Any,
@@ -161,17 +160,15 @@ def calibrated(
     draws: int = 1,
     truncation: float | None = None,
     grid: float | None = None,
-    meets: Meets = exactly,
+    meets: Meets = meets_exactly,
 ) -> Additive | PosteriorSample | truncated_posterior.TruncatedSample:
     """Return the mechanism that meets the guarantee at least cost, or refuse with the nearest it could meet."""
     parameter_of(name)
     if name in ADDITIVE:
-        return additive(_noise(name, draws), family.layout(adjacency, grid=grid), adjacency, guarantee)
+        return calibrate_noise(_noise(name, draws), family.layout(adjacency, grid=grid), adjacency, guarantee)
     if name == "ops":
         return truncated_posterior.ops(family, prior, adjacency, guarantee, truncation=_needed(truncation), draws=draws)
-    make = getattr(posterior_sample, name)
-    made: PosteriorSample = make(family, prior, adjacency, guarantee, draws=draws, meets=meets)
-    return made
+    return calibrate_draws(name, family, prior, adjacency, guarantee, draws=draws, meets=meets)
 
 
 def event_at(
@@ -192,17 +189,15 @@ def event_at(
     if name == "ops":
         return truncated_posterior.event_of(family, adjacency, _needed(truncation), value, draws)
     if name == "direct" and value != 1:
-        raise InvalidParameter(
-            parameter, value, "1 for a direct draw", f"{parameter}=1, or take the diffused posterior"
-        )
-    if not 0 < value <= 1:
-        raise InvalidParameter(parameter, value, "above 0 and at most 1", f"for example {parameter}=0.5")
+        instead = f"{parameter}=1, or take the diffused posterior"
+        raise InvalidParameter(parameter, value, "1 for a direct draw", instead)
+    require_number(parameter, value, f"for example {parameter}=0.5", above=0, most=1)
     return family.worst_draw(prior, adjacency, **{parameter: value}).times(draws)
 
 
 def _noise(name: str, draws: int) -> str:
     if draws != 1:
-        raise InvalidParameter("draws", draws, "left out for noisy statistics", "none: draws from them are free")
+        raise InvalidParameter("draws", draws, "omitted for noisy statistics", "none: draws from them are free")
     return f"discrete-{name}"
 
 

@@ -12,12 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.errors import GuaranteeUnreachable
 from vestry.ledger import OpenCharge
-from vestry.mechanisms.posterior_sample import check_draws, grouped
+from vestry.mechanisms.posterior_sample import draw_groups
 from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
@@ -27,10 +26,8 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.releases import Draws
-from vestry.schema.private import Private, reveal
-
-if TYPE_CHECKING:
-    from vestry.noise.bits import BitSource
+from vestry.schema.private import Private
+from vestry.validation import require_number, require_whole
 
 STRONGEST = 1e20
 THEOREM = (
@@ -78,17 +75,8 @@ class TruncatedSample:
 
     def release(self, private: Private, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
         """Update the prior by each group's private statistics (sums, then the count), tempered, and draw."""
-        from vestry.noise.bits import Bits
-
-        opened.take()
-        bits = Bits(noise)
-        return tuple(self._drawn(group, bits) for group in grouped(reveal(private), self.adjacency))
-
-    def _drawn(self, statistics: Sequence[int], bits: BitSource) -> Draws:
-        *units, count = statistics
-        sums = [Fraction(self.unit) * each for each in units]
-        parameters = self.family.exact_parameters(self.prior, sums, count, likelihood_power=1 / self.temperature)
-        return self.family.exact_draws(bits, parameters, self.draws, truncation=self.truncation)
+        scales = {"likelihood_power": 1 / self.temperature}
+        return draw_groups(self, private, opened, noise, scales, self.truncation)
 
 
 def ops(
@@ -102,21 +90,20 @@ def ops(
 ) -> TruncatedSample:
     """Find the lowest temperature, at least 1, that meets the guarantee."""
     spans = outward(span(family, adjacency, truncation))
-    check_draws(draws)
     check_prior(prior.concentrations)
     bound = guarantee.under(adjacency.neighbours)
-    temperature = coolest(spans, bound, draws)
+    temperature = lowest_temperature(spans, bound, draws)
     return TruncatedSample(family, prior, adjacency, truncation, temperature, draws, bound)
 
 
 def check_prior(numbers: Sequence[float]) -> None:
-    """Refuse a prior so strong that an exact draw would take for ever, before anything is charged."""
-    if max(numbers) > STRONGEST:
-        raise InvalidParameter("a prior", max(numbers), f"at most {STRONGEST:g} for ops", "a smaller number")
+    """Refuse a prior so strong that an exact draw would never end, before anything is charged."""
+    require_number("a prior for ops", max(numbers), "a smaller number", most=STRONGEST)
 
 
-def coolest(spans: float, guarantee: Guarantee, draws: int) -> float:
+def lowest_temperature(spans: float, guarantee: Guarantee, draws: int) -> float:
     """Return the lowest temperature, at least 1, at which draws meet the guarantee; `spans` is at temperature 1."""
+    require_whole("draws", draws)
     try:
         epsilon = largest_parameter(lambda x: event("exponential", epsilon=x, count=draws), guarantee, at_most=spans)
     except GuaranteeUnreachable:
@@ -127,8 +114,7 @@ def coolest(spans: float, guarantee: Guarantee, draws: int) -> float:
 def event_of(family: StatisticFamily, adjacency: Adjacency, truncation: float, temperature: float, draws: int) -> Event:
     """Record draws at this temperature, checking truncation and temperature."""
     spans = span(family, adjacency, truncation)
-    if not 1 <= temperature < math.inf:
-        raise InvalidParameter("temperature", temperature, "at least 1", "for example temperature=2.5")
+    require_number("temperature", temperature, "for example temperature=2.5", least=1)
     return event("exponential", epsilon=outward(spans / temperature), count=draws)
 
 
@@ -138,8 +124,6 @@ def span(family: StatisticFamily, adjacency: Adjacency, truncation: float) -> fl
     if categories is None:
         instead = "its log-likelihood has no bound; use laplace, gaussian or diffused"
         raise GuaranteeUnreachable(f"ops for {family.name}", instead)
-    if isinstance(truncation, bool) or not isinstance(truncation, float) or not 0 < truncation < 1 / categories:
-        allowed = f"above 0 and below 1/{categories}"
-        raise InvalidParameter("truncation", truncation, allowed, f"for example {0.2 / categories:g}")
+    require_number("truncation", truncation, f"for example {0.2 / categories:g}", above=0, below=1 / categories)
     single = math.log((1 - (categories - 1) * truncation) / truncation)
     return adjacency.changes * single

@@ -126,16 +126,8 @@ def _gaussian_pricing(
     )
 
 
-def _contracts(
-    *,
-    strong_convexity: float,
-    smoothness: float,
-    step_sizes: tuple[float, ...],
-    steps: tuple[float, ...],
-    slacks: tuple[float, ...],
-    **_: float,
-) -> bool:
-    matched = len(step_sizes) == len(steps) == len(slacks)
+def _contracts(*, strong_convexity: float, smoothness: float, step_sizes: tuple[float, ...], **phases: Any) -> bool:
+    matched = len(step_sizes) == len(phases["steps"]) == len(phases["slacks"])
     return matched and strong_convexity <= smoothness and all(eta * smoothness < 2 for eta in step_sizes)
 
 
