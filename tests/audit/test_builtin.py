@@ -11,7 +11,7 @@ from seeded_noise import SeededNoise
 from share import cases
 
 from vestry.audit import Verdict, audit_shipped, worst_pairs
-from vestry.audit.bulk_simulation import discrete_gaussian, discrete_laplace, simulated
+from vestry.audit.bulk_simulation import simulated
 from vestry.audit.release_runs import released
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
@@ -183,14 +183,20 @@ def test_the_release_and_its_simulation_have_one_law(mechanism, family, adjacenc
             assert stats.ks_2samp(really[:, i], bulk[:, i]).pvalue > 1e-8
 
 
-@pytest.mark.parametrize("draw", [discrete_laplace, discrete_gaussian])
-@pytest.mark.parametrize("scale", [0.5, 3.0])
-def test_simulated_noise_has_its_law(draw, scale):
+def simulated_noise(noise: str, scale: float, size: int) -> np.ndarray:
+    layout = BetaBernoulliFamily().layout(PUBLIC)
+    mechanism = Additive(noise, scale, layout, PUBLIC, Guarantee.parse("epsilon=1"))
+    return simulated(mechanism, (0,), np.random.default_rng(9), size)[:, 0]
+
+
+@pytest.mark.parametrize("noise", ["discrete-laplace", "discrete-gaussian"])
+@pytest.mark.parametrize("scale", [0.5, 3.0, 6.0])
+def test_simulated_noise_has_its_law(noise, scale):
     """Chi-squared of the cells that expect at least 100; false alarms 1e-8 each."""
     size, support = 200_000, np.arange(-60, 61)
-    power = np.abs(support) / scale if draw is discrete_laplace else (support / scale) ** 2 / 2
+    power = np.abs(support) / scale if noise == "discrete-laplace" else (support / scale) ** 2 / 2
     law = np.exp(-power) / np.exp(-power).sum()
-    drawn = draw(np.random.default_rng(9), scale, (size,))
+    drawn = simulated_noise(noise, scale, size)
     seen = np.array([(drawn == k).sum() for k in support])
     usual = size * law >= 100
     expected = size * law[usual]
@@ -198,7 +204,7 @@ def test_simulated_noise_has_its_law(draw, scale):
 
 
 def test_simulated_noise_of_a_large_scale_is_whole_and_as_wide():
-    drawn = discrete_gaussian(np.random.default_rng(9), 1e5, (10_000,))
+    drawn = simulated_noise("discrete-gaussian", 1e5, 10_000)
     assert np.array_equal(drawn, np.rint(drawn))
     assert np.std(drawn) == pytest.approx(1e5, rel=0.05)
 

@@ -15,11 +15,12 @@ import numpy as np
 from seeded_noise import SeededNoise
 
 from vestry.audit import Verdict, audit, audit_shipped
-from vestry.audit.bulk_simulation import discrete_laplace, simulated
+from vestry.audit.bulk_simulation import simulated
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.draw_cost import draw
 from vestry.conjugate.normal_mean import NormalMeanFamily
+from vestry.conjugate.simulation import simulated_noise
 from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, calibrate_noise
 from vestry.mechanisms.posterior_sample import PosteriorSample, diffused
 from vestry.mechanisms.truncated_posterior import ops
@@ -76,7 +77,7 @@ def averaged(trials: int, seed: int) -> Verdict:
     real = noisy(LAPLACE, BETA, PUBLIC, "epsilon=1")
 
     def run(dataset: int, rng: np.random.Generator, count: int) -> np.ndarray:
-        return dataset + discrete_laplace(rng, real.scale, (count, 2)).mean(axis=1)
+        return dataset + simulated_noise(real, (count, 2), rng).mean(axis=1)
 
     return audit(run, (0, 1), real.event, source=np.random.default_rng(seed), trials=trials)
 
@@ -132,7 +133,7 @@ def counted(trials: int, seed: int) -> Verdict:
 
     def run(dataset: tuple[int, int], rng: np.random.Generator, count: int) -> np.ndarray:
         successes, records = dataset
-        noise = discrete_laplace(rng, real.scale, (count,))
+        noise = simulated_noise(real, (count,), rng)
         return np.stack([successes + noise, np.full(count, records)], axis=1)
 
     return audit(run, ((0, 99), (1, 100)), real.event, source=np.random.default_rng(seed), trials=trials)

@@ -39,7 +39,7 @@ def audit(
     Parameters
     ----------
     run
-        (dataset, source, trials) -> one real output a trial, or one row of them. Trials must be independent.
+        (dataset, source, trials) -> one real output per trial, or one row of them. Trials must be independent.
     neighbours
         Two datasets that the claim calls neighbours, in any form that `run` understands.
     claim
@@ -52,9 +52,9 @@ def audit(
         The probability, at most, of refuting a true claim.
     log_ratio
         The log-likelihood ratio of outputs under the two datasets, or any other score that orders outputs by how much
-        they tell, one number a trial. It takes what `run` returns, as rows. It needs no normalisation.
+        they tell, one number per trial. It takes what `run` returns, as rows. It needs no normalisation.
     epsilons
-        Where to look; chosen from the claim and the number of trials if left out.
+        Where to look; chosen from the claim and the number of trials if omitted.
     where
         Which neighbours these are, in words, kept with the evidence.
 
@@ -75,7 +75,7 @@ def audit(
     outputs = [as_outputs(run(dataset, source, 2 * cell), 2 * cell) for dataset in (first, second)]
     if outputs[0].shape != outputs[1].shape:
         raise InvalidParameter(
-            "the outputs' shapes", [each.shape for each in outputs], "equal", "as many numbers a trial for both"
+            "the outputs' shapes", [each.shape for each in outputs], "equal", "as many numbers per trial for both"
         )
     chosen = _choose([each[:cell] for each in outputs], looked, level, log_ratio)
     found = _bounds([each[cell:] for each in outputs], chosen, looked, level, claimed, where)

@@ -1,4 +1,4 @@
-"""Audits a mechanism of the package at its worst-case neighbours: the release itself, and its law in bulk."""
+"""Audits a mechanism of the package at its worst-case neighbours: the release itself, and simulations of it in bulk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.noise import NoiseSource
 
-# How often the release itself runs unless told: exact draws are slower than integer noise.
+# How often the release itself runs by default: exact draws are slower than integer noise.
 NOISY_RELEASES, DRAWN_RELEASES = 20_000, 4_000
 
 
@@ -43,9 +43,9 @@ def audit_shipped(
     noise
         The noise source of the releases; its stream draws the simulations.
     trials
-        How often the released law is simulated, over all pairs.
+        How often what is released is simulated, over all pairs.
     releases
-        How often the code that releases runs, over all pairs; 0 for not at all. Left out, often enough to catch a gross
+        How often the code that releases runs, over all pairs; 0 for not at all. Omitted, often enough to catch a gross
         mistake in a few seconds.
     alarm
         The probability of a false alarm, at most, over everything.

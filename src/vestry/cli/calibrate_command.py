@@ -33,7 +33,7 @@ def price(
     json: Json = False,
 ) -> None:
     """Find the exact mu of a chain; of several draws, each takes as many steps. Reads no data."""
-    _show(given.mechanism, "mu", given.priced(likelihood_power), as_json=json)
+    _show(given.mechanism, "mu", given.find_mu(likelihood_power), as_json=json)
 
 
 def _show(mechanism: str, parameter: str, found: CalibrationOption, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vestry.cli.mechanism_options import MechanismOption, Met
+from vestry.cli.mechanism_options import MechanismOption, Solution
 from vestry.cli.options import DrawCount, numbers
 from vestry.errors import InvalidParameter
 
@@ -48,7 +48,7 @@ class Conjugate(MechanismOption):
     ] = "exact"
 
     @property
-    def usual(self) -> float | None:
+    def default_value(self) -> float | None:
         """A direct draw takes the likelihood as it is."""
         return 1.0 if self.mechanism == "direct" else None
 
@@ -57,11 +57,11 @@ class Conjugate(MechanismOption):
 
         return event_at(*self._what(), value, **self._how())
 
-    def _met(self, guarantee: Guarantee) -> Met:
-        made = self.made(guarantee)
+    def _solve(self, guarantee: Guarantee) -> Solution:
+        made = self.calibrate_mechanism(guarantee)
         return made.value, made.theorem, {}
 
-    def made(self, guarantee: Guarantee) -> Any:
+    def calibrate_mechanism(self, guarantee: Guarantee) -> Any:
         """Return the mechanism itself, calibrated."""
         from vestry.mechanisms import posterior_sample
         from vestry.mechanisms.release import calibrate_mechanism

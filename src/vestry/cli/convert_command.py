@@ -73,17 +73,17 @@ def convert(
     if to is None:
         found = start.to_dict()
     elif meet:
-        like = _like(to, given)
+        like = _read_target(to, given)
         found = like.at(largest_parameter(lambda x: event_of_guarantee(like.at(x)), start)).to_dict()
     else:
-        found = _converted(start, to)
+        found = _convert(start, to)
     relation = None if start.neighbours is None else str(start.neighbours)
     numbers = {key: value for key, value in found.items() if key != "neighbours"}
     record = {"given": given.to_dict(), "to": to, "guarantee": numbers, "neighbours": relation, **numbers}
-    emit(record, _text(numbers, meet), as_json=json)
+    emit(record, _format(numbers, meet), as_json=json)
 
 
-def _converted(start: Guarantee, to: str) -> dict[str, Any]:
+def _convert(start: Guarantee, to: str) -> dict[str, Any]:
     from vestry.privacy import accountant
     from vestry.privacy.guarantee import number, read_decimal
     from vestry.privacy.pricing import event_of_guarantee
@@ -93,7 +93,7 @@ def _converted(start: Guarantee, to: str) -> dict[str, Any]:
         epsilon = number("epsilon", read_decimal("epsilon", value))
         return {"epsilon": epsilon, "delta": accountant.delta(event_of_guarantee(start), epsilon)}
     try:
-        return accountant.convert(start, _like(to, start)).to_dict()
+        return accountant.convert(start, _read_target(to, start)).to_dict()
     except ConversionError as error:
         leads = _LEADS.get(type(start).__name__)
         if leads is None or "ask for" in error.reason:  # which says what to write
@@ -102,7 +102,7 @@ def _converted(start: Guarantee, to: str) -> dict[str, Any]:
         raise ConversionError(error.source, error.target, reason) from None
 
 
-def _like(to: str, start: Guarantee) -> Guarantee:
+def _read_target(to: str, start: Guarantee) -> Guarantee:
     """Read a target as a guarantee whose amount does not matter."""
     from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP, read_decimal
 
@@ -117,7 +117,7 @@ def _like(to: str, start: Guarantee) -> Guarantee:
     raise InvalidParameter("--to", to, "a privacy definition", _TARGETS)
 
 
-def _text(numbers: dict[str, Any], meet: bool) -> str:
+def _format(numbers: dict[str, Any], meet: bool) -> str:
     """Write the result with ten digits, rounded to the side that is safe to rely on."""
     from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
 

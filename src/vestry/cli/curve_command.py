@@ -45,7 +45,7 @@ def curve(
     if delta is not None and not 0 < delta < 1:
         raise InvalidParameter("delta", delta, "between 0 and 1", "delta=1e-6")
     with working("computing the curve"):
-        value, event = _chosen(given, at, guarantee)
+        value, event = _choose(given, at, guarantee)
         bound = accountant.curve(event)
         renyi = [{"order": a, "epsilon": _finite(bound(a))} for a in numbers("--orders", orders, "2,5,10")]
         profile = [{"epsilon": e, "delta": accountant.delta(event, e)} for e in numbers("--epsilons", epsilons, "1,2")]
@@ -63,14 +63,14 @@ def curve(
     emit(record, text, as_json=json)
 
 
-def _chosen(given: MechanismOption, at: float | None, guarantee: str | None) -> tuple[float, Event]:
+def _choose(given: MechanismOption, at: float | None, guarantee: str | None) -> tuple[float, Event]:
     """Return the parameter's value and what runs at it: as given, or calibrated."""
     if guarantee is not None:
         if at is not None:
             raise InvalidParameter("--at", at, "omitted where --guarantee is given", "one of the two")
         found = given.calibrated(guarantee)
         return found.value, found.event
-    value = given.usual if at is None else at
+    value = given.default_value if at is None else at
     if value is None:
         instead = f"{option_name(given.parameter)} 0.5, or --guarantee epsilon=1,delta=1e-6"
         raise InvalidParameter("--at", None, f"given: the {given.parameter}", instead)

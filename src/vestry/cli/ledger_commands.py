@@ -136,9 +136,10 @@ def show(
     shown = _SHOWN if last is None and not json else last
     try:
         record = _summary(ledger)
-        charges = _begun(map(_described, ledger.charges(newest=shown)))
+        charges = _start(map(_describe, ledger.charges(newest=shown)))
         if json:
-            _write_json(record, charges)
+            for piece in _object_pieces(record, "charges", charges):
+                typer.echo(piece, nl=False)
         else:
             _print(record, charges, shown or 0)
     except VestryError:
@@ -181,7 +182,7 @@ def export(
     json: Json = False,
 ) -> None:
     """Write every entry as a line of JSON. The key that chooses rows stays in the ledger."""
-    lines = _begun(entry.to_dict() for entry in _open(url).entries())
+    lines = _start(entry.to_dict() for entry in _open(url).entries())
     pieces = _object_pieces({}, "entries", lines) if json else (codec.dumps(line) + "\n" for line in lines)
     if output is None:
         for piece in pieces:
@@ -268,17 +269,12 @@ def _summary(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _described(charge: tuple[Entry, frozenset[str]]) -> dict[str, Any]:
+def _describe(charge: tuple[Entry, frozenset[str]]) -> dict[str, Any]:
     """Write a charge with its state, without the versions that made it."""
     entry, followed = charge
     state = "released" if "release" in followed else "opened" if "open" in followed else "charged"
     facts = {key: value for key, value in entry.facts.items() if key != "versions"}
     return {"entry": entry.sequence, "state": state, **facts}
-
-
-def _write_json(record: dict[str, Any], charges: Iterable[dict[str, Any]]) -> None:
-    for piece in _object_pieces(record, "charges", charges):
-        typer.echo(piece, nl=False)
 
 
 def _object_pieces(record: dict[str, Any], name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -290,7 +286,7 @@ def _object_pieces(record: dict[str, Any], name: str, rows: Iterable[dict[str, A
     yield "\n  ]\n}\n"
 
 
-def _begun(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _start(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Read the first page before anything is printed, so that a line that cannot be read is said alone."""
     return chain(list(islice(rows, _PAGE)), rows)
 

@@ -32,7 +32,7 @@ Plot = Annotated[
 ]
 
 
-def spread(
+def expand_dataclass_options(
     command: Callable[..., None],
     group: type,
     known: Mapping[str, str],

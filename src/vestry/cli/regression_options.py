@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vestry.cli.mechanism_options import CalibrationOption, MechanismOption, Met
+from vestry.cli.mechanism_options import CalibrationOption, MechanismOption, Solution
 from vestry.cli.options import DrawCount, numbers
 from vestry.errors import InvalidParameter
 
@@ -38,7 +38,7 @@ class Gibbs(MechanismOption):
 
         return draw_event(value, **self._known())
 
-    def _met(self, guarantee: Guarantee) -> Met:
+    def _solve(self, guarantee: Guarantee) -> Solution:
         from vestry.regression.gibbs_calibration import THEOREM, likelihood_power
 
         power = likelihood_power(guarantee, analysis=self.analysis, **self._known())
@@ -67,7 +67,7 @@ class Glm(MechanismOption):
         power, precision = self._both(value)
         return draw_event(power, strong_convexity=self.n * precision, **self._known())
 
-    def _met(self, guarantee: Guarantee) -> Met:
+    def _solve(self, guarantee: Guarantee) -> Solution:
         from vestry.regression.gibbs_calibration import THEOREM, likelihood_power, prior_precision
 
         if self.parameter == "prior_precision":
@@ -98,7 +98,7 @@ class Langevin(MechanismOption):
     start: Annotated[float, typer.Option(help="How far apart neighbours' chains may start; 0 if at one point.")] = 0.0
     draws: DrawCount = 1
 
-    usual = 1.0
+    default_value = 1.0
 
     def _event(self, value: float) -> Event:
         from vestry.privacy.pricing import event
@@ -133,10 +133,10 @@ class Langevin(MechanismOption):
             raise InvalidParameter("--step-size", self.step_size, allowed, "a shorter step")
         return sizes, counts
 
-    def _met(self, guarantee: Guarantee) -> Met:
+    def _solve(self, guarantee: Guarantee) -> Solution:
         raise InvalidParameter("--guarantee", str(guarantee), "omitted for langevin", "the likelihood power by --at")
 
-    def priced(self, power: float) -> CalibrationOption:
+    def find_mu(self, power: float) -> CalibrationOption:
         """Return the exact mu of the chain."""
         from vestry.numerics import root, up
         from vestry.privacy import accountant
@@ -177,7 +177,7 @@ class Objective(MechanismOption):
             analysis=self.analysis,
         )
 
-    def _met(self, guarantee: Guarantee) -> Met:
+    def _solve(self, guarantee: Guarantee) -> Solution:
         from vestry.regression.objective_perturbation import THEOREMS, objective_scale
 
         scale = objective_scale(self.event, guarantee, self.regularisation)
@@ -199,7 +199,7 @@ class Output(MechanismOption):
 
         return output_event(value, self._moves())
 
-    def _met(self, guarantee: Guarantee) -> Met:
+    def _solve(self, guarantee: Guarantee) -> Solution:
         from vestry.privacy.accountant import smallest_parameter
         from vestry.regression.output_perturbation import THEOREM
 

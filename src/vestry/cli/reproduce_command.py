@@ -50,11 +50,11 @@ def reproduce(
         if not data.is_dir():
             raise InvalidParameter("--data", str(data), "a folder", "the folder that holds the tables")
         os.environ["VESTRY_DATA"] = str(data)
-    done = [_performed(EXPERIMENTS[name], output, quick, f"{i}/{len(chosen)}") for i, name in enumerate(chosen, 1)]
-    emit({"experiments": done}, "\n\n".join(_told(each) for each in done), as_json=json)
+    done = [_perform(EXPERIMENTS[name], output, quick, f"{i}/{len(chosen)}") for i, name in enumerate(chosen, 1)]
+    emit({"experiments": done}, "\n\n".join(_describe(each) for each in done), as_json=json)
 
 
-def _performed(experiment: Any, folder: Path, quick: bool, place: str) -> dict[str, Any]:
+def _perform(experiment: Any, folder: Path, quick: bool, place: str) -> dict[str, Any]:
     say(f"[{place}] {experiment.name} ...", err=True)
     start = time.monotonic()
     with working(experiment.name):
@@ -64,7 +64,7 @@ def _performed(experiment: Any, folder: Path, quick: bool, place: str) -> dict[s
     return {"name": experiment.name, **files, "erratum": record["erratum"], "claims": record["claims"]}
 
 
-def _told(done: dict[str, Any]) -> str:
+def _describe(done: dict[str, Any]) -> str:
     lines = [f"{done['name']}: {done['png']}, {done['json']}"]
     for each in done["claims"]:
         lines += [f"  {'yes' if each['holds'] else 'NO '}  {each['says']}", f"       {each['found']}"]

@@ -119,17 +119,23 @@ def simulated(
 
 def noisy_statistics(mechanism: Additive, values: list[int], rng: np.random.Generator) -> NoisyStatistics:
     """Add simulated noise: for plans and experiments, without any promise of privacy."""
+    noise = simulated_noise(mechanism, (len(values),), rng)
+    return mechanism.statistics(tuple(value + int(extra) for value, extra in zip(values, noise, strict=True)))
+
+
+def simulated_noise(
+    mechanism: Additive, shape: tuple[int, ...], rng: np.random.Generator, *, rounded_above: float = _ROUND
+) -> np.ndarray:
+    """Draw integers as the mechanism's noise is distributed; a Gaussian above some scale is a rounded normal."""
     scale = mechanism.scale
     if mechanism.noise == LAPLACE:
         p = -math.expm1(-1 / scale)
-        noise = rng.geometric(p, len(values)) - rng.geometric(p, len(values))
-    elif scale > _ROUND:
-        noise = np.rint(rng.normal(0, scale, len(values))).astype(int)
-    else:
-        k = np.arange(-math.ceil(12 * scale) - 1, math.ceil(12 * scale) + 2)
-        mass = np.exp(-(k**2) / (2 * scale * scale))
-        noise = rng.choice(k, len(values), p=mass / mass.sum())
-    return mechanism.statistics(tuple(value + int(extra) for value, extra in zip(values, noise, strict=True)))
+        return rng.geometric(p, shape) - rng.geometric(p, shape)
+    if scale > rounded_above:
+        return np.rint(rng.normal(0, scale, shape)).astype(int)
+    k = np.arange(-math.ceil(12 * scale) - 1, math.ceil(12 * scale) + 2)
+    mass = np.exp(-(k**2) / (2 * scale * scale))
+    return rng.choice(k, shape, p=mass / mass.sum())
 
 
 def noise_aware(prepared: PreparedSums, statistics: NoisyStatistics) -> Posterior:

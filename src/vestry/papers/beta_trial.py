@@ -92,7 +92,7 @@ class Calibration:
         return float(((below > 0.05) & (below < 0.95)).mean())
 
     def divergence(self, name: str, successes: float) -> float:
-        """Return KL(P || A), P the true posterior and A the law of what the mechanism draws."""
+        """Return KL(P || A), P the true posterior and A the distribution of what the mechanism draws."""
         truth: Beta = FAMILY.update(PRIOR, [successes], RECORDS)
         if name == "gaussian":
             return kl_to_mixture(truth, *self._plug_in(successes))
@@ -139,7 +139,7 @@ def calibrate(order: float, epsilon: float) -> Calibration:
 
 
 def kl_to_mixture(truth: Beta, successes: Array, log_weights: Array) -> float:
-    """Return KL from a Beta law to a mixture of Beta(6 + s, 12 + n - s), by the trapezoid rule on the logit.
+    """Return KL from a Beta distribution to a mixture of Beta(6 + s, 12 + n - s), by the trapezoid rule on the logit.
 
     Smooth integrands that vanish at both ends lose nothing to this rule but what the step cannot resolve.
     """

@@ -7,8 +7,8 @@ updates cost less; both release the last state. **Importance** runs several anne
 releases one of them chosen by its weight, for epsilon_0 more. The rival is Laplace noise on the number of successes, at
 the same total price, of which a draw costs no more.
 
-Costs are at delta 1e-6 by bounded range. Quality is the total variation distance between the law of what is released,
-over its own randomness, and the posterior.
+Costs are at delta 1e-6 by bounded range. Quality is the total variation distance between the distribution of what is
+released, over its own randomness, and the posterior.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def cells(*, power: float = 1.0) -> Array:
     return np.asarray(np.diff(edges) / (edges[-1] - edges[0]))
 
 
-def distance(theta: Array, law: Array) -> float:
-    """Return the total variation distance between a sample and a law, over bins."""
-    return float(np.abs(np.histogram(theta, BINS)[0] / theta.size - law).sum() / 2)
+def distance(theta: Array, shares: Array) -> float:
+    """Return the total variation distance between a sample and a distribution, over bins."""
+    return float(np.abs(np.histogram(theta, BINS)[0] / theta.size - shares).sum() / 2)
 
 
 def run(quick: bool, rng: np.random.Generator) -> Numbers:

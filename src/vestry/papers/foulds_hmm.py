@@ -8,7 +8,7 @@ the chain has converged, which nobody has proved; what its 400 updates do cost i
 update** is that chain at the temperature where all updates together cost (epsilon, 1e-6), by bounded range; then all
 its draws are public and are used.
 
-A score is the log predictive probability of the held-out cells, per entry; the multinomial coefficient is left out.
+A score is the log predictive probability of the held-out cells, per entry; the multinomial coefficient is omitted.
 """
 
 from __future__ import annotations

@@ -108,14 +108,14 @@ def _mixing(rng: np.random.Generator, repeats: int, steps: tuple[int, ...]) -> N
     """Follow both chains at one temperature: how far they are from where they go, and how often they move."""
     from vestry.mcmc import barker_walk, metropolis_walk
 
-    law = trial.cells(power=trial.LAST / (2 * trial.SPAN))
+    target = trial.cells(power=trial.LAST / (2 * trial.SPAN))
     found: Numbers = {"steps": list(steps)}
     for name, walk in (("Metropolis", metropolis_walk), ("Barker", barker_walk)):
         start = rng.logistic(size=(repeats, 1))
         hot = 2 * trial.SPAN / trial.LAST
         draws = walk(trial.log_steady, start, draws=max(steps), burn_in=0, rng=rng, scale=SCALE, temperature=hot)
         theta = trial.proportion(draws)
-        found[name] = [trial.distance(theta[number - 1], law) for number in steps]
+        found[name] = [trial.distance(theta[number - 1], target) for number in steps]
         found[f"{name} moves"] = float((np.diff(theta, axis=0) != 0).mean())
     return found
 

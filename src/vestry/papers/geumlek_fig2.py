@@ -1,7 +1,7 @@
 """Privacy against usefulness of one draw: KL and held-out log-likelihood against epsilon [GeumlekSC17, Fig. 2].
 
-KL(P || A) compares the true posterior with the law of what a mechanism draws, its noise included. By that measure a
-plug-in draw can beat a noise-aware one, which spreads once for the noise and once more for not knowing it; what the
+KL(P || A) compares the true posterior with the distribution of what a mechanism draws, noise included. By that measure
+a plug-in draw can beat a noise-aware one, which spreads once for the noise and once more for not knowing it; what the
 second keeps is the meaning of an interval, shown in the last row. Both are drawn, whichever is ahead.
 """
 

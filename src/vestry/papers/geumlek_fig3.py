@@ -6,7 +6,7 @@ The tables are prepared as in the paper, by what was observed in them, *for this
 - algorithm 4 ("concentrated") raises beta to 2 a/(n epsilon), algorithm 5 ("diffuse") lowers the likelihood's power
   rho to sqrt(epsilon n beta/(2 a)), at order a;
 - OPS draws from the posterior on the ball of radius 1/beta, with a power of rho = epsilon beta/2: it costs 2 rho/beta;
-- objective and output perturbation are ours: the same currency, regularised by the larger of n beta and a rule.
+- objective and output perturbation are ours: the same definition, regularised by the larger of n beta and a rule.
 
 Draws are by independent Metropolis chains, one for each run, that start at draws of the normal approximation at the
 mode and move by proposals that would be exact draws if the posterior were normal (Cotter, Roberts, Stuart and White

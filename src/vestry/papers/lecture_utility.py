@@ -170,7 +170,7 @@ def _claims(
 
 
 def _farthest(potential: Potential, rows: Array, labels: Array, lam: float) -> float:
-    """Return the farthest that the minimum moves if one of every 25th row is left out."""
+    """Return the farthest that the minimum moves if one of every 25th row is omitted."""
     nothing = np.zeros((FEATURES, 1))
     full = potential.minimum(1.0, lam, nothing, 1e-7)
     return max(

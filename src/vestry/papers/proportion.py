@@ -24,7 +24,7 @@ from vestry.privacy.neighbours import Adjacency, Neighbours
 PRIOR = Beta(1.0, 1.0)
 Indices = NDArray[np.int64]
 
-# Weights below e^-DROP of the largest are left out.
+# Weights below e^-DROP of the largest are omitted.
 DROP = 40.0
 
 
@@ -55,29 +55,29 @@ def laplace_plug_in(rng: np.random.Generator, successes: Array, *, n: int, epsil
     return 1 + np.maximum(successes + noise[0], 0.0), 1 + np.maximum(n - successes + noise[1], 0.0)
 
 
-def discrete_noise(rng: np.random.Generator, law: NoiseLaw, size: int) -> Array:
+def discrete_noise(rng: np.random.Generator, noise: NoiseLaw, size: int) -> Array:
     """Draw integer noise."""
-    support, mass = noise_table(law)
+    support, mass = noise_table(noise)
     return rng.choice(support, size, p=mass)
 
 
-def noise_table(law: NoiseLaw) -> tuple[Array, Array]:
+def noise_table(noise: NoiseLaw) -> tuple[Array, Array]:
     """Return the integers that carry all but e^-DROP of the noise, and their probabilities."""
-    reach = math.ceil(law.reach(DROP)) + 1
+    reach = math.ceil(noise.reach(DROP)) + 1
     support = np.arange(-reach, reach + 1.0)
-    power = 1 if isinstance(law, Laplace) else 2
-    mass = np.exp(-((np.abs(support) / law.scale) ** power) / power)
+    power = 1 if isinstance(noise, Laplace) else 2
+    mass = np.exp(-((np.abs(support) / noise.scale) ** power) / power)
     return support, mass / mass.sum()
 
 
 @dataclass(frozen=True, eq=False)
 class CountPosteriors:
-    """The law of the hidden count given each of several noisy values, and the Beta mixtures that follow.
+    """The distribution of the hidden count given each of several noisy values, and the Beta mixtures that follow.
 
     Attributes
     ----------
     counts, weights
-        One row a noisy value; the weights of a row sum to 1.
+        One row per noisy value; the weights of a row sum to 1.
     n, prior
         The public number of records, and the prior.
     """
@@ -88,7 +88,7 @@ class CountPosteriors:
     prior: Beta
 
     def mean(self) -> Array:
-        """Return the posterior mean of the proportion, one a row."""
+        """Return the posterior mean of the proportion, one per row."""
         total = self.prior.alpha + self.prior.beta + self.n
         return np.asarray((self.weights * (self.prior.alpha + self.counts)).sum(axis=1) / total)
 

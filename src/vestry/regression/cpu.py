@@ -71,7 +71,7 @@ class CpuGradient:
         Pairs of rows (n, d), float32 or float64, and outcomes (n,). They are taken one by one and copied into tiles, so
         that a generator need not hold them all. A `numpy.memmap` is left on disk.
     threads
-        How many at most; all that the process may use unless told.
+        How many at most; by default all that the process may use.
     """
 
     def __init__(self, loss: Loss, blocks: Iterable[tuple[Any, Any]], *, threads: int | None = None) -> None:

@@ -29,7 +29,7 @@ THEOREM = (
 def draw_event(
     likelihood_power: float, *, lipschitz: float, strong_convexity: float, adjacency: Adjacency, draws: int = 1
 ) -> Event:
-    """Record draws from a Gibbs posterior: S = 2 L a record of a unit under replace, L under add-remove."""
+    """Record draws from a Gibbs posterior: S = 2 L per record of a unit under replace, L under add-remove."""
     sensitivity = adjacency.changes * lipschitz
     single = event(
         "gibbs", likelihood_power=likelihood_power, sensitivity=sensitivity, strong_convexity=strong_convexity
@@ -86,7 +86,7 @@ def _published(analysis: str, guarantee: Guarantee, adjacency: Adjacency, draws:
 def prior_precision(
     guarantee: Guarantee, *, lipschitz: float, count: int, at_least: float, adjacency: Adjacency, draws: int = 1
 ) -> float:
-    """Return the least prior precision beta, a record, by which untempered draws meet the guarantee.
+    """Return the least prior precision beta, per record, by which untempered draws meet the guarantee.
 
     The prior is N(0, I/(n beta)) [GeumlekSC17, Alg. 4]: beta = max(2 L^2 a/(n epsilon), beta0) at order a.
     """

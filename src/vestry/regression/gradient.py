@@ -55,7 +55,7 @@ class Chain:
         )  # fmt: skip
 
     def mean(self, theta: np.ndarray) -> np.ndarray:
-        """Return the mean of the next state before it is projected: the caller adds noise of its own."""
+        """Return the mean of the next state before it is projected: the caller adds its own noise."""
         theta = np.asarray(theta, dtype=np.float64).reshape(self.gradient.shape)
         drift = self.likelihood_power * self.gradient(theta) + self.prior_precision * theta
         return np.asarray(theta - self.step_size * drift)

@@ -17,20 +17,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vestry.ledger import OpenCharge
 from vestry.noise import NoiseSource
 from vestry.privacy import accountant
 from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
-from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.regression.gibbs_calibration import draw_event
 from vestry.regression.gradient import Chain, Gradient
-from vestry.regression.problem import LinearProblem, first_rows
+from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.regression.step_schedule import Schedule, schedule
 from vestry.releases import Draws
-from vestry.schema.private import Block, PrivateRows, reveal_rows
+from vestry.schema.private import Block
 from vestry.validation import require_number, require_whole
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ _CHUNK = 2**20
 
 
 @dataclass(frozen=True)
-class LangevinSample:
+class LangevinSample(RowMechanism):
     """Draws by a certified chain from the posterior of a linear problem with the prior N(0, I/prior_precision).
 
     Attributes
@@ -88,16 +86,6 @@ class LangevinSample:
         return self.calibrated
 
     @property
-    def value(self) -> float:
-        """Its value."""
-        return float(getattr(self, self.calibrated))
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Which neighbours are hidden."""
-        return self.problem.adjacency
-
-    @property
     def radius(self) -> float:
         """The ball that the chain is projected onto: so far from 0 that it all but never matters.
 
@@ -123,8 +111,6 @@ class LangevinSample:
             start=0.0,
         )
         return single.times(self.draws).under(p.adjacency.neighbours)
-
-    charge = event  # the ledger is charged what runs
 
     @property
     def theorem(self) -> str:
@@ -155,13 +141,8 @@ class LangevinSample:
         )
         return rounding + ERROR * size
 
-    def release(self, private: PrivateRows, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
+    def draw(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
         """Run the chain, once for each draw; the last step's noise is drawn exactly and rounded to a declared grid."""
-        opened.take()
-        return (self.drawn(first_rows(reveal_rows(private), self.problem.max_rows), noise),)
-
-    def drawn(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
-        """Run the chain over blocks of features and outcomes."""
         from vestry.noise.bits import Bits
         from vestry.noise.grid import declared_grid
         from vestry.regression.gradient import gradient
@@ -247,7 +228,7 @@ def concentrated_posterior(
 
     precision = prior_precision
     if not accountant.meets(make(1.0, precision).event, bound):
-        # An exact draw costs as much or more than the chain, but for the slack of rounding.
+        # An exact draw costs as much or more than the chain, except for the slack of rounding.
         precision = max(prior_precision, smallest_parameter(exact_draws, bound)) * (1 + 1e-6)
         while not accountant.meets(make(1.0, precision).event, bound):
             precision *= 1.01
