@@ -163,8 +163,8 @@ CASES = {
         "delta would reach 1; start from a smaller delta",
     ),
     "a group too large for the order": (2, "convert order=3,epsilon=1 --group 4", "its order must be above 4"),
-    "no relation": (2, "convert epsilon=1 --neighbours both", 'neighbours must be one of "replace" and "add-remove"'),
-    "no other relation": (2, "convert epsilon=1 --to-neighbours all", 'neighbours must be one of "replace"'),
+    "no relation": (2, "convert epsilon=1 --neighbours both", "neighbours must be one of replace, add-remove"),
+    "no other relation": (2, "convert epsilon=1 --to-neighbours all", "neighbours must be one of replace"),
     "replace from nothing": (
         2,
         "convert epsilon=1 --to-neighbours replace",

@@ -140,7 +140,7 @@ ORDER = r"order must be a number above 1 and finite, not .*; write for example o
         (lambda: ZCDP(0), "rho" + POSITIVE + "rho=0.5"),
         (lambda: ZCDP("0.5"), r"rho must be a number"),
         (lambda: GaussianDP(-1), "mu" + POSITIVE + "mu=1"),
-        (lambda: PureDP(1, neighbours="swap"), 'neighbours must be one of "replace" and "add-remove", not \'swap\''),
+        (lambda: PureDP(1, neighbours="swap"), "neighbours must be one of replace, add-remove, not 'swap'"),
     ],
 )
 def test_bad_number_is_refused(make, message):
@@ -239,7 +239,7 @@ def test_neighbours_are_read_and_printed_back(relation):
 
 @pytest.mark.parametrize("text", ["", "Replace", "add_remove", "add-remove ", None, 1, True], ids=repr)
 def test_unknown_neighbours_are_refused(text):
-    with pytest.raises(InvalidParameter, match='neighbours must be one of "replace" and "add-remove"'):
+    with pytest.raises(InvalidParameter, match="neighbours must be one of replace, add-remove"):
         Neighbours.parse(text)
 
 
@@ -457,7 +457,7 @@ def test_numbers_of_an_event_become_floats():
 
 
 def test_record_of_an_unknown_kind_is_read():
-    """A ledger outlives its laws."""
+    """A ledger outlives its prices."""
     record = {"kind": "of the future", "count": 2, "parameters": {"x": 1.0, "y": [1.0, 2.0]}, "neighbours": "replace"}
     read = Event.from_dict(record)
     assert read.to_dict() == record

@@ -1,4 +1,4 @@
-"""The edges of what the laws of privacy accept: on either side of each limit, and what is said there."""
+"""The edges of what prices accept: on either side of each limit, and what is said there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every law against its definition, in 50-digit arithmetic.
+"""Every price against its definition, in 50-digit arithmetic.
 
 A truth is a sum or an integral of p^a q^(1-a), or of max(p - e^epsilon q, 0), over a pair of outputs that is written
 out; none of the library's formulas is used. A price must not be below the truth, and hardly above it.
@@ -230,7 +230,7 @@ def integer_normal(sensitivity: int, scale, *, order: float = 1) -> Points:
 
 @dataclass(frozen=True)
 class Truth:
-    """A law's parameters at which it is checked, and its definition."""
+    """Parameters at which a price is checked, and its definition."""
 
     cases: list[dict]
     renyi: Callable[..., mpf]

@@ -124,7 +124,7 @@ BROKEN = [
     ("max_rows = 1000000", "max_rows = 0", "max_rows =", "study.max_rows", "max_rows must be a whole number from 1 to 4611686018427387903, not 0"),
     ("max_rows = 1000000", "max_rows = 4611686018427387904", "max_rows =", "study.max_rows", "write max_rows = 1000000000."),
     # Neighbours and unit.
-    ('"add-remove"', '"add"', "neighbours =", "study.neighbours", 'neighbours must be one of "replace" and "add-remove", not \'add\'; write replace or add-remove.'),
+    ('"add-remove"', '"add"', "neighbours =", "study.neighbours", 'neighbours must be one of replace, add-remove, not \'add\'; write replace or add-remove.'),
     ('"add-remove"', "[]", "neighbours =", "study.neighbours", "not []"),
     ('unit = "row"', 'unit = "person"', "unit =", "study.unit", 'unit must be "row", or a person and rows, not \'person\'; write unit = "row", or unit = { person = "patient_id", rows = 3 }.'),
     ('unit = "row"', "unit = 1", "unit =", "study.unit", "unit must be"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vestry.privacy.neighbours import Adjacency
 
 # The value that meets a guarantee, the theorem, and what else there is to say.
-Met = tuple[float, str, dict[str, Any]]
+Solution = tuple[float, str, dict[str, Any]]
 # Options that are above 0, wherever a mechanism has them.
 _POSITIVE = ("lipschitz", "strong_convexity", "smoothness", "regularisation", "norm", "prior_precision", "slope")
 # Options that are at least 0.
@@ -58,19 +58,23 @@ class MechanismOption(ABC):
                 require_moderate(name, value, instead)
 
     @property
-    def usual(self) -> float | None:
+    def default_value(self) -> float | None:
         """The parameter's value where none is given; None where it must be given."""
         return None
 
     @property
     def adjacency(self) -> Adjacency:
-        """Whose change is hidden."""
+        """Whose change is protected."""
         from vestry.privacy.neighbours import Adjacency, Neighbours
 
         return Adjacency(Neighbours.parse(self.neighbours), self.rows)
 
-    def wanted(self, guarantee: str) -> Guarantee:
-        """Read a guarantee, which hides what the mechanism hides."""
+    def _values(self, *names: str) -> dict[str, Any]:
+        """Return some options by name, and whose change is protected."""
+        return {"adjacency": self.adjacency, **{name: getattr(self, name) for name in names}}
+
+    def parse_guarantee(self, guarantee: str) -> Guarantee:
+        """Read a guarantee, under the mechanism's neighbours."""
         from vestry.privacy.guarantee import Guarantee
 
         return Guarantee.parse(guarantee, neighbours=self.neighbours)
@@ -81,12 +85,12 @@ class MechanismOption(ABC):
 
     def calibrated(self, guarantee: str) -> CalibrationOption:
         """Return the value that meets a guarantee, on the private side."""
-        wanted = self.wanted(guarantee)
-        value, theorem, details = self._met(wanted)
+        wanted = self.parse_guarantee(guarantee)
+        value, theorem, details = self._solve(wanted)
         return CalibrationOption(value, self.event(value), wanted, theorem, details)
 
     @abstractmethod
     def _event(self, value: float) -> Event: ...
 
     @abstractmethod
-    def _met(self, guarantee: Guarantee) -> Met: ...
+    def _solve(self, guarantee: Guarantee) -> Solution: ...

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 from vestry.errors import InvalidParameter
 from vestry.privacy.neighbours import Neighbours
-from vestry.validation import require_number
+from vestry.validation import require_choice, require_number
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,8 @@ class Guarantee(ABC):
         for definition in (PureDP, ApproxDP, RenyiDP, ZCDP, GaussianDP):
             if set(values) == set(definition.names()):
                 return definition(**values).under(neighbours)
-        unknown = [key for key in values if key not in _RULES]
-        if unknown:
-            raise InvalidParameter("a guarantee's key", unknown[0], "one of epsilon, delta, order, rho, mu", _WAYS)
+        for key in values:
+            require_choice("a guarantee's key", key, _RULES, _WAYS)
         raise InvalidParameter("a guarantee", given, "a known combination of keys", _WAYS)
 
     @property
@@ -153,8 +152,7 @@ def _pairs(given: object) -> dict[str, float]:
         key, equals, text = (piece.strip() for piece in part.partition("="))
         if not equals or key in values:
             raise InvalidParameter("a guarantee", given, "key=number pairs, each key once", _WAYS)
-        if key not in _RULES:
-            raise InvalidParameter("a guarantee's key", key, "one of epsilon, delta, order, rho, mu", _WAYS)
+        require_choice("a guarantee's key", key, _RULES, _WAYS)
         values[key] = read_decimal(key, text)
     return values
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from vestry.errors import DeclarationMismatch, InvalidParameter
-from vestry.validation import require_whole
+from vestry.validation import require_choice, require_whole
 
 
 class Neighbours(Enum):
@@ -24,10 +24,7 @@ class Neighbours(Enum):
         """Read `replace` or `add-remove`."""
         if isinstance(given, cls):
             return given
-        for relation in cls:
-            if given == relation.value:
-                return relation
-        raise InvalidParameter("neighbours", given, 'one of "replace" and "add-remove"', "replace or add-remove")
+        return cls(require_choice("neighbours", given, [each.value for each in cls], "replace or add-remove"))
 
     @classmethod
     def bind(cls, stated: Neighbours | None, given: object) -> Neighbours | None:

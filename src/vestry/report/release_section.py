@@ -11,22 +11,8 @@ from vestry.display.plotting import name_of
 from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
 from vestry.posterior.reader import DRAWS, PLUG_IN
 from vestry.releases import NoisyStatistics
-from vestry.report import figures, hmm_section, regression_section
-from vestry.report.content import (
-    MOST_ESTIMATES,
-    MOST_ROWS,
-    Estimate,
-    Result,
-    Share,
-    compared_groups,
-    contrasts,
-    draw_count,
-    first_of,
-    labels,
-    prior,
-    shares,
-    size,
-)
+from vestry.report import content, figures, hmm_section, regression_section
+from vestry.report.content import MOST_ESTIMATES, MOST_ROWS, Estimate, Result, Share
 from vestry.report.guarantee_section import claim, weight_parts
 
 # Further released draws are in the file only.
@@ -76,8 +62,8 @@ def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
         lines = [_line(each, result, named=len(found) > 1) for each in found]
         return joined(lines, "<br>")
     low, high = min(found, key=lambda each: each.mean), max(found, key=lambda each: each.mean)
-    few = size(result) > len(found)
-    between = f"{size(result)} estimates, {f'the first {len(found)} of them ' if few else ''}between"
+    few = content.size(result) > len(found)
+    between = f"{content.size(result)} estimates, {f'the first {len(found)} of them ' if few else ''}between"
     return joined([between, _line(low, result, named=True), "and", _line(high, result, named=True)], "<br>")
 
 
@@ -88,7 +74,7 @@ def _line(each: Estimate, result: Result, *, named: bool) -> str:
 
 
 def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
-    posterior, before = result.posterior, prior(result.posterior)
+    posterior, before = result.posterior, content.prior(result.posterior)
     dense = len(found) <= figures.MOST_DENSITIES
     drawn = (figures.densities if dense else figures.intervals)(found, posterior, before)
     what = posterior.reader.parameter
@@ -99,8 +85,8 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
         " interval, cut at the edge of the figure."
     )
     if len(found) > figures.MOST_ROWS:
-        rest = "the table has all" if size(result) == len(found) else f"the table has {len(found)}"
-        caption += f" The first {figures.MOST_ROWS} of {size(result)} rows; {rest}."
+        rest = "the table has all" if content.size(result) == len(found) else f"the table has {len(found)}"
+        caption += f" The first {figures.MOST_ROWS} of {content.size(result)} rows; {rest}."
     parts: list[Content] = [tag("h3", "What the data say")]
     if posterior.label == PLUG_IN:
         parts.append(
@@ -128,7 +114,7 @@ def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
     what = result.posterior.reader.parameter
     return table(
         f"Posterior of the {what}: mean, standard deviation, 50 % and 90 % credible intervals"
-        + first_of(len(found), size(result)),
+        + content.first_of(len(found), content.size(result)),
         (*heads, "mean", "sd", "50 %", "90 %"),
         rows,
         names=len(heads),
@@ -136,7 +122,7 @@ def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
 
 
 def _contrast_parts(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
-    rows = contrasts(result)
+    rows = content.contrasts(result)
     if not rows:
         return []
     drawn = figures.comparison(found, rows, result.posterior)
@@ -164,8 +150,8 @@ def _contrast_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
                 " the dashed line leaves the sign of the difference open.",
             ),
             table(
-                f"Differences for {compared_groups(result)}, from {whole(draw_count(result))} draws seeded by the"
-                f" release's hash{cut}",
+                f"Differences for {content.compared_groups(result)}, from {whole(content.draw_count(result))} draws"
+                f" seeded by the release's hash{cut}",
                 heads,
                 cells,
                 names=2 if several else 1,
@@ -175,7 +161,7 @@ def _contrast_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
 
 
 def _noise_parts(result: Result, found: tuple[Estimate, ...]) -> list[Content]:
-    measured = shares(result.release, result.posterior, found)
+    measured = content.shares(result.release, result.posterior, found)
     heads = _heads(result)
     rows = [
         (*_names(each.group, each.label, result), "not defined" if share.noise is None else
@@ -192,7 +178,7 @@ def _noise_parts(result: Result, found: tuple[Estimate, ...]) -> list[Content]:
         notes.append(f"One unit of the count stands for {number(first.count_grid)} of a record.")
     if first.count is not None:
         notes.append(f"The number of records, {whole(first.count)}, is public.")
-    if any(value < 0 for content in contents.values() for value in content.values) and first.grid == 1:
+    if any(value < 0 for each in contents.values() for value in each.values) and first.grid == 1:
         notes.append("A negative count comes from the noise; it is not a mistake.")
     return [
         tag("h3", "Noise against sampling error"),
@@ -200,7 +186,7 @@ def _noise_parts(result: Result, found: tuple[Estimate, ...]) -> list[Content]:
         table(
             "Standard deviations of the noise on the estimate, of the posterior if the same numbers were exact, and"
             " of the posterior; and what the noise adds to the width of the interval"
-            + first_of(len(found), size(result)),
+            + content.first_of(len(found), content.size(result)),
             (*heads, "noise", "without noise", "with noise", "noise adds"),
             rows,
             names=len(heads),
@@ -259,7 +245,7 @@ def _cost(measured: tuple[Share, ...]) -> str:
 
 
 def _draw_parts(result: Result, album: Album) -> list[Content]:
-    names, drawn = labels(result), result.posterior.sample()
+    names, drawn = content.labels(result), result.posterior.sample()
     count = len(next(iter(drawn.values())))
     grouped = (result.posterior.by,) if result.posterior.by is not None else ()
     rows = [
