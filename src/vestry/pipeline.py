@@ -65,7 +65,7 @@ def release(
     mechanism, draws, truncation
         See `Request`.
     purpose
-        Why, for the ledger; the model's question if left out.
+        Why, for the ledger; the model's question if omitted.
     again
         Whether to release what was released before; it costs again.
     """

@@ -16,7 +16,7 @@ from seeded_noise import SeededNoise
 import vestry
 import vestry.hmm
 from vestry.errors import InvalidParameter, LedgerStateError, MissingExtra, VestryError
-from vestry.hmm.hidden_states import named
+from vestry.hmm.hidden_states import match_states
 from vestry.hmm.hmm_model import HiddenMarkovModel
 from vestry.model.request import Request
 from vestry.pipeline import charge_for, run, schema_of
@@ -256,7 +256,7 @@ def test_states_are_matched_before_they_are_numbered():
         transitions=np.array([[moves[np.append(o, 3)][:, o] for o in row] for row in orders]),
         paths=np.array([[np.argsort(o)[paths] for o in row] for row in orders]),
     )
-    found = named(shuffled, None, None)
+    found = match_states(shuffled, None, None)
     rank = np.argsort(-tables[:, 0], kind="stable")
     assert found.emissions[0].shape == (3, 6, 3, 3)
     assert (found.emissions[0] == tables[rank]).all()

@@ -169,8 +169,8 @@ def test_repr_is_short():
             {},
             "a noisy count must be from",
         ),
-        (released(counts(1, count=5, noise="uniform")), {}, "noise must be discrete-laplace or discrete-gaussian"),
-        (released(counts(1, count=5, scale=0.0)), {}, "scale must be a finite number above 0"),
+        (released(counts(1, count=5, noise="uniform")), {}, "noise must be one of discrete-laplace, discrete-gaussian"),
+        (released(counts(1, count=5, scale=0.0)), {}, "scale must be a number above 0 and finite"),
     ],
 )
 def test_what_cannot_be_read_is_refused(release, options, match):

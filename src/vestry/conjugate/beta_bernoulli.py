@@ -12,8 +12,8 @@ The plug-in posterior takes the noisy count as exact, and its intervals are too 
 
     p(theta | z) = sum over s of Beta(theta; a + s, b + n - s) p(s | z),   p(s | z) ~ p(s) P(noise = z - s),
 
-with p(s) the prior predictive and the law of the noise known. The noisy value is never projected: z below 0 or above n
-is informative as it stands. See [BernsteinS18] for the idea in exponential families.
+with p(s) the prior predictive and the distribution of the noise known. The noisy value is never projected: z below 0 or
+above n is informative as it stands. See [BernsteinS18] for the idea in exponential families.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from scipy.special import betainc, betaincinv, betaln, digamma, xlog1py, xlogy
 
 from vestry.conjugate.category_family import CategoryFamily
 from vestry.conjugate.conjugate_model import ConjugateModel
-from vestry.conjugate.draw_cost import draw, moved
+from vestry.conjugate.draw_cost import draw, grouped_draw
 from vestry.conjugate.family import ConjugateFamily, Distribution, check_range, noisy_values, points
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
@@ -40,15 +40,15 @@ from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import (
     DROP,
-    NoiseLaw,
+    Noise,
     lattice,
     log_ratio,
     nodes_needed,
-    noise_law,
+    noise_of,
     thin,
     window,
 )
-from vestry.posterior.mixture import BetaMixture, kept
+from vestry.posterior.mixture import BetaMixture, normalise
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
@@ -151,7 +151,7 @@ class BetaBernoulliFamily(CategoryFamily):
         - add-remove: Gamma(a) against Gamma(a + r k), a the smaller of the two: the limit of many records of the
           other kind. It dominates, because Beta(a, b) is X/(X + Y) of X ~ Gamma(a) and an independent Y ~ Gamma(b).
 
-        Groups: see `vestry.conjugate.draw_cost.moved`.
+        Groups: see `vestry.conjugate.draw_cost.grouped_draw`.
 
         That a unit whose k records are mixed costs no more than one whose records agree is brute force.
         """
@@ -186,7 +186,7 @@ class BetaBernoulliFamily(CategoryFamily):
 
     def noise_aware(self, prior: Beta, statistics: NoisyStatistics) -> BetaMixture:
         """Sum over the successes; or over successes and failures, if the count is private."""
-        values, noise = noisy_values(statistics, 1), noise_law(statistics.noise, statistics.scale)
+        values, noise = noisy_values(statistics, 1), noise_of(statistics)
         numbers = {"alpha": prior.alpha, "beta": prior.beta}
         check_range(statistics)
         if statistics.count is None:
@@ -236,7 +236,7 @@ def worst_beta(a: float, b: float, adjacency: Adjacency, *, power: float) -> Eve
     """Return the event of one draw from Beta(a + power successes, b + power failures)."""
     shift, low, high = power * adjacency.rows, min(a, b), max(a, b)
     if adjacency.groups > 1:
-        return moved(low, shift, adjacency)
+        return grouped_draw(low, shift, adjacency)
     if not adjacency.replaces:
         return draw(gammas=((low, shift),), neighbours=adjacency.neighbours)
     others = 0.0 if adjacency.count is None else power * (adjacency.count - adjacency.rows)
@@ -318,7 +318,7 @@ class BetaBernoulli(ConjugateModel):
 _CELLS = 1_000_000
 
 
-def public_count(z: float, *, count: int, alpha: float, beta: float, noise: NoiseLaw) -> BetaMixture:
+def public_count(z: float, *, count: int, alpha: float, beta: float, noise: Noise) -> BetaMixture:
     """Return the posterior from one noisy count of successes among a public number of records.
 
     p(s | z) ~ BetaBinomial(s; n, a, b) P(noise = z - s), s = 0 ... n. All but 1e-15 of the weight is kept; time and
@@ -344,11 +344,11 @@ def public_count(z: float, *, count: int, alpha: float, beta: float, noise: Nois
     s, cells = lattice(low[0], high[0])
     width = np.sqrt((alpha + s) * (beta + (n - s)) / (n + alpha + beta))
     s, logs = thin(s, hill(s) + factors(s, concave=False) + cells, width)
-    weights, places = kept(logs)
+    weights, places = normalise(logs)
     return BetaMixture(weights, alpha + s[places], beta + (n - s[places]))
 
 
-def private_count(successes: float, failures: float, *, alpha: float, beta: float, noise: NoiseLaw) -> BetaMixture:
+def private_count(successes: float, failures: float, *, alpha: float, beta: float, noise: Noise) -> BetaMixture:
     """Return the posterior from noisy counts of successes and failures, the number of records unknown.
 
     The prior of the number of records n = s + f is the improper uniform one on n >= 0, so that
@@ -375,14 +375,14 @@ def private_count(successes: float, failures: float, *, alpha: float, beta: floa
         (s, s_logs), (f, f_logs) = (thin(points, logs, wider * width) for points, logs, width in tables)
         n = s[:, None] + f
         logs = s_logs[:, None] + f_logs - tilt * n - log_ratio(n, alpha + beta)
-        weights, places = kept(logs.ravel())
+        weights, places = normalise(logs.ravel())
         total = float(weights @ n.ravel()[places])
     row, column = np.unravel_index(places, n.shape)
     return BetaMixture(weights, alpha + s[row], beta + f[column])
 
 
 def _table(
-    z: float, nearest: float, own: float, all_: float, *, noise: NoiseLaw, drop: float, tilt: float
+    z: float, nearest: float, own: float, all_: float, *, noise: Noise, drop: float, tilt: float
 ) -> tuple[Array, Array, Array]:
     """List the counts of one kind, with log weights Gamma(s + a)/Gamma(s + 1) P(noise = z - s) e^(tilt s).
 

@@ -21,14 +21,14 @@ import vestry.conjugate.dirichlet_posterior as dirichlet_posterior
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily, success_layout, worst_beta
 from vestry.conjugate.category_family import CategoryFamily
 from vestry.conjugate.conjugate_model import ConjugateModel, ConjugateReader, conjugate_reader
-from vestry.conjugate.draw_cost import draw, moved
+from vestry.conjugate.draw_cost import draw, grouped_draw
 from vestry.conjugate.family import ConjugateFamily, Distribution, check_range, check_size, floats, points, positive
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.request import groups_of, levels_of
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import noise_law
+from vestry.posterior.discrete_noise import noise_of
 from vestry.posterior.mixture import DirichletMixture, PosteriorDistribution, two_sided
 from vestry.privacy.accountant import renyi as price_renyi
 from vestry.privacy.event import Event
@@ -48,7 +48,7 @@ class Dirichlet(Distribution):
 
     def __post_init__(self) -> None:
         if len(self.alphas) < 2:
-            raise InvalidParameter("alphas", self.alphas, "at least two numbers", "one alpha a category")
+            raise InvalidParameter("alphas", self.alphas, "at least two numbers", "one alpha per category")
         object.__setattr__(self, "alphas", tuple(positive("alpha", alpha) for alpha in self.alphas))
 
     @property
@@ -158,7 +158,7 @@ class DirichletCategoricalFamily(CategoryFamily):
                     yield move
 
     def prior(self, numbers: Sequence[float]) -> Dirichlet:
-        """Read one alpha a category, each above 0."""
+        """Read one alpha per category, each above 0."""
         if len(numbers) != self.categories:
             raise InvalidParameter(
                 "the prior of dirichlet-categorical",
@@ -184,11 +184,11 @@ class DirichletCategoricalFamily(CategoryFamily):
           other records may sit in a third category. The O(d^3) pairs of the paper are not needed;
         - add-remove: Gamma(a1) against Gamma(a1 + r k).
 
-        Groups: see `vestry.conjugate.draw_cost.moved`.
+        Groups: see `vestry.conjugate.draw_cost.grouped_draw`.
 
-        Units of k >= 2 records may move between more than two categories. By brute force such moves cost less if
-        a1 >= 1/2 or r k <= 2 a1. Elsewhere they may cost more (under add-remove at a1 = 0.1, r = 1, k = 2 delta(1) is
-        4.5 % larger), and the event is a Renyi bound. For add-remove it is the curve above, which is proved for every
+        Units of k >= 2 records may move between more than two categories. By brute force such moves cost less if a1 >=
+        1/2 or r k <= 2 a1. Elsewhere they may cost more (under add-remove at a1 = 0.1, r = 1, k = 2 delta(1) is 4.5 %
+        larger), and the event is a Renyi bound. For add-remove it is the curve above, which is proved permanentlyy
         move: D(P || Q) is convex in eta_Q [GeumlekSC17, Thm 15], and the curvature of C falls along an addition. For
         replace it is the sum of two such curves, at a1 and a2: p is made of independent gammas, one block of which
         loses what another gains.
@@ -198,7 +198,7 @@ class DirichletCategoricalFamily(CategoryFamily):
             return worst_beta(low, high, adjacency, power=weight)
         shift, relation = weight * adjacency.rows, adjacency.neighbours
         if adjacency.groups > 1:
-            return moved(low, shift, adjacency)
+            return grouped_draw(low, shift, adjacency)
         if adjacency.rows > 1 and low < _HALF and shift > _FEW * low:
             return _spread(low, high, adjacency, shift=shift)
         if adjacency.replaces:
@@ -240,7 +240,7 @@ class DirichletCategoricalFamily(CategoryFamily):
         """Sum over the counts of all categories."""
         if self._as_beta(statistics):
             return two_sided(BetaBernoulliFamily().noise_aware(Beta(*prior.alphas), statistics))
-        noise, alphas = noise_law(statistics.noise, statistics.scale), np.array(prior.alphas)
+        noise, alphas = noise_of(statistics), np.array(prior.alphas)
         check_range(statistics)
         if statistics.count is None:
             return dirichlet_posterior.private_count(floats(statistics), alphas=alphas, noise=noise)
@@ -317,7 +317,7 @@ class DirichletCategorical(ConjugateModel):
     by
         A column of levels: one set of probabilities for each.
     prior
-        One alpha for each level (the one of missing values last, if it is a level); all 1 if left out.
+        One alpha for each level (the one of missing values last, if it is a level); all 1 if omitted.
     """
 
     column: str

@@ -34,7 +34,7 @@ from vestry.validation import require_number
 
 
 class Distribution(ABC):
-    """A distribution over the parameter: a frozen dataclass of its numbers, one parameter unless told.
+    """A distribution over the parameter: a frozen dataclass of its numbers, one parameter by default.
 
     Points have shape (..., dimension); where the dimension is 1 the last axis may be omitted.
     """
@@ -296,7 +296,7 @@ class ConjugateFamily(ABC):
     def plug_in(self, prior: Any, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the papers' posterior: the noisy statistics, projected onto valid ones, taken as exact.
 
-        For comparison only. It leaves the noise out of account, so its intervals are too short: nominal 90 % intervals
+        For comparison only. It ignores the noise, so its intervals are too short: nominal 90 % intervals
         of a proportion cover about half the time at n = 100 and epsilon = 0.1 [FouldsGWC16, sec. 3.2; GeumlekSC17,
         sec. 5.1].
         """
@@ -362,13 +362,13 @@ def family_type(name: object) -> type[ConjugateFamily] | None:
 
 
 def points(theta: ArrayLike, dimension: int) -> Array:
-    """Read points of shape (..., dimension); in one dimension the last axis may be left out."""
+    """Read points of shape (..., dimension); in one dimension the last axis may be omitted."""
     read = np.asarray(theta, dtype=float)
     if dimension == 1 and (read.ndim == 0 or read.shape[-1] != 1):
         read = read[..., None]
     if read.ndim == 0 or read.shape[-1] != dimension:
         raise InvalidParameter(
-            "the shape of points", read.shape, f"(..., {dimension})", f"{dimension} coordinates a point"
+            "the shape of points", read.shape, f"(..., {dimension})", f"{dimension} coordinates per point"
         )
     return read
 
@@ -388,7 +388,8 @@ def check_sums(sums: Sequence[float], expected: int) -> Array:
     read = np.asarray(sums, dtype=float)
     if read.shape != (expected,) or not np.all(np.isfinite(read)):
         # The values may come from records: the message shows their number alone.
-        raise InvalidParameter("sums", f"of shape {read.shape}", f"{expected} finite numbers", "one a coordinate of S")
+        allowed = f"{expected} finite numbers"
+        raise InvalidParameter("sums", f"of shape {read.shape}", allowed, "one per coordinate of S")
     return read
 
 

@@ -25,7 +25,7 @@ from vestry.model.request import groups_of, interval_of
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
-from vestry.posterior.discrete_noise import noise_law
+from vestry.posterior.discrete_noise import noise_of
 from vestry.posterior.mixture import GammaMixture
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
@@ -92,7 +92,7 @@ class GammaExponentialFamily(IntervalFamily):
     def noise_aware(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:
         """Sum over the sum, and over the count where it is private."""
         noisy, count, units = sum_and_count(statistics)
-        noise, numbers = noise_law(statistics.noise, statistics.scale), {"shape": prior.shape, "rate": prior.rate}
+        noise, numbers = noise_of(statistics), {"shape": prior.shape, "rate": prior.rate}
         steps = {"grid": statistics.grid, "middle": self.middle}
         return gamma_posterior.exponential(noisy, count=count, count_units=units, noise=noise, **steps, **numbers)
 

@@ -27,7 +27,7 @@ from vestry.model.request import groups_of, interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import noise_law
+from vestry.posterior.discrete_noise import noise_of
 from vestry.posterior.mixture import GammaMixture
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
@@ -114,7 +114,7 @@ class GammaPoissonFamily(ConjugateFamily):
     def noise_aware(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:
         """Sum over the sum, and over the count where it is private."""
         noisy, count, units = sum_and_count(statistics)
-        noise, numbers = noise_law(statistics.noise, statistics.scale), {"shape": prior.shape, "rate": prior.rate}
+        noise, numbers = noise_of(statistics), {"shape": prior.shape, "rate": prior.rate}
         return gamma_posterior.poisson(noisy, count=count, count_units=units, noise=noise, **numbers)
 
     def plug_in(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:

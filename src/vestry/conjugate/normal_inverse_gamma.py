@@ -32,7 +32,7 @@ from vestry.mechanisms.statistic_family import Layout
 from vestry.model.request import groups_of, interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import noise_law
+from vestry.posterior.discrete_noise import noise_of
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import NoisyStatistics
 from vestry.schema.domain import Domain
@@ -62,7 +62,7 @@ class MeanVariance(Distribution):
 
     def divided(self, scale: float) -> MeanVariance:
         """Return the distribution of eta/scale."""
-        return MeanVariance(*_declared(self.natural() / scale))
+        return MeanVariance(*_from_natural(self.natural() / scale))
 
     def log_density(self, theta: ArrayLike) -> Array:
         """Return the log density at (m, v); -inf where v <= 0."""
@@ -114,7 +114,7 @@ class MeanVariance(Distribution):
         """Return C(eta); infinite unless weight, shape and scale are above 0."""
         if not float(np.asarray(eta, dtype=float)[2]) > 0:
             return math.inf
-        _, weight, shape, scale = _declared(eta)
+        _, weight, shape, scale = _from_natural(eta)
         if not (shape > 0 and scale > 0):
             return math.inf
         return float(gammaln(shape) - shape * math.log(scale) - math.log(weight / (2 * math.pi)) / 2)
@@ -122,7 +122,7 @@ class MeanVariance(Distribution):
     @staticmethod
     def gradient(eta: ArrayLike) -> Array:
         """Return E[T], with E[1/v] = a/b and E[log v] = log b - psi(a)."""
-        location, weight, shape, scale = _declared(eta)
+        location, weight, shape, scale = _from_natural(eta)
         inverse = shape / scale
         squares = 1 / weight + location * location * inverse
         return np.array([location * inverse, -inverse / 2, -squares / 2, (float(digamma(shape)) - math.log(scale)) / 2])
@@ -132,7 +132,7 @@ class MeanVariance(Distribution):
         return math.sqrt(self.scale / (self.shape * self.weight))
 
 
-def _declared(eta: ArrayLike) -> tuple[float, float, float, float]:
+def _from_natural(eta: ArrayLike) -> tuple[float, float, float, float]:
     """Return location, weight, shape and scale."""
     first, second, weight, twice = (float(x) for x in np.asarray(eta, dtype=float))
     return first / weight, weight, twice / 2, (second - first * first / weight) / 2
@@ -183,7 +183,7 @@ class NormalInverseGammaFamily(IntervalFamily):
         """Return the member with eta = eta0/m + r (sum of x, sum of x^2, n, n)."""
         r, m = positive("likelihood_power", likelihood_power), positive("prior_scale", prior_scale)
         added = np.array([*check_sums(sums, 2), require_number("count", count), count])
-        return MeanVariance(*_declared(prior.natural() / m + r * added))
+        return MeanVariance(*_from_natural(prior.natural() / m + r * added))
 
     def draw_event(self, prior: MeanVariance, weight: float, adjacency: Adjacency) -> NoReturn:
         """Refuse: no theorem bounds it."""
@@ -243,7 +243,7 @@ class NormalInverseGammaFamily(IntervalFamily):
             count=count,
             count_units=units,
             prior=NormalInverseGammaPrior(*prior.numbers),
-            noise=noise_law(statistics.noise, statistics.scale),
+            noise=noise_of(statistics),
             unit=statistics.grid / self.reach,
             middle=self.middle,
             reach=self.reach,
@@ -313,7 +313,7 @@ class NormalInverseGamma(ConjugateModel):
     column
         A column with an interval.
     prior
-        The mean, its weight in records, and the shape and scale of the variance's inverse gamma law.
+        The mean, its weight in records, and the shape and scale of the variance's inverse gamma distribution.
     by
         A column of levels: one mean and one variance for each.
     """

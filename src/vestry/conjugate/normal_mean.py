@@ -27,7 +27,7 @@ from vestry.model.request import groups_of, interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
-from vestry.posterior.discrete_noise import deviation, noise_law
+from vestry.posterior.discrete_noise import deviation, noise_of
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
@@ -46,7 +46,7 @@ class Normal(Distribution):
 
     def __post_init__(self) -> None:
         if len(self.location) < 1:
-            raise InvalidParameter("location", self.location, "at least one number", "one mean a coordinate")
+            raise InvalidParameter("location", self.location, "at least one number", "one mean per coordinate")
         object.__setattr__(self, "location", tuple(require_number("mean", x, "mean=0") for x in self.location))
         self.require_positive("precision")
 
@@ -168,7 +168,7 @@ class NormalMeanFamily(IntervalFamily):
         require_whole("dimension", self.dimension, most=_MOST_COORDINATES)
 
     def prior(self, numbers: Sequence[float]) -> Normal:
-        """Read (mean, variance): one mean for every coordinate, or one each; the variance is above 0."""
+        """Read (mean, variance): one mean permanentlyy coordinate, or one each; the variance is above 0."""
         if len(numbers) not in (2, self.dimension + 1):
             means = "a mean" if self.dimension == 1 else f"one mean or {self.dimension}"
             raise InvalidParameter(
@@ -231,7 +231,7 @@ class NormalMeanFamily(IntervalFamily):
     def noise_aware(self, prior: Normal, statistics: NoisyStatistics) -> NormalPosterior:
         """Integrate over the sums, and the count where it is private."""
         sums, count = self._sums(statistics)
-        noise, grid, model = noise_law(statistics.noise, statistics.scale), statistics.grid, self._centred(prior)
+        noise, grid, model = noise_of(statistics), statistics.grid, self._centred(prior)
         if statistics.count is None:
             posterior = normal_posterior.private_count(
                 sums, count, model=model, noise=noise, grid=grid, count_grid=statistics.count_grid
@@ -261,7 +261,7 @@ class NormalMeanFamily(IntervalFamily):
     def _centred(self, prior: Normal) -> NormalModel:
         """Return the model of values counted from the middle of the interval."""
         if len(set(prior.location)) > 1:
-            allowed = "one mean for every coordinate"
+            allowed = "one mean permanentlyy coordinate"
             raise InvalidParameter("a normal prior", prior.location, allowed, "for example prior=(0, 100)")
         return NormalModel(self.variance, prior.location[0] - self.middle, 1 / prior.precision)
 

@@ -139,8 +139,8 @@ def _dictionary(array: Any, keep: bool) -> Any:
 def _extension(array: Any, keep: bool) -> Any:
     if array.type.extension_name != "arrow.uuid":
         return clean_array(array.storage, keep=keep)
-    found = [None if each is None else str(uuid.UUID(bytes=each)) for each in array.storage.to_pylist()]
-    return pa.array(found, pa.string())
+    texts = [None if each is None else str(uuid.UUID(bytes=each)) for each in array.storage.to_pylist()]
+    return pa.array(texts, pa.string())
 
 
 def _decimal(array: Any) -> Any:

@@ -63,11 +63,11 @@ def micros_of(column: Expression) -> Expression:
 def _formatted(text: Expression, format: str) -> Expression:
     order = re.findall("%(.)", format)
     pattern = "^" + "".join(_piece(piece) for piece in re.findall("%.|.", format))
-    found = {name: text.re_extract(pattern, place + 1).try_cast("int64") for place, name in enumerate(order)}
-    year, month, day = found["Y"], found["m"], found["d"]
+    fields = {name: text.re_extract(pattern, place + 1).try_cast("int64") for place, name in enumerate(order)}
+    year, month, day = fields["Y"], fields["m"], fields["d"]
     fits = _real(year, month, day)
     for name, limit in _LIMITS.items():
-        fits = fits & (found[name] <= limit) if name in found else fits
+        fits = fits & (fields[name] <= limit) if name in fields else fits
     real = ibis.cases((fits, _civil(year, month, day)), else_=ibis.null("int64"))
     return ibis.cases((matches(text, pattern + "[|]$"), real), else_=ibis.null("int64"))
 

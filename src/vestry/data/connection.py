@@ -24,7 +24,7 @@ from vestry.registry import SOURCES
 from vestry.schema.domain import Domain, Levels
 from vestry.validation import require_choice
 
-# An expression of Ibis, which carries no types of its own.
+# An expression of Ibis, which carries no types.
 Expression = Any
 # What is added to the name of a column of places. No column is called so: names are text without control characters.
 PLACED = "\x1fplace"
@@ -228,7 +228,7 @@ class Source:
     kind
         What it is: parquet, pandas, postgresql and so on.
     parts
-        The records, in one or more parts with types of their own, as expressions that nothing has been asked of.
+        The records, in one or more parts, each with its own types, as expressions that nothing has been asked of.
     backend
         What answers.
     close
@@ -236,7 +236,7 @@ class Source:
     around
         What holds while a query runs: an engine's own log is silent, its planner believes no file.
     clean
-        Whether text was trimmed before the engine sees it, but for columns of exact levels.
+        Whether text was trimmed before the engine sees it, except in columns of exact levels.
     """
 
     kind: str
@@ -283,21 +283,21 @@ class Source:
     def rows(self, expression: Expression) -> list[dict[str, Any]]:
         """Run one query and return its rows."""
         with _unfused(), self.around():
-            found: list[dict[str, Any]] = self.backend.to_pyarrow(expression).to_pylist()
-        return found
+            rows: list[dict[str, Any]] = self.backend.to_pyarrow(expression).to_pylist()
+        return rows
 
     def columns(self, expression: Expression) -> Iterator[dict[str, Any]]:
         """Run one query and yield its columns, as numpy arrays, in batches."""
         with _unfused(), self.around():
-            found = self.backend.to_pyarrow(expression)
-        for batch in found.to_batches(max_chunksize=_BATCH):
+            table = self.backend.to_pyarrow(expression)
+        for batch in table.to_batches(max_chunksize=_BATCH):
             columns = zip(batch.schema.names, batch.columns, strict=True)
             yield {name: column.to_numpy(zero_copy_only=False) for name, column in columns}
 
 
 # Steps of DuckDB's planner to do without. The first believes what a Parquet file claims of its values: its least
 # and greatest value leave NaN out by definition, and DuckDB 2.0 concludes from them that nothing is NaN or beyond an
-# end, so that a record would be summed unclipped (duckdb issue 25521). The second rewrites "at most k rows a person",
+# end, so that a record would be summed unclipped (duckdb issue 25521). The second rewrites "at most k rows per person",
 # and keeps one too few in DuckDB 2.0 if filters are not pushed down first: a precaution.
 UNTRUSTED = "statistics_propagation,top_n_window_elimination"
 # Records that are handed on at once.
@@ -311,7 +311,7 @@ def of_duckdb(
 
     It works in memory. An aggregation that does not fit is spilled to a folder that only this user may enter, encrypted
     with a key that lives in this process, and the folder is removed at the end. DuckDB itself calls the randomness of
-    this built-in encryption unsafe, so a disk that may be stolen needs encryption of its own.
+    this built-in encryption unsafe, so a disk that may be stolen needs its own encryption.
     """
     import ibis
 
@@ -338,7 +338,7 @@ def of_duckdb(
 
 
 def register(backend: Any, stream: Any) -> Expression:
-    """Give DuckDB a stream of records under a name of its own."""
+    """Give DuckDB a stream of records under a name that no other has."""
     name = f"records{next(_NUMBERS)}"
     backend.con.register(name, stream)
     return backend.table(name)
@@ -349,7 +349,7 @@ _NUMBERS = itertools.count()
 
 @contextmanager
 def _unfused() -> Iterator[None]:
-    """Keep each step of a query a subquery of its own, since merging would repeat every expression where it is used."""
+    """Keep each step of a query a separate subquery, since merging would repeat every expression where it is used."""
     import ibis
 
     before = ibis.options.sql.fuse_selects

@@ -12,7 +12,7 @@ from vestry.data.text_value import NUMBER, call, double, matches, truths
 from vestry.schema.meaning import DATE, EXACT, LONGEST, TIME, ZONE
 
 
-def chosen(records: Expression, person: str, codes: tuple[str, ...], rows: int, key: str) -> Expression:
+def choose_records(records: Expression, person: str, codes: tuple[str, ...], rows: int, key: str) -> Expression:
     """Keep at most `rows` records of each person, by a rule that looks at that person's records alone.
 
     The records of a person are sorted by md5(key | person | integers of the record | number among its equals), and the
@@ -50,7 +50,7 @@ _WHOLE = "^[+-]?[0-9]+([.]0*)?[|]$"
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}[|]$"
 # How text begins that may be a number, a truth word, a UUID or a date. Other text names a person as it stands.
 _SPECIAL = "^[0-9a-fA-FtT+.-]"
-# What `meaning.carrier_text` writes for a double that is no level, and so names nobody.
+# What `meaning.carrier_text` writes for a double that is not a level, and so names nobody.
 _CARRIED = "^(-?[0-9]+[.]e-?[0-9]+|[+-]iNf)[|]$"
 
 
@@ -88,9 +88,9 @@ def person_name(text: Expression, number: Expression) -> Expression:
 def _of_double(value: Expression) -> Expression:
     """Return a double as the name of a person; null where it is not finite, or skips whole numbers."""
     small = value.notnull() & (value.abs() < double(EXACT))  # NaN is above every number, on every engine
-    kept = ibis.cases((small, value), else_=ibis.null("float64"))
-    whole = kept.floor().cast("int64")
-    return ibis.cases((whole.cast("float64") == kept, whole.cast("string")), else_=kept.cast("string"))
+    exact = ibis.cases((small, value), else_=ibis.null("float64"))
+    whole = exact.floor().cast("int64")
+    return ibis.cases((whole.cast("float64") == exact, whole.cast("string")), else_=exact.cast("string"))
 
 
 def _whole(text: Expression) -> Expression:

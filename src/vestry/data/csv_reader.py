@@ -1,6 +1,6 @@
 """CSV files as streams of text columns: whatever a record holds, reading it is not an error.
 
-The grammar is that of `csv_tokens`. Fields beyond the named columns are ignored, absent and empty ones are missing,
+The grammar is below. Fields beyond the named columns are ignored, absent and empty ones are missing,
 and bytes that are not UTF-8 become U+FFFD. A file is read in runs of whole records, so that memory does not grow with
 it; only one record must fit. A quote that is never closed swallows what follows it; no CSV writer leaves one.
 
@@ -120,17 +120,17 @@ def _first_record(path: str, separator: int) -> tuple[bytes, list[bytes], int]:
         with _open(path) as stream:
             opening = stream.read(4)
             skipped = len(_UTF8) if opening.startswith(_UTF8) else 0
-            text, found = _until_a_record(opening[skipped:], stream, separator)
+            text, tokens = _until_a_record(opening[skipped:], stream, separator)
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        opening, found = b"", None
+        opening, tokens = b"", None
     if opening.startswith(_OTHERS):
         raise _unreadable(path, " (this one begins as UTF-16 does)")
-    if found is None or found.blank.all():
+    if tokens is None or tokens.blank.all():
         raise _unreadable(path)
-    record = int(np.argmin(found.blank))
-    begin, end = (0, *found.after.tolist())[record : record + 2]
-    fields = range(found.first[record], found.first[record] + found.count[record])
-    parts = [found.data[found.starts[i] : found.ends[i]].tobytes() for i in fields]
+    record = int(np.argmin(tokens.blank))
+    begin, end = (0, *tokens.after.tolist())[record : record + 2]
+    fields = range(tokens.first[record], tokens.first[record] + tokens.count[record])
+    parts = [tokens.data[tokens.starts[i] : tokens.ends[i]].tobytes() for i in fields]
     return text[begin:end], parts, skipped + end
 
 
@@ -140,9 +140,9 @@ def _until_a_record(text: bytes, stream: BinaryIO, separator: int) -> tuple[byte
     while True:
         more = stream.read(size)
         text, ended = text + more, len(more) < size or len(text) > _LONGEST_HEADER
-        found = tokenise(np.frombuffer(text, np.uint8), separator, ended=ended)
-        if ended or not found.blank.all():
-            return text, found
+        tokens = tokenise(np.frombuffer(text, np.uint8), separator, ended=ended)
+        if ended or not tokens.blank.all():
+            return text, tokens
         size *= 2
 
 
@@ -168,7 +168,7 @@ def _check_separator(path: str, names: list[str], dialect: Dialect) -> None:
 
 
 def _runs(stream: BinaryIO, separator: int) -> Iterator[Tokens]:
-    """Yield the records in runs of at most a block; a record longer than a block is a run of its own."""
+    """Yield the records in runs of at most a block; a record longer than a block is a run by itself."""
     text, start, size, ended = b"", 0, _BLOCK, False
     while True:
         missing = size - (len(text) - start)
@@ -176,16 +176,16 @@ def _runs(stream: BinaryIO, separator: int) -> Iterator[Tokens]:
             more = stream.read(missing)
             text, start, ended = text[start:] + more, 0, len(more) < missing
         run = np.frombuffer(text, np.uint8)[start : start + size]
-        found = tokenise(run, separator, ended=ended and start + size >= len(text))
-        if not len(found.after):
+        tokens = tokenise(run, separator, ended=ended and start + size >= len(text))
+        if not len(tokens.after):
             if ended and start + size >= len(text):
                 return
             size *= 2
             continue
         if size > _BLOCK:
-            found = tokenise(run[: found.after[0]], separator, ended=True)
-        yield found
-        start, size = start + int(found.after[-1]), _BLOCK
+            tokens = tokenise(run[: tokens.after[0]], separator, ended=True)
+        yield tokens
+        start, size = start + int(tokens.after[-1]), _BLOCK
 
 
 def _columns(tokens: Tokens, wanted: Places, *, alone: bool) -> list[Any]:
@@ -289,7 +289,7 @@ class Tokens:
 
 
 def tokenise(run: Bytes, separator: int, *, ended: bool) -> Tokens:
-    """Return the whole records of a run that begins with a record; if the file ends with it, what is left is one."""
+    """Return the whole records of a run that begins with a record; if the file ends with it, what remains is one."""
     marks, quotes = (run == separator) | (run == LF), run == QUOTE
     quoted = bool(quotes.any())
     if quoted:
@@ -301,8 +301,8 @@ def tokenise(run: Bytes, separator: int, *, ended: bool) -> Tokens:
     if ended and used < len(run):
         # What follows the last line end is a record, and the end of the file is its end.
         lines, at, used = np.append(lines, len(at)), np.append(at, len(run)), len(run)
-    found = _fields(run[:used], at[: int(lines[-1]) + 1 if len(lines) else 0], lines)
-    return _unquoted(found, quotes[:used]) if quoted else found
+    tokens = _fields(run[:used], at[: int(lines[-1]) + 1 if len(lines) else 0], lines)
+    return _unquoted(tokens, quotes[:used]) if quoted else tokens
 
 
 def _fields(run: Bytes, at: Places, lines: Places) -> Tokens:
@@ -319,9 +319,9 @@ def _fields(run: Bytes, at: Places, lines: Places) -> Tokens:
 
 def _following(places: Places) -> Places:
     """Return 0 and the places after all but the last."""
-    found = np.zeros_like(places)
-    np.add(places[:-1], 1, out=found[1:])
-    return found
+    after = np.zeros_like(places)
+    np.add(places[:-1], 1, out=after[1:])
+    return after
 
 
 def _unquoted(tokens: Tokens, quotes: Flags) -> Tokens:
@@ -351,12 +351,12 @@ def _structural(quotes: Flags, marks: Flags) -> tuple[Flags, Flags]:
 def _walk(begins: Flags, touches: Flags) -> list[bool]:
     """Return which quotes are structural, given which are at the place where a field may begin or touch a quote."""
     inside = last = False
-    found = []
+    structural = []
     for begin, touch in zip(begins.tolist(), touches.tolist(), strict=True):
         last = inside or begin or (touch and last)
         inside ^= last
-        found.append(last)
-    return found
+        structural.append(last)
+    return structural
 
 
 def _inside(quotes: Flags) -> Flags:
@@ -366,7 +366,7 @@ def _inside(quotes: Flags) -> Flags:
 
 def _shifted(flags: Flags, *, first: bool) -> Flags:
     """Return for each byte the flag of the byte before it."""
-    found = np.empty_like(flags)
-    found[:1] = first
-    found[1:] = flags[:-1]
-    return found
+    before = np.empty_like(flags)
+    before[:1] = first
+    before[1:] = flags[:-1]
+    return before

@@ -92,7 +92,7 @@ def open_pyspark(address: str, selection: Selection) -> Source:
         from pyspark.sql import SparkSession
 
         for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-            PySparkLogger.getLogger(logger)  # made now, or the first failure would make it after all others are muted
+            PySparkLogger.getLogger(logger)  # or the first failure would make it after all others are muted
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
         backend = ibis.pyspark.connect(session)
         with _muted_spark(session):

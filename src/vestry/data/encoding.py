@@ -17,8 +17,8 @@ import ibis
 
 from vestry.data.calendar import days, seconds
 from vestry.data.connection import Expression
-from vestry.data.level_index import instant_key, level_key, level_keys, looked_up, missing_place, numbers_of
-from vestry.data.text_value import call, double, number_of, trimmed
+from vestry.data.level_index import instant_key, level_key, level_keys, look_up, missing_place, numbers_of
+from vestry.data.text_value import call, double, number_of, trim
 from vestry.schema.domain import DROP, Domain, Interval, Levels
 from vestry.schema.meaning import EXACT, is_number
 from vestry.schema.statistics import Product, Sum, sides
@@ -58,11 +58,11 @@ def code(value: Expression, domain: Domain, engine: str) -> Expression:
     keys = level_keys(domain)
     # Text often comes with a dictionary, and then a look-up is quicker by far.
     if engine == "duckdb":
-        return looked_up(value, keys, missing_place(domain))
+        return look_up(value, keys, missing_place(domain))
     return _place(value, list(enumerate(keys)), domain)
 
 
-def scaled(term: Sum | Product, codes: dict[str, Expression]) -> Expression:
+def scale(term: Sum | Product, codes: dict[str, Expression]) -> Expression:
     """Return floor(product of (x - origin) / grid + 1/2) as an integer."""
     columns, origins = sides(term)
     factors = [codes[column] - double(origin) for column, origin in zip(columns, origins, strict=True)]
@@ -90,7 +90,7 @@ def _text(column: Expression, engine: str, *, clean: bool) -> Expression:
         # DuckDB leaves the zero before the point out, if the type has no digit there.
         zero = ibis.cases((text.startswith("-."), "-0"), (text.startswith("."), "0"), else_="")
         return zero + ibis.cases((text.startswith("-."), text.substr(1)), else_=text)
-    return text if clean or not _is_text(dtype) else trimmed(text, engine)
+    return text if clean or not _is_text(dtype) else trim(text, engine)
 
 
 def _is_text(dtype: Any) -> bool:
@@ -98,7 +98,7 @@ def _is_text(dtype: Any) -> bool:
 
 
 def _number(column: Expression, *, engine: str, clean: bool) -> Expression:
-    """Return a column as doubles, null where it is no number."""
+    """Return a column as doubles, null where it is not a number."""
     dtype = column.type()
     if dtype.is_boolean():
         return ibis.cases((column, double(1)), (~column, double(0)), else_=ibis.null("float64"))
@@ -115,7 +115,7 @@ def _number(column: Expression, *, engine: str, clean: bool) -> Expression:
 
 
 def _day(column: Expression, *, domain: Interval, engine: str, clean: bool) -> Expression:
-    """Return whole days after the low end as doubles, infinite beyond an end, null where it is no date."""
+    """Return whole days after the low end as doubles, infinite beyond an end, null where it is not a date."""
     assert domain.since is not None  # noqa: S101 - `code` has seen to it
     dtype, low = column.type(), domain.since
     if dtype.is_timestamp() and engine == "duckdb" and dtype.scale != 6:

@@ -1,18 +1,15 @@
-"""The place of a value among a few, by functions of DuckDB that never fail.
+"""The place of a value among declared levels: by keys in SQL, and once for each text of a dictionary.
 
-DuckDB evaluates such a function once for each entry of a column's dictionary. It evaluates CASE, and arithmetic that
-may overflow, once for each record: three times as long as the counts themselves.
+DuckDB evaluates a function that never fails once for each entry of a column's dictionary. It evaluates CASE, and
+arithmetic that may overflow, once for each record: three times as long as the counts themselves.
 
-Keys by which text is compared with declared levels: equal keys, same class of `meaning.level_text`.
+Text is compared with levels by keys: equal keys, same class of `meaning.level_text`. A key is the class's own text,
+except for instants and clock times, whose text would have to be written: theirs is a number of microseconds behind a
+blank, and no trimmed text begins with one. Only the classes that are declared are looked for.
 
-A key is the class's own text, but for instants and clock times, whose text would have to be written: theirs is a number
-of microseconds behind a blank, and no trimmed text begins with one. Only the classes that are declared are looked for.
-
-The places of levels in a column that comes with a dictionary: each different text is looked up once.
-
-DuckDB evaluates an expression once for each entry of a dictionary of its own, and once for each record of one of
-Arrow's, which takes seven times as long. So a column of text that has a dictionary becomes a column of whole numbers
-here, by the same relation as in SQL (`vestry.schema.meaning`). Exact levels are left to SQL.
+An expression over a dictionary of Arrow's takes seven times as long as over one of DuckDB's own. So a column of text
+that has a dictionary becomes a column of whole numbers here, by the same relation as in SQL (`vestry.schema.meaning`).
+Exact levels are left to SQL.
 """
 
 from __future__ import annotations
@@ -31,21 +28,21 @@ from vestry.schema.domain import DROP, LEVEL, Levels
 from vestry.schema.meaning import DATE, instant_of, is_number, level_text, number, time_of
 
 
-def looked_up(value: Any, values: Sequence[Any], missing: int | None) -> Any:
+def look_up(value: Any, values: Sequence[Any], missing: int | None) -> Any:
     """Return the place of a value, counted from 0, and the place `missing` if it is not there; null for None.
 
     `list_position` counts from 1 and is null if it finds nothing, and `greatest` passes over nulls. So whatever belongs
-    at place 0 is left out of the list.
+    at place 0 is omitted from the list.
     """
     if missing is None:
         return _position(values, value) - 1
     others = [each for place, each in enumerate(values) if place != missing]
-    found = _at_least_0(_position(others, value))  # 0 is what is missing, and the rest are numbered from 1
+    place = _at_least_0(_position(others, value))  # 0 is what is missing, and the rest are numbered from 1
     if missing == 0:
-        return found
+        return place
     # The numbers of the places 1, 2, ...: those before `missing` have moved up by one.
     numbers = [*range(2, missing + 1), 0, *range(missing + 1, len(others) + 1)]
-    return _at_least_0(_position(numbers, found))
+    return _at_least_0(_position(numbers, place))
 
 
 def _position(values: Sequence[Any], value: Expression) -> Expression:
@@ -110,8 +107,8 @@ def _timed(texts: tuple[str, ...]) -> bool:
 def _key(text: str, timed: bool) -> str:
     if (clock := time_of(text)) is not None:
         return f" {round(number(clock) * 1e6)}"
-    found = instant_of(text) if timed else None
-    return text if found is None else f" @{found[0]}{'Z' * found[1]}"
+    moment = instant_of(text) if timed else None
+    return text if moment is None else f" @{moment[0]}{'Z' * moment[1]}"
 
 
 def missing_place(domain: Levels) -> int | None:

@@ -42,7 +42,7 @@ def open_parquet(path: str, selection: Selection) -> Source:
 
 
 def _numbers(backend: Any, part: Group) -> Expression:
-    # DuckDB takes a column for free of NaN unless told otherwise, because a file's statistics do not count them.
+    # DuckDB takes a column to be free of NaN unless this is set, because a file's statistics do not count them.
     files = [glob.escape(file) for file in part.files]
     table = backend.read_parquet(files, can_have_nan=True, hive_partitioning=False)
     return table.select(*part.schema.names)
@@ -122,17 +122,17 @@ def groups(files: Sequence[str], root: Path, columns: Collection[str] | None, te
     texts
         Columns of few different texts, which are read with their dictionaries.
     """
-    found: dict[Any, list[tuple[str, dict[str, str | None]]]] = {}
+    members: dict[Any, list[tuple[str, dict[str, str | None]]]] = {}
     schemas = {}
     for file in files:
         (schema, clash), folders = _schema(file, columns, texts), _folders(file, root, columns)
         folders = {name: value for name, value in folders.items() if name not in schema.names}
         key = (tuple((field.name, str(field.type)) for field in schema), tuple(folders), clash)
         schemas[key] = _extended(schema, folders)
-        found.setdefault(key, []).append((file, folders))
+        members.setdefault(key, []).append((file, folders))
     return [
-        Group(tuple(file for file, _ in members), schemas[key], tuple(folders for _, folders in members), key[-1])
-        for key, members in found.items()
+        Group(tuple(file for file, _ in parts), schemas[key], tuple(folders for _, folders in parts), key[-1])
+        for key, parts in members.items()
     ]
 
 
@@ -141,9 +141,9 @@ def _schema(file: str, columns: Collection[str] | None, texts: Collection[str]) 
     whole = pq.read_schema(file).remove_metadata()
     if len(set(whole.names)) < len(whole.names):
         raise InvalidParameter("data", file, "a file that names each column once", "the file again, with other names")
-    kept = [field for field in whole if columns is None or field.name in columns]
+    fields = [field for field in whole if columns is None or field.name in columns]
     clash = len({name.lower() for name in whole.names}) < len(whole.names)
-    return pa.schema([(field.name, _read_as(field, texts)) for field in kept]), clash
+    return pa.schema([(field.name, _read_as(field, texts)) for field in fields]), clash
 
 
 def _read_as(field: Any, texts: Collection[str]) -> Any:
@@ -159,12 +159,12 @@ def _extended(schema: Any, folders: dict[str, str | None]) -> Any:
 
 def _folders(file: str, root: Path, columns: Collection[str] | None) -> dict[str, str | None]:
     """Return what the names of folders say, as text: `ward=A/part.parquet` has a column ward."""
-    found: dict[str, str | None] = {}
+    folders: dict[str, str | None] = {}
     for part in Path(file).parent.parts[len(_fixed(root).parts) :]:
         name, equals, value = part.partition("=")
         if equals and name and (columns is None or unquote(name) in columns):
-            found[unquote(name)] = None if value == _NO_VALUE else unquote(value, errors="replace")
-    return found
+            folders[unquote(name)] = None if value == _NO_VALUE else unquote(value, errors="replace")
+    return folders
 
 
 def _fixed(root: Path) -> Path:

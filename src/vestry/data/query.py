@@ -1,4 +1,4 @@
-"""The one query of a tally: a scan, integers for every record, at most k records a person, sums by the keys."""
+"""The one query of a tally: a scan, integers for every record, at most k records per person, sums by the keys."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import ibis
 
 from vestry.data.connection import PLACED, Expression, Source, check_column, usable
-from vestry.data.contribution_bounding import chosen, person_name
-from vestry.data.encoding import code, person, plain, scaled
+from vestry.data.contribution_bounding import choose_records, person_name
+from vestry.data.encoding import code, person, plain, scale
 from vestry.privacy.neighbours import Unit
 from vestry.schema.domain import Domain, Levels, drops
 from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
@@ -64,7 +64,7 @@ class Query:
         return records.aggregate(by=[named[key] for key in self.tally.keys], **sums)
 
     def records(self, source: Source, *, row_key: str) -> Expression:
-        """Return the records that count as whole numbers, one column a key, then one a term."""
+        """Return the records that count as whole numbers, one column per key, then one per term."""
         records, named = self._records(source, row_key)
         read = [*(named[key] for key in self.tally.keys), *(f"t{place}" for place in range(len(self.tally.terms)))]
         return records.select(**{f"r{place}": records[name].cast("int32") for place, name in enumerate(read)})
@@ -77,13 +77,13 @@ class Query:
         codes = {column: records[name] for column, name in named.items()}
         levels = {name: records[name] for column, name in named.items() if isinstance(self.domains[column], Levels)}
         units = {
-            f"t{place}": scaled(term, codes)
+            f"t{place}": scale(term, codes)
             for place, term in enumerate(self.tally.terms)
             if isinstance(term, (Sum, Product))
         }
         if self.unit.person is not None:
             records = records.select(person=records["person"], **levels, **units)
-            records = chosen(records, "person", (*levels, *units), self.unit.rows, row_key)
+            records = choose_records(records, "person", (*levels, *units), self.unit.rows, row_key)
         elif units:
             records = records.select(**levels, **units)
         return records, named
@@ -121,9 +121,9 @@ class Query:
         """Return the sums of all cells in their order, 0 where a cell has no records."""
         keys = [f"c{self.tally.columns.index(key)}" for key in self.tally.keys]
         names = [self._names(key) for key in self.tally.keys]
-        found = {tuple(level[row[key]] for key, level in zip(keys, names, strict=True)): row for row in rows}
+        cells = {tuple(level[row[key]] for key, level in zip(keys, names, strict=True)): row for row in rows}
         return [
-            int(found[cell][f"s{place}"] or 0) * (term.units if isinstance(term, Count) else 1) if cell in found else 0
+            int(cells[cell][f"s{place}"] or 0) * (term.units if isinstance(term, Count) else 1) if cell in cells else 0
             for cell in self.tally.cells(self.domains)
             for place, term in enumerate(self.tally.terms)
         ]

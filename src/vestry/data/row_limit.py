@@ -30,7 +30,7 @@ import numpy as np
 from vestry.schema.private import Block
 
 
-def limited(blocks: Sequence[Block], most: int, *, row_key: str) -> list[Block]:
+def limit_records(blocks: Sequence[Block], most: int, *, row_key: str) -> list[Block]:
     """Keep the `most` records of the lowest places, in the order in which they came; all, if there are no more.
 
     Parameters

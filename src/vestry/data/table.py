@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vestry.data.connection import UNPREPARED, Dialect, Source, connect, dialect_from, find_way, kind_of, quietly
-from vestry.data.row_limit import limited
+from vestry.data.row_limit import limit_records
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.design_matrix import Design
@@ -122,14 +122,14 @@ class Table:
                 "the number of records",
                 f"asked for under {self.neighbours} with unit {self.unit}",
                 "private unless a row is replaced",
-                'neighbours="replace" and unit="row", or a tally of One() through a mechanism',
+                'neighbours="replace" and unit="row", or a count through a mechanism',
             )
         self._check_unread(counted=True)
         with self._connected({}) as source:
-            found = quietly(
+            counts = quietly(
                 lambda: [source.rows(part.aggregate(n=part.count())) for part in source.parts], VestryError(_FAILED)
             )
-        return sum(int(rows[0]["n"]) for rows in found)
+        return sum(int(rows[0]["n"]) for rows in counts)
 
     def collect(self, tally: SumQuery, *, row_key: str) -> Private:
         """Sum over the records in one query.
@@ -172,16 +172,16 @@ class Table:
         query = self._query(tally)
         names = (*tally.keys, *(term.column for term in tally.terms if isinstance(term, Sum)))
 
-        def blocks(source: Source) -> list[Block]:
+        def read(source: Source) -> list[Block]:
             batches = source.columns(query.records(source, row_key=row_key))
-            found = [design.block(dict(zip(names, batch.values(), strict=True))) for batch in batches]
+            blocks = [design.block(dict(zip(names, batch.values(), strict=True))) for batch in batches]
             empty = {name: np.zeros(0, dtype=np.int32) for name in names}
-            return limited(found, self.max_rows, row_key=row_key) or [design.block(empty)]
+            return limit_records(blocks, self.max_rows, row_key=row_key) or [design.block(empty)]
 
         self._mark_read()
         with self._connected(query.wanted) as source:
             query.check_schema(source)
-            return quietly(lambda: PrivateRows(blocks(source)), VestryError(_FAILED))
+            return quietly(lambda: PrivateRows(read(source)), VestryError(_FAILED))
 
     def _connected(self, columns: Mapping[str, Domain | None]) -> Source:
         return connect(self.data, columns=columns, dialect=self.csv)

@@ -17,7 +17,7 @@ NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?[|]$"
 _SHORT_NUMBER = NUMBER.replace("{1,4}", "{1,2}")
 _INFINITY = {math.inf: ("inf", "+inf", "infinity", "+infinity"), -math.inf: ("-inf", "-infinity")}
 
-# Engines that are tested, with a function of their own that trims any marks.
+# Engines that are tested, with their own function that trims any marks.
 _TRIMS = ("duckdb", "postgres", "pyspark")
 
 # Beyond these PostgreSQL refuses to make a double of a decimal; others give infinity or 0.
@@ -29,7 +29,7 @@ def double(value: float) -> Expression:
     return ibis.literal(str(float(value))).cast("float64")
 
 
-def trimmed(text: Expression, engine: str) -> Expression:
+def trim(text: Expression, engine: str) -> Expression:
     """Return text without ASCII white space at its ends.
 
     Spark reads the vertical tab in the list of marks that Ibis's own `strip` writes as the letter v.
@@ -41,12 +41,12 @@ def trimmed(text: Expression, engine: str) -> Expression:
 
 
 def matches(text: Expression, pattern: str) -> Expression:
-    """Tell whether a text of at most the longest length is of a pattern, which ends in a mark of its own."""
+    """Tell whether a text of at most the longest length is of a pattern, which ends in its own mark."""
     return (text.length() <= LONGEST) & text.concat("|").re_search(pattern)
 
 
 def number_of(text: Expression, engine: str) -> Expression:
-    """Return the double nearest to a trimmed text, 1 and 0 for truth words, null where it is no number."""
+    """Return the double nearest to a trimmed text, 1 and 0 for truth words, null where it is not a number."""
     plain = _in_postgres(text) if engine == "postgres" else [(matches(text, NUMBER), text.try_cast("float64"))]
     return ibis.cases(*plain, *_infinities(text), *truths(text, double(1), double(0)), else_=ibis.null("float64"))
 

@@ -12,7 +12,7 @@ _HOMES = {
     "blocked_gibbs": "gibbs",
     "collapsed_gibbs": "gibbs",
     "held_out_log_likelihood": "predictive",
-    "relabelled": "state_model",
+    "relabel": "state_model",
 }
 __getattr__ = late_import(__name__, _HOMES, needs="numba")
 __all__ = list(_HOMES)

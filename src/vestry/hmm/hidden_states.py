@@ -38,11 +38,11 @@ class Options:
     states
         How many there are; the release's own number if None.
     sweeps, burn_in, chains
-        Sweeps of each chain, how many of the first are left out (half, if None), and how many chains run.
+        Sweeps of each chain, how many of the first are omitted (half, if None), and how many chains run.
     sampler
         `blocked` (a region's whole path at a time) or `collapsed` (a cell at a time).
     held_out
-        The share of cells that are left out and predicted; None for none.
+        The share of cells that are omitted and predicted; None for none.
     rng
         A generator; if None, one that is seeded by the release's hash.
     """
@@ -190,7 +190,7 @@ class HiddenStates(Reader):
         states = self.states if chosen.states is None else chosen.states
         if states > cells:
             raise InvalidParameter("states", states, f"from 2 to {cells}, the number of cells", "states=2")
-        distributions: Any = StateLaws(self, release, chosen, states)
+        distributions: Any = StateDistributions(self, release, chosen, states)
         return ReadRelease(self, distributions, PLUG_IN, "state")
 
     def is_ready(self, distributions: Any) -> bool:
@@ -217,7 +217,7 @@ class Sampled:
     held_out: np.ndarray | None
 
 
-class StateLaws(Mapping[str, "StateLaw"]):
+class StateDistributions(Mapping[str, "StateDistribution"]):
     """The emission tables of each state, and the map of states; sampled once, when asked for.
 
     After the release nothing here depends on the number of entries: neither what is held nor how long a sweep takes.
@@ -226,8 +226,8 @@ class StateLaws(Mapping[str, "StateLaw"]):
     def __init__(self, reading: HiddenStates, release: Release, options: Options, states: int) -> None:
         self.reader, self.release, self.options, self.number = reading, release, options, states
 
-    def __getitem__(self, name: str) -> StateLaw:
-        return self._laws[name]
+    def __getitem__(self, name: str) -> StateDistribution:
+        return self._by_state[name]
 
     def __iter__(self) -> Iterator[str]:
         return (f"state {place + 1}" for place in range(self.number))
@@ -236,9 +236,10 @@ class StateLaws(Mapping[str, "StateLaw"]):
         return self.number
 
     @cached_property
-    def _laws(self) -> dict[str, StateLaw]:
+    def _by_state(self) -> dict[str, StateDistribution]:
         drawn = [table.reshape(-1, *table.shape[2:]) for table in self.sampled.emissions]
-        return {name: StateLaw(np.concatenate([t[:, place] for t in drawn], axis=1)) for place, name in enumerate(self)}
+        tables = [np.concatenate([table[:, place] for table in drawn], axis=1) for place in range(self.number)]
+        return dict(zip(self, map(StateDistribution, tables), strict=True))
 
     @cached_property
     def sampled(self) -> Sampled:
@@ -267,7 +268,7 @@ class StateLaws(Mapping[str, "StateLaw"]):
         score = None
         if hidden is not None:
             score = float(samplers.held_out_log_likelihood(draws, counts, hidden).sum(axis=(1, 2)).mean())
-        return named(draws, score, hidden)
+        return match_states(draws, score, hidden)
 
     def states(self) -> States:
         """Return the map of states and the mean tables."""
@@ -306,7 +307,7 @@ class StateLaws(Mapping[str, "StateLaw"]):
         return found, coords
 
 
-def named(draws: Any, score: float | None, hidden: np.ndarray | None) -> Sampled:
+def match_states(draws: Any, score: float | None, hidden: np.ndarray | None) -> Sampled:
     """Give each draw's states the same names, by the rule at the top of this file."""
     from scipy.optimize import linear_sum_assignment
 
@@ -324,7 +325,7 @@ def named(draws: Any, score: float | None, hidden: np.ndarray | None) -> Sampled
 
 
 @dataclass(frozen=True, eq=False)
-class StateLaw:
+class StateDistribution:
     """One state's emission probabilities, by draws."""
 
     values: Array
@@ -335,7 +336,7 @@ class StateLaw:
         return int(self.values.shape[1])
 
     def marginal(self, index: int) -> Marginal:
-        """Return the law of one probability."""
+        """Return the distribution of one probability."""
         return Sample(self.values[:, index])
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
@@ -345,7 +346,7 @@ class StateLaw:
 
 @dataclass(frozen=True, eq=False)
 class Sample(Marginal):
-    """A law of one number between 0 and 1, by draws."""
+    """A distribution of one number between 0 and 1, by draws."""
 
     values: Array
 

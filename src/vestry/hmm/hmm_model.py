@@ -62,7 +62,7 @@ class HiddenMarkovModel:
 
     Notes
     -----
-    Under replace, with one row a unit and no feature dropped, public cells have totals that do not move. Features of
+    Under replace, with one row per unit and no feature dropped, public cells have totals that do not move. Features of
     two levels are then counted by one of them, and cost half (see `vestry.model.histograms`); the certificate says that
     cells are not hidden. With a person as the unit the choice of rows may move entries between cells, and under
     add-remove totals move: there `cell` changes nothing.

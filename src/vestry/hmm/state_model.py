@@ -59,7 +59,7 @@ class StateDraws:
         )
 
 
-def relabelled(draws: StateDraws, *, feature: int, level: int) -> StateDraws:
+def relabel(draws: StateDraws, *, feature: int, level: int) -> StateDraws:
     """Number the states of each draw by decreasing probability of one feature's level.
 
     The posterior does not change if states are renamed, so chains may name them differently, and one chain may swap
@@ -113,13 +113,12 @@ def layout(counts: Sequence[Array], *, held_out: Array | None, chains: int, temp
     """Put counts, one array (regions, months, levels) a feature, side by side; a leading axis is the batch.
 
     Negative counts, which noise can make, become 0. A missing month has zero counts. Held-out cells are (regions,
-    months), or one such mask a split. All counts are divided by the temperature, which is the likelihood's power.
+    months), or one such mask per split. All counts are divided by the temperature, which is the likelihood's power.
     """
     tables = [np.maximum(np.asarray(table, float), 0.0) for table in counts]
     if not tables or any(table.ndim not in (3, 4) for table in tables) or len({t.shape[:-1] for t in tables}) > 1:
-        raise InvalidParameter(
-            "counts", [np.shape(t) for t in counts], "(regions, months, levels) for each feature", "one array a feature"
-        )
+        given, allowed = [np.shape(table) for table in counts], "(regions, months, levels) for each feature"
+        raise InvalidParameter("counts", given, allowed, "one array per feature")
     if not all(np.isfinite(table).all() for table in tables):
         raise InvalidParameter("counts", "one that is not", "finite", "0 where nothing was counted")
     regions, months = tables[0].shape[-3:-1]
@@ -127,7 +126,7 @@ def layout(counts: Sequence[Array], *, held_out: Array | None, chains: int, temp
     wide = np.ascontiguousarray(wide.reshape(-1, regions * months, wide.shape[-1]))
     mask = np.zeros((1, regions, months), bool) if held_out is None else np.asarray(held_out, bool)
     if mask.shape[-2:] != (regions, months) or mask.ndim > 3:
-        raise InvalidParameter("held_out", mask.shape, "(regions, months), or one a split", "a mask of cells")
+        raise InvalidParameter("held_out", mask.shape, "(regions, months), or one per split", "a mask of cells")
     hidden = mask.reshape(-1, regions * months)
     sizes = {require_whole("chains", chains), len(wide), len(hidden)} - {1}
     if len(sizes) > 1:
@@ -142,7 +141,7 @@ def prior(
 ) -> StatePrior:
     """Check the model's numbers."""
     if truncation is not None and len(truncation) != len(levels):
-        raise InvalidParameter("truncation", truncation, "one number a feature", "for example 1/(10 levels) each")
+        raise InvalidParameter("truncation", truncation, "one number per feature", "for example 1/(10 levels) each")
     least = None if truncation is None else tuple(float(x) for x in truncation)
     numbers = {"alpha": alpha, "beta": beta}
     checked = {name: require_number(name, value, f"{name}=1", above=0) for name, value in numbers.items()}

@@ -125,8 +125,8 @@ def publish(
     claim = certify(mechanism, unit=str(terms.unit))
     opened = charge.open()
     contents = mechanism.release(private, opened, noise or SystemNoise())
-    made = dict(zip(groups, contents, strict=True))
-    release = Release(dict(family), tuple(float(x) for x in prior), made, claim, by, tuple(labels))
+    groups_drawn = dict(zip(groups, contents, strict=True))
+    release = Release(dict(family), tuple(float(x) for x in prior), groups_drawn, claim, by, tuple(labels))
     keep(release.text())
     opened.released(release.text().encode())
     return release

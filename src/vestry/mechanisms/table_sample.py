@@ -45,7 +45,7 @@ class TableSample:
     -------
     Given the records the tables are independent, so their log-densities add up, and so do the spans of the privacy
     loss: bounded range 2 k D/T under replace and k D/T under add-remove for each draw, with D the sum over features of
-    log((1 - (K_d - 1) a)/a), and the same for the classes if there are any; k records a unit [FouldsGWC16, sec. 3.1].
+    log((1 - (K_d - 1) a)/a), and the same for the classes if there are any; k records per unit [FouldsGWC16, sec. 3.1].
     A record that changes its class costs D/T where it was and D/T where it comes to be, as one that changes inside.
     """
 

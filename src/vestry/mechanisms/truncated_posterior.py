@@ -3,7 +3,7 @@
 Draws from the posterior restricted to parameters of which every component is at least `truncation`, the likelihood
 raised to the power 1/temperature. There one record's log-likelihood spans
 D = log((1 - (d-1) a)/a), so the privacy loss of a draw spans at most 2 k D/T under replace and k D/T under add-remove,
-k records a unit: a bounded range, which is that much pure epsilon and composes as the square over 8 in zCDP.
+k records per unit: a bounded range, which is that much pure epsilon and composes as the square over 8 in zCDP.
 The prior is not tempered; the guarantee holds either way.
 """
 

@@ -129,9 +129,10 @@ class NaiveBayes:
     def forecast(
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, None]:
-        """Return the expected width of a level's 90 % interval, and the same without privacy, at n records a class.
+        """Return the expected width of a level's 90 % interval, and the same without privacy, at n records per class.
 
-        Levels are taken to be equally probable, and laws to be normal; the widths are averaged over the features.
+        Levels are taken to be equally probable, and distributions to be normal; the widths are averaged over the
+        features.
         """
         mechanism, private, exact = prepared.mechanism, [], []
         for size in (len(names) for names in feature_levels(schema.domains, self.features)):

@@ -23,21 +23,21 @@ from scipy.special import gammaln
 from vestry.conjugate.dirichlet_categorical import Dirichlet, DirichletCategoricalFamily
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import NoiseLaw, noise_law
+from vestry.posterior.discrete_noise import Noise, noise_of
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution
 from vestry.posterior.posterior import Names
 from vestry.posterior.reader import DRAWS, NOISE_AWARE, Reader, ReadRelease
 from vestry.releases import NoisyStatistics, Release
 from vestry.validation import is_number, require_choice
 
-# Log weight below which counts are left out; points of a window; joint class sizes that stand for their law.
+# Log weight below which counts are omitted; points of a window; joint class sizes that stand for their distribution.
 _DROP, _POINTS, _SIZES = 40.0, 1 << 17, 4096
 _LARGEST = 2**50
 
 
 @dataclass(frozen=True, eq=False)
 class TableProduct:
-    """Independent laws side by side."""
+    """Independent distributions side by side."""
 
     parts: tuple[PosteriorDistribution, ...]
 
@@ -47,7 +47,7 @@ class TableProduct:
         return sum(part.dimension for part in self.parts)
 
     def marginal(self, index: int) -> Marginal:
-        """Return the law of one number."""
+        """Return the distribution of one number."""
         for part in self.parts:
             if index < part.dimension:
                 return part.marginal(index)
@@ -72,7 +72,7 @@ class NaiveBayesReader(Reader):
     alpha
         The concentration of every Dirichlet prior.
     shares
-        The law of the class probabilities, once a release is read.
+        The distribution of the class probabilities, once a release is read.
     total
         The number of records of all classes, projected, once a release is read.
     """
@@ -146,7 +146,7 @@ class NaiveBayesReader(Reader):
         return np.concatenate(columns, axis=1).astype(float)
 
     def joint(self, tables: dict[str, Array], rng: np.random.Generator) -> dict[str, Array]:
-        """Return draws of each class's law with class probabilities that add up to 1, as released draws have them."""
+        """Return draws of each class with class probabilities that add up to 1, as released draws have them."""
         if self.target is None or self.shares is None:
             return tables
         shares = self.shares.draw(rng, len(next(iter(tables.values()))))
@@ -231,28 +231,26 @@ class NaiveBayesReader(Reader):
         return [values[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
     def _size(self, statistics: NoisyStatistics) -> float:
-        """Return about how many records a class has: the mean of its tables' sums, at least 0."""
+        """Return about how many records per class has: the mean of its tables' sums, at least 0."""
         return max(0.0, float(np.mean([values.sum() for values in self._values(statistics)])))
 
     def _shares(self, contents: Mapping[str, NoisyStatistics]) -> DirichletMixture:
-        """Return the law of the class probabilities, the classes' sizes summed out.
+        """Return the distribution of the class probabilities, the classes' sizes summed out.
 
-        The prior of the number of all records is the improper uniform one. Sizes are drawn from their own laws, each
-        stratified, and weighted by n!/Gamma(n + C a) product of Gamma(n_c + a)/n_c!. The generator is seeded by the
-        noisy counts.
+        The prior of the number of all records is the improper uniform one. Sizes are drawn from their own
+        distributions, each stratified, and weighted by n!/Gamma(n + C a) product of Gamma(n_c + a)/n_c!. The generator
+        is seeded by the noisy counts.
         """
         seed = [int(z) & 0xFFFFFFFF for each in contents.values() for z in each.values]
         rng = np.random.default_rng(seed)
-        sizes = np.stack([self._drawn_sizes(each, rng) for each in contents.values()], axis=1)
+        sizes = np.stack([self._draw_sizes(each, rng) for each in contents.values()], axis=1)
         total, own = sizes.sum(axis=1), gammaln(sizes + self.alpha) - gammaln(sizes + 1)
         logs = own.sum(axis=1) + gammaln(total + 1) - gammaln(total + len(self.classes) * self.alpha)
         weights = np.exp(logs - logs.max())
         return DirichletMixture(weights / weights.sum(), self.alpha + sizes)
 
-    def _drawn_sizes(self, statistics: NoisyStatistics, rng: np.random.Generator) -> Array:
-        counts, logs = size_law(
-            self._values(statistics), alpha=self.alpha, noise=noise_law(statistics.noise, statistics.scale)
-        )
+    def _draw_sizes(self, statistics: NoisyStatistics, rng: np.random.Generator) -> Array:
+        counts, logs = size_weights(self._values(statistics), alpha=self.alpha, noise=noise_of(statistics))
         ladder = np.cumsum(np.exp(logs - logs.max()))
         places = (rng.permutation(_SIZES) + rng.random(_SIZES)) / _SIZES * ladder[-1]
         return np.asarray(counts[np.minimum(np.searchsorted(ladder, places), len(counts) - 1)])
@@ -265,7 +263,7 @@ def _level_name(level: object) -> str:
     return text.lower() if isinstance(level, (bool, np.bool_)) else text
 
 
-def size_law(tables: list[Array], *, alpha: float, noise: NoiseLaw) -> tuple[Array, Array]:
+def size_weights(tables: list[Array], *, alpha: float, noise: Noise) -> tuple[Array, Array]:
     """Return numbers of records, and the log of how well each agrees with all noisy tables of a class.
 
     Where the noise is so large that windows would be long, counts are taken in steps, and the step is the unit of the
@@ -284,7 +282,7 @@ def size_law(tables: list[Array], *, alpha: float, noise: NoiseLaw) -> tuple[Arr
     return counts, logs
 
 
-def _table_sums(values: Array, alpha: float, noise: NoiseLaw, reach: int, step: int) -> tuple[Array, Array]:
+def _table_sums(values: Array, alpha: float, noise: Noise, reach: int, step: int) -> tuple[Array, Array]:
     """Return the sums of one table's counts, and their log weights: a convolution of the levels' own."""
     low, mass, scale = 0.0, np.ones(1), 0.0
     for z in values:
@@ -296,7 +294,7 @@ def _table_sums(values: Array, alpha: float, noise: NoiseLaw, reach: int, step: 
         top = float(logs.max())
         own = np.exp(logs - top)
         # Direct sums keep small weights; where they would be long, a transform does.
-        mass = np.convolve(mass, own) if len(mass) * len(own) < 4e7 else _transformed(mass, own)
+        mass = np.convolve(mass, own) if len(mass) * len(own) < 4e7 else _convolve_by_fft(mass, own)
         peak = float(mass.max())
         mass, scale, low = mass / peak, scale + top + math.log(peak), low + start
     with np.errstate(divide="ignore"):
@@ -304,7 +302,7 @@ def _table_sums(values: Array, alpha: float, noise: NoiseLaw, reach: int, step: 
     return np.asarray(low + step * np.arange(len(mass), dtype=np.float64)), np.asarray(logs)
 
 
-def _transformed(a: Array, b: Array) -> Array:
+def _convolve_by_fft(a: Array, b: Array) -> Array:
     """Return the convolution by Fourier transforms; what is below rounding becomes next to nothing."""
     size = len(a) + len(b) - 1
     whole = 1 << (size - 1).bit_length()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
 from vestry.mechanisms.truncated_posterior import ops
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import Laplace, NoiseLaw, log_ratio
+from vestry.posterior.discrete_noise import Laplace, Noise, log_ratio
 from vestry.privacy.guarantee import PureDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
 
@@ -55,13 +55,13 @@ def laplace_plug_in(rng: np.random.Generator, successes: Array, *, n: int, epsil
     return 1 + np.maximum(successes + noise[0], 0.0), 1 + np.maximum(n - successes + noise[1], 0.0)
 
 
-def discrete_noise(rng: np.random.Generator, noise: NoiseLaw, size: int) -> Array:
+def discrete_noise(rng: np.random.Generator, noise: Noise, size: int) -> Array:
     """Draw integer noise."""
     support, mass = noise_table(noise)
     return rng.choice(support, size, p=mass)
 
 
-def noise_table(noise: NoiseLaw) -> tuple[Array, Array]:
+def noise_table(noise: Noise) -> tuple[Array, Array]:
     """Return the integers that carry all but e^-DROP of the noise, and their probabilities."""
     reach = math.ceil(noise.reach(DROP)) + 1
     support = np.arange(-reach, reach + 1.0)
@@ -102,7 +102,7 @@ class CountPosteriors:
         return rng.beta(self.prior.alpha + count, self.prior.beta + self.n - count)
 
 
-def count_posteriors(noisy: Array, *, n: int, prior: Beta, noise: NoiseLaw) -> CountPosteriors:
+def count_posteriors(noisy: Array, *, n: int, prior: Beta, noise: Noise) -> CountPosteriors:
     """Return p(s | z) ~ BetaBinomial(s; n, a, b) P(noise = z - s) for each noisy z."""
     nearest = np.clip(noisy, 0, n)[:, None]
     # Twice, because the prior may pull the count away from the noisy value.
@@ -119,7 +119,7 @@ def count_posteriors(noisy: Array, *, n: int, prior: Beta, noise: NoiseLaw) -> C
 
 
 def aware_draws(
-    rng: np.random.Generator, successes: Array, *, n: int, prior: Beta, noise: NoiseLaw
+    rng: np.random.Generator, successes: Array, *, n: int, prior: Beta, noise: Noise
 ) -> tuple[Array, Array]:
     """Add noise to each count; return a draw from its noise-aware posterior, and the posterior's mean."""
     noisy = successes + discrete_noise(rng, noise, successes.size)

@@ -17,7 +17,16 @@ import numpy as np
 from vestry.errors import InvalidParameter, VestryError
 from vestry.numerics import Array
 from vestry.posterior.mixture import Marginal, PosteriorDistribution, tail_of
-from vestry.posterior.reader import DRAWS, EXTREME, NOISE_AWARE, PLUG_IN, Reader, ReleasedDraws, computed, reader_of
+from vestry.posterior.reader import (
+    DRAWS,
+    EXTREME,
+    NOISE_AWARE,
+    PLUG_IN,
+    Reader,
+    ReleasedDraws,
+    reader_of,
+    refuse_extremes,
+)
 from vestry.registry import FACADE
 from vestry.releases import Certificate, Release
 from vestry.validation import require_choice, require_whole
@@ -129,7 +138,7 @@ class Posterior:
         return self._rows(numbers)
 
     def _rows(self, numbers: Callable[[Marginal], dict[str, float]]) -> Rows:
-        with computed():
+        with refuse_extremes():
             return [
                 {"group": group, "parameter": parameter, **numbers(distribution.marginal(index))}
                 for group, distribution in self.distributions.items()
@@ -141,7 +150,7 @@ class Posterior:
         return FACADE["plot"](self, ax, prob=prob)
 
     def sample(self, draws: int | None = None, rng: np.random.Generator | None = None) -> dict[str, Array]:
-        """Return joint draws by group, one per row: 1000 unless told; of released draws, those that were released."""
+        """Return joint draws by group, one per row: 1000 by default; of released draws, those that were released."""
         generator = _generator(rng)
         return {group: self._sample(group, draws, generator) for group in self.distributions}
 
@@ -300,7 +309,7 @@ def draw_file(posterior: Posterior, seed: str, *, most: int | None = MOST_NUMBER
     """
     rng = np.random.default_rng(list(bytes.fromhex(seed)))
     if posterior.label == DRAWS or posterior.reader.sampled:
-        tree = _thinned(posterior.to_arviz(rng), most)
+        tree = _thin(posterior.to_arviz(rng), most)
     else:
         numbers = len(posterior.distributions) * posterior.reader.dimension
         chains, draws = _size(numbers, most)
@@ -317,7 +326,7 @@ def _size(numbers: int, most: int | None) -> tuple[int, int]:
     return 1, most // numbers
 
 
-def _thinned(tree: Any, most: int | None) -> Any:
+def _thin(tree: Any, most: int | None) -> Any:
     """Leave out draws that are given, so that no more than so many numbers are left; None if one is too many."""
     values = tree["posterior"].dataset
     chains, draws = values.sizes["chain"], values.sizes["draw"]
