@@ -310,14 +310,14 @@ BAD = {
         "count must be private under add-remove",
     ),
     "unknown neighbours": (f"calibrate laplace {BETA} --neighbours swap {ASK}", "neighbours must be one of"),
-    "unknown count": (f"calibrate laplace {BETA} --count secret {ASK}", "--count must be public or private"),
+    "unknown count": (f"calibrate laplace {BETA} --count secret {ASK}", "--count must be one of public, private"),
     # names
     "unknown mechanism": (f"calibrate magic {BETA} {ASK}", "MECHANISM must be one of laplace, gaussian, direct"),
     "unknown family": (
         f"calibrate laplace --family gamma --n 9 {ASK}",
         "--family must be one of beta-bernoulli, dirichlet-categorical",
     ),
-    "unknown analysis": (f"calibrate diffused {BETA} {ASK} --analysis guess", "--analysis must be exact or renyi"),
+    "unknown analysis": (f"calibrate diffused {BETA} {ASK} --analysis guess", "--analysis must be one of exact, renyi"),
     "unknown analysis of noise": (f"calibrate laplace {BETA} {ASK} --analysis guess", "No such option: --analysis"),
     "no guarantee": (f"calibrate laplace {BETA}", "'--guarantee'"),
     "a bad guarantee": (f"calibrate laplace {BETA} --guarantee 1", "write epsilon=1"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from vestry.cli.conjugate_options import Conjugate
 from vestry.cli.mechanism_commands import CONJUGATE, add, group
@@ -28,10 +29,8 @@ EXAMPLES = examples(
 def audit(
     given: Conjugate,
     guarantee: Wanted,
-    trials: Annotated[int, typer.Option(help="How often the released distribution is simulated.")] = 400_000,
-    releases: Annotated[
-        int | None, typer.Option(help="How often the releasing code itself runs, with system noise; 0 for never.")
-    ] = None,
+    trials: Annotated[int, Option(help="How often the released distribution is simulated.")] = 400_000,
+    releases: Annotated[int | None, Option(help="How often the releasing code itself runs; 0 for never.")] = None,
     plot: Plot = None,
     json: Json = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from vestry.cli.mechanism_commands import CONJUGATE, GLM, LANGEVIN, LINEAR, add, group
 from vestry.cli.mechanism_options import CalibrationOption, MechanismOption
@@ -29,7 +29,7 @@ def calibrate(given: MechanismOption, guarantee: Wanted, json: Json = False) -> 
 
 def price(
     given: Langevin,
-    likelihood_power: Annotated[float, typer.Option(help="The power of the likelihood.")] = 1.0,
+    likelihood_power: Annotated[float, Option(help="The power of the likelihood.")] = 1.0,
     json: Json = False,
 ) -> None:
     """Find the exact mu of a chain; of several draws, each takes as many steps. Reads no data."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from vestry.cli.output import Json, emit, examples
 from vestry.errors import ConversionError, InvalidParameter
@@ -31,21 +31,12 @@ _LEADS = {
 
 
 def convert(
-    guarantee: Annotated[
-        str, typer.Argument(metavar="GUARANTEE", help="For example epsilon=1, epsilon=1,delta=1e-6, rho=0.5, mu=1.")
-    ],
-    to: Annotated[
-        str | None,
-        typer.Option(help="delta=1e-5, epsilon=1 (gives delta), order=10, or one of epsilon, rho, mu."),
-    ] = None,
-    meet: Annotated[
-        bool, typer.Option("--meet", help="The other way: the most in the wanted definition that implies GUARANTEE.")
-    ] = False,
-    group: Annotated[int, typer.Option(help="First turn it into a guarantee for a group of this many units.")] = 1,
-    neighbours: Annotated[
-        str | None, typer.Option(help="Which change GUARANTEE protects: replace or add-remove.")
-    ] = None,
-    to_neighbours: Annotated[str | None, typer.Option(help="replace: turn add-remove into replace first.")] = None,
+    guarantee: Annotated[str, Argument(metavar="GUARANTEE", help="For example epsilon=1,delta=1e-6, rho=0.5 or mu=1.")],
+    to: Annotated[str | None, Option(help="delta=1e-5, epsilon=1 (gives delta), order=10, epsilon, rho or mu.")] = None,
+    meet: Annotated[bool, Option("--meet", help="The other way: the most that implies GUARANTEE.")] = False,
+    group: Annotated[int, Option(help="First turn it into a guarantee for a group of this many units.")] = 1,
+    neighbours: Annotated[str | None, Option(help="Which change GUARANTEE protects: replace or add-remove.")] = None,
+    to_neighbours: Annotated[str | None, Option(help="replace: turn add-remove into replace first.")] = None,
     json: Json = False,
 ) -> None:
     """Turn a guarantee into another privacy definition.

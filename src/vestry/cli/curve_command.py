@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from vestry.cli.mechanism_commands import CONJUGATE, LANGEVIN, LINEAR, add, group
 from vestry.cli.mechanism_options import MechanismOption
@@ -27,13 +27,11 @@ EXAMPLES = examples(
 
 def curve(
     given: MechanismOption,
-    at: Annotated[
-        float | None, typer.Option(help="The value that calibrate finds; 1 if omitted for direct and langevin.")
-    ] = None,
-    guarantee: Annotated[str | None, typer.Option(help="Calibrate to this first, instead of --at.")] = None,
-    orders: Annotated[str, typer.Option(help="Renyi orders, separated by commas.")] = "1.5,2,3,5,10,20,50",
-    epsilons: Annotated[str, typer.Option(help="Epsilons of the profile, separated by commas.")] = "0.1,0.25,0.5,1,2,4",
-    delta: Annotated[float | None, typer.Option(help="Also print epsilon at this delta.")] = None,
+    at: Annotated[float | None, Option(help="What calibrate finds; 1 if omitted for direct and langevin.")] = None,
+    guarantee: Annotated[str | None, Option(help="Calibrate to this first, instead of --at.")] = None,
+    orders: Annotated[str, Option(help="Renyi orders, separated by commas.")] = "1.5,2,3,5,10,20,50",
+    epsilons: Annotated[str, Option(help="Epsilons of the profile, separated by commas.")] = "0.1,0.25,0.5,1,2,4",
+    delta: Annotated[float | None, Option(help="Also print epsilon at this delta.")] = None,
     plot: Plot = None,
     json: Json = False,
 ) -> None:

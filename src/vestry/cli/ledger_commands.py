@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from vestry.cli.output import Commands, Json, columns, emit, examples, working
 from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError, printable
@@ -31,8 +32,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-Address = Annotated[str, typer.Argument(metavar="URL", help="A path, or postgresql://USER:${VARIABLE}@HOST/DATABASE.")]
-Who = Annotated[str | None, typer.Option(help="The name that is written down; your user name if omitted.")]
+Address = Annotated[str, Argument(metavar="URL", help="A path, or postgresql://USER:${VARIABLE}@HOST/DATABASE.")]
+Who = Annotated[str | None, Option(help="The name that is written down; your user name if omitted.")]
 
 
 @app.command(
@@ -45,16 +46,15 @@ Who = Annotated[str | None, typer.Option(help="The name that is written down; yo
 )
 def create(
     url: Address,
-    dataset: Annotated[str, typer.Option(help="The dataset's name.")],
-    unit: Annotated[str, typer.Option(help="Whose privacy is protected: row, or person=COLUMN,rows=K.")],
-    neighbours: Annotated[str, typer.Option(help="Which change is protected: replace or add-remove.")],
-    budget: Annotated[str, typer.Option(help="What may be spent in all, for example epsilon=1,delta=1e-6.")],
+    dataset: Annotated[str, Option(help="The dataset's name.")],
+    unit: Annotated[str, Option(help="Whose privacy is protected: row, or person=COLUMN,rows=K.")],
+    neighbours: Annotated[str, Option(help="Which change is protected: replace or add-remove.")],
+    budget: Annotated[str, Option(help="What may be spent in all, for example epsilon=1,delta=1e-6.")],
     orders: Annotated[
-        str | None, typer.Option(help="Renyi orders to follow, for example 8,16,32; chosen for the budget if omitted.")
+        str | None, Option(help="Renyi orders to follow, for example 8,16,32; chosen if omitted.")
     ] = None,
     accept_unproved: Annotated[
-        bool,
-        typer.Option("--accept-unproved", help="Accept charges that rest on an assumption which no theorem covers."),
+        bool, Option("--accept-unproved", help="Accept charges that rest on an unproved assumption.")
     ] = False,
     who: Who = None,
     json: Json = False,
@@ -79,12 +79,10 @@ def create(
 @app.command(epilog=examples('vestry ledger charge patients.ledger epsilon=0.3 --purpose "readmissions by ward"'))
 def charge(
     url: Address,
-    guarantee: Annotated[
-        str, typer.Argument(metavar="GUARANTEE", help="What to charge, for example epsilon=0.3 or rho=0.01.")
-    ],
-    purpose: Annotated[str, typer.Option(help="Why; it is written into the ledger.")],
-    unit: Annotated[str | None, typer.Option(help="Refuse unless the ledger protects this unit.")] = None,
-    neighbours: Annotated[str | None, typer.Option(help="Refuse unless the ledger protects this change.")] = None,
+    guarantee: Annotated[str, Argument(metavar="GUARANTEE", help="What to charge, for example epsilon=0.3.")],
+    purpose: Annotated[str, Option(help="Why; it is written into the ledger.")],
+    unit: Annotated[str | None, Option(help="Refuse unless the ledger protects this unit.")] = None,
+    neighbours: Annotated[str | None, Option(help="Refuse unless the ledger protects this change.")] = None,
     who: Who = None,
     json: Json = False,
 ) -> None:
@@ -103,8 +101,8 @@ def charge(
 )
 def amend(
     url: Address,
-    budget: Annotated[str, typer.Option(help="The new, larger budget, in the same privacy definition.")],
-    reason: Annotated[str, typer.Option(help="Why; it is written into the ledger.")],
+    budget: Annotated[str, Option(help="The new, larger budget, in the same privacy definition.")],
+    reason: Annotated[str, Option(help="Why; it is written into the ledger.")],
     who: Who = None,
     json: Json = False,
 ) -> None:
@@ -125,7 +123,7 @@ def amend(
 def show(
     url: Address,
     last: Annotated[
-        int | None, typer.Option(help="How many of the latest charges to list: 50 if omitted, all with --json.")
+        int | None, Option(help="How many of the latest charges to list: 50 if omitted, all with --json.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -156,9 +154,7 @@ def show(
 )
 def verify(
     url: Address,
-    head: Annotated[
-        str | None, typer.Option(help="A head hash that you kept elsewhere; it must be in the chain.")
-    ] = None,
+    head: Annotated[str | None, Option(help="A head hash that you kept elsewhere; it must be in the chain.")] = None,
     json: Json = False,
 ) -> None:
     """Verify every page, hash and total. Any changed byte is found; with --head also lost entries at the end."""
@@ -176,9 +172,7 @@ def verify(
 @app.command(epilog=examples("vestry ledger export patients.ledger --output patients.jsonl"))
 def export(
     url: Address,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write to this file instead of standard output.")
-    ] = None,
+    output: Annotated[Path | None, Option(metavar="FILE", help="Write to this file, not to standard output.")] = None,
     json: Json = False,
 ) -> None:
     """Write every entry as a line of JSON. The key that chooses rows stays in the ledger."""
@@ -198,7 +192,7 @@ def export(
 @app.command(epilog=examples("vestry ledger backup patients.ledger patients-copy.ledger"))
 def backup(
     url: Address,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; nothing is overwritten.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="A new file; nothing is overwritten.")],
     json: Json = False,
 ) -> None:
     """Write a verified copy into a new file, also from a server. A copy can be shown and verified, but not charged."""
@@ -215,13 +209,10 @@ def backup(
     )
 )
 def restore(
-    copy: Annotated[str, typer.Argument(metavar="COPY", help="A file that `vestry ledger backup` wrote.")],
+    copy: Annotated[str, Argument(metavar="COPY", help="A file that `vestry ledger backup` wrote.")],
     url: Address,
-    lost: Annotated[
-        str,
-        typer.Option(metavar="GUARANTEE", help="A bound on all charges made after the copy, or nothing."),
-    ],
-    reason: Annotated[str, typer.Option(help="Why; it is written into the ledger.")],
+    lost: Annotated[str, Option(metavar="GUARANTEE", help="A bound on all charges made after the copy, or nothing.")],
+    reason: Annotated[str, Option(help="Why; it is written into the ledger.")],
     who: Who = None,
     json: Json = False,
 ) -> None:

@@ -64,13 +64,17 @@ class MechanismOption(ABC):
 
     @property
     def adjacency(self) -> Adjacency:
-        """Whose change is hidden."""
+        """Whose change is protected."""
         from vestry.privacy.neighbours import Adjacency, Neighbours
 
         return Adjacency(Neighbours.parse(self.neighbours), self.rows)
 
+    def _values(self, *names: str) -> dict[str, Any]:
+        """Return some options by name, and whose change is protected."""
+        return {"adjacency": self.adjacency, **{name: getattr(self, name) for name in names}}
+
     def parse_guarantee(self, guarantee: str) -> Guarantee:
-        """Read a guarantee, which hides what the mechanism hides."""
+        """Read a guarantee, under the mechanism's neighbours."""
         from vestry.privacy.guarantee import Guarantee
 
         return Guarantee.parse(guarantee, neighbours=self.neighbours)

@@ -10,15 +10,15 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
-import typer
+from typer import Option
 
 from vestry.errors import InvalidParameter
 from vestry.validation import require_moderate
 
-Wanted = Annotated[str, typer.Option("--guarantee", help="The guarantee to meet, for example epsilon=1,delta=1e-6.")]
-NeighboursName = Annotated[str, typer.Option("--neighbours", help="Which change is protected: replace or add-remove.")]
-Rows = Annotated[int, typer.Option(help="The most records that one unit has.")]
-DrawCount = Annotated[int, typer.Option("--draws", help="The number of draws that are released together.")]
+Wanted = Annotated[str, Option("--guarantee", help="The guarantee to meet, for example epsilon=1,delta=1e-6.")]
+NeighboursName = Annotated[str, Option("--neighbours", help="Which change is protected: replace or add-remove.")]
+Rows = Annotated[int, Option(help="The most records that one unit has.")]
+DrawCount = Annotated[int, Option("--draws", help="The number of draws that are released together.")]
 
 
 def _picture(path: Path | None) -> Path | None:
@@ -27,9 +27,7 @@ def _picture(path: Path | None) -> Path | None:
     return path
 
 
-Plot = Annotated[
-    Path | None, typer.Option(callback=_picture, help="Also draw a figure into this file (.png, .svg or .pdf).")
-]
+Plot = Annotated[Path | None, Option(callback=_picture, help="Also draw a figure (.png, .svg or .pdf).")]
 
 
 def expand_dataclass_options(

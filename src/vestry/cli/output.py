@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from vestry.errors import VestryError, printable
 
 # The narrowest column that is broken at words.
 _NARROWEST = 10
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 
 
 def emit(record: dict[str, Any], text: str, *, as_json: bool) -> None:

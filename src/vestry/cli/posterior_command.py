@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from vestry.cli.options import Plot, numbers
 from vestry.cli.output import Json, columns, emit, examples, working
@@ -24,20 +24,16 @@ EXAMPLES = examples(
 
 
 def posterior(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.json file.")],
-    prior: Annotated[str | None, typer.Option(help="Another prior; the release's own if omitted.")] = None,
-    prob: Annotated[float, typer.Option(help="The probability of each credible interval.")] = 0.9,
+    release: Annotated[Path, Argument(metavar="RELEASE", help="A release.json file.")],
+    prior: Annotated[str | None, Option(help="Another prior; the release's own if omitted.")] = None,
+    prob: Annotated[float, Option(help="The probability of each credible interval.")] = 0.9,
     plug_in: Annotated[
-        bool,
-        typer.Option(
-            "--plug-in", help="Take the noisy statistics as exact, as the papers do; intervals are then too short."
-        ),
+        bool, Option("--plug-in", help="Take the noisy statistics as exact: intervals are too short.")
     ] = False,
-    states: Annotated[int | None, typer.Option(help="hmm: another number of hidden states.")] = None,
-    sweeps: Annotated[int | None, typer.Option(help="hmm: the number of sweeps of the sampler.")] = None,
+    states: Annotated[int | None, Option(help="hmm: another number of hidden states.")] = None,
+    sweeps: Annotated[int | None, Option(help="hmm: the number of sweeps of the sampler.")] = None,
     draws: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write draws as netCDF: 4 chains of 1000, or those that were released."),
+        Path | None, Option(metavar="FILE", help="Also write draws as netCDF, 4 chains of 1000 each.")
     ] = None,
     plot: Plot = None,
     json: Json = False,

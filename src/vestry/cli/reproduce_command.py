@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from vestry.cli.output import Json, emit, examples, say, working
 from vestry.errors import InvalidParameter
@@ -22,14 +22,11 @@ EXAMPLES = examples(
 
 def reproduce(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME", help="Experiments; all for every one, list (or nothing) for their names."),
+        list[str] | None, Argument(metavar="NAME", help="Experiments; all for every one, list for their names.")
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="The folder of the papers' tables, where one is needed; or set VESTRY_DATA.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats and points: a few seconds each.")] = False,
-    output: Annotated[Path, typer.Option(help="The folder for NAME.png and NAME.json.")] = Path("reproductions"),
+    data: Annotated[Path | None, Option(help="The folder of the papers' tables; or set VESTRY_DATA.")] = None,
+    quick: Annotated[bool, Option("--quick", help="Fewer repeats and points: a few seconds each.")] = False,
+    output: Annotated[Path, Option(help="The folder for NAME.png and NAME.json.")] = Path("reproductions"),
     json: Json = False,
 ) -> None:
     """Compute a paper's figure again, and check its claims. Reads no data of yours."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from vestry.cli.output import Json, columns, emit, examples, say, working
 from vestry.cli.posterior_command import draw_lines
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from vestry.study.release_costs import Cost
     from vestry.study.runner import ReleaseOutcome
 
-File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Releases; all if omitted.")]
-Output = Annotated[Path | None, typer.Option(help="The folder to write to; the study file's own if omitted.")]
+File = Annotated[Path, Argument(metavar="STUDY", help="A study file, for example study.toml.")]
+Names = Annotated[list[str] | None, Argument(metavar="NAME", help="Releases; all if omitted.")]
+Output = Annotated[Path | None, Option(help="The folder to write to; the study file's own if omitted.")]
 
 CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --json")
 PLAN_EXAMPLES = examples("vestry plan study.toml", "vestry plan study.toml readmission --width 0.1")
@@ -81,7 +82,7 @@ def plan(
     study: File,
     names: Names = None,
     width: Annotated[
-        float | None, typer.Option(help="Also find the spend for 90 % credible intervals of this width.")
+        float | None, Option(help="Also find the spend for 90 % credible intervals of this width.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -112,10 +113,10 @@ def plan(
 def release(
     study: File,
     names: Names = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Release again what is named, and pay for it again.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
+    again: Annotated[bool, Option("--again", help="Release again what is named, and pay for it again.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be spent; read neither data nor ledger.")
+        bool, Option("--dry-run", help="Show what would be spent; read neither data nor ledger.")
     ] = False,
     output: Output = None,
     json: Json = False,
@@ -184,7 +185,7 @@ def _older_records(study: Path, costs: list[Cost]) -> list[str]:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with one study file, or the file itself.")],
+    folder: Annotated[Path, Argument(metavar="DIR", help="A folder with one study file, or the file itself.")],
     output: Output = None,
     json: Json = False,
 ) -> None:

@@ -31,8 +31,7 @@ def claim(result: Result, album: Album) -> list[Content]:
     parts: list[Content] = [
         tag("h3", "Privacy guarantee"),
         paragraph(
-            tag("strong", f"{promise.guarantee}"),
-            f", {kind}. Protects: {protected(promise.unit, promise.neighbours)}.",
+            tag("strong", f"{promise.guarantee}"), f", {kind}. Protects: {protected(promise.unit, promise.neighbours)}."
         ),
         *_inside(result),
         listed(sentences(promise)),
