@@ -239,7 +239,7 @@ def test_the_verdict_says_which_runs_it_rests_on():
         ({"trials": 0}, "trials must be a whole number of at least 1000, not 0"),
         ({"releases": -1}, "releases must be 0, or a whole number of at least 1000"),
         ({"releases": 10}, "releases must be 0, or a whole number of at least 1000"),
-        ({"alarm": 2}, "alarm must be between 0 and 1"),
+        ({"alarm": 2}, "alarm must be a number above 0 and below 1"),
         ({"claim": "epsilon=1"}, "a claim must be an event, a guarantee"),
         ({"mechanism": lambda: 0}, "a mechanism must be one of the package's"),
     ],

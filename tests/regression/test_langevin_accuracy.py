@@ -144,11 +144,11 @@ class Watched:
         z = self.y * (self.rows @ theta)
         return -self.rows.T @ (self.y * np.exp(stats.norm.logpdf(z) - stats.norm.logcdf(z)))
 
-    def run(self, theta, noise, *, likelihood_power, prior_precision, step_size, radius):
+    def run(self, theta, noise, walk):
         for z in noise:
-            drift = likelihood_power * self(theta) + prior_precision * theta
-            theta = theta - step_size * drift + math.sqrt(2 * step_size) * z
-            theta = theta * min(1.0, radius / max(np.linalg.norm(theta), 1e-300))
+            drift = walk.likelihood_power * self(theta) + walk.prior_precision * theta
+            theta = theta - walk.step_size * drift + math.sqrt(2 * walk.step_size) * z
+            theta = theta * min(1.0, walk.radius / max(np.linalg.norm(theta), 1e-300))
         return theta
 
 

@@ -187,8 +187,8 @@ def test_a_chain_runs_the_steps_that_were_priced(monkeypatch):
     ran, plan = [], Schedule((0.03, 0.02), (7, 4), 0.0, 0.0)
 
     class Recorded:
-        def __init__(self, along, power, precision, step_size, radius):
-            self.step_size = step_size
+        def __init__(self, along, walk):
+            self.step_size = walk.step_size
 
         def run(self, theta, normals):
             ran.append((self.step_size, len(normals)))

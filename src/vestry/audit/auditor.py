@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from numbers import Real
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from vestry.audit.rejection_region import Choice, RejectionRegion, choose
 from vestry.audit.test_statistic import as_outputs, scores
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
+from vestry.validation import require_number, require_whole
 
 Run = Callable[[Any, Any, int], Any]
 LEAST_TRIALS = 1000
@@ -86,13 +87,11 @@ def _choose(
     half: list[Array], epsilons: Array, level: float, log_ratio: Callable[[Any], Any] | None
 ) -> tuple[Choice, Choice]:
     """Choose an event for each epsilon, in both directions."""
-    found: list[tuple[Choice, Choice]] = []
+    tried = []
     for score in scores(half[0], half[1], log_ratio):
         p, q = (score(each) for each in half)
-        found.append((choose(score, p, q, epsilons, level=level), choose(score, q, p, epsilons, level=level)))
-    forward, backward = found[0]
-    for choice in found[1:]:
-        forward, backward = forward.better(choice[0]), backward.better(choice[1])
+        tried.append((choose(score, p, q, epsilons, level=level), choose(score, q, p, epsilons, level=level)))
+    forward, backward = (reduce(Choice.better, choices) for choices in zip(*tried, strict=True))
     return forward, backward
 
 
@@ -133,13 +132,8 @@ def _cell(run: object, trials: object, alarm: object) -> int:
     """Check what is asked, and return the number of trials in each cell: two datasets, two halves."""
     if not callable(run):
         raise InvalidParameter("a mechanism", run, "a function of (dataset, source, trials)", "def run(...)")
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < LEAST_TRIALS:
-        raise InvalidParameter(
-            "trials", trials, f"a whole number of at least {LEAST_TRIALS}", "for example trials=100_000"
-        )
-    if isinstance(alarm, bool) or not isinstance(alarm, Real) or not 0 < float(alarm) < 1:
-        raise InvalidParameter("alarm", alarm, "between 0 and 1, both excluded", "for example alarm=1e-6")
-    return trials // 4
+    require_number("alarm", alarm, "for example alarm=1e-6", above=0, below=1)
+    return require_whole("trials", trials, "for example trials=100_000", least=LEAST_TRIALS) // 4
 
 
 def _epsilons(given: Sequence[float]) -> list[float]:

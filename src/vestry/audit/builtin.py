@@ -18,6 +18,7 @@ from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.noise import NoiseSource
+from vestry.validation import is_whole
 
 # How often the release itself runs by default: exact draws are slower than integer noise.
 NOISY_RELEASES, DRAWN_RELEASES = 20_000, 4_000
@@ -58,7 +59,7 @@ def audit_shipped(
         raise InvalidParameter("a mechanism", mechanism, "one of the package's", "what `calibrated` returns, or audit")
     if releases is None:
         releases = NOISY_RELEASES if isinstance(mechanism, Additive) else DRAWN_RELEASES
-    if isinstance(releases, bool) or not isinstance(releases, int) or (releases and releases < LEAST_TRIALS):
+    if not is_whole(releases) or 0 != releases < LEAST_TRIALS:
         allowed = f"0, or a whole number of at least {LEAST_TRIALS}"
         raise InvalidParameter("releases", releases, allowed, f"for example releases={NOISY_RELEASES}")
     asserted = Claim.of((mechanism.event, mechanism.guarantee) if claim is None else claim)

@@ -25,7 +25,7 @@ from vestry.conjugate.draw_cost import draw, grouped_draw
 from vestry.conjugate.family import ConjugateFamily, Distribution, check_range, check_size, floats, points, positive
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import groups_of, levels_of
+from vestry.model.request import levels_of
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import noise_of
@@ -330,9 +330,7 @@ class DirichletCategorical(ConjugateModel):
 
     def family(self, domains: Mapping[str, Domain]) -> DirichletCategoricalFamily:
         """Return the categorical family with the column's levels."""
-        groups_of(domains, self.by)
-        if self.by == self.column:
-            raise InvalidParameter("by", self.by, "another column than the model's", "another column")
+        self.groups(domains)
         return DirichletCategoricalFamily(len(levels_of(domains, self.column).names))
 
     def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma
 from vestry.conjugate.gamma_draw_cost import rate_draw
 from vestry.conjugate.interval_family import IntervalFamily, half_width, public_count
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import groups_of, interval_of
+from vestry.model.request import interval_of
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
@@ -145,7 +145,7 @@ class GammaExponential(ConjugateModel):
 
     def family(self, domains: Mapping[str, Domain]) -> GammaExponentialFamily:
         """Return the exponential family with the column's ends."""
-        groups_of(domains, self.by)
+        self.groups(domains)
         interval = interval_of(domains, self.column)
         return GammaExponentialFamily(interval.low, interval.high)
 

@@ -23,7 +23,7 @@ from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma
 from vestry.conjugate.interval_family import public_count
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import groups_of, interval_of
+from vestry.model.request import interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
@@ -172,7 +172,7 @@ class GammaPoisson(ConjugateModel):
 
     def family(self, domains: Mapping[str, Domain]) -> GammaPoissonFamily:
         """Return the Poisson family with the column's ends."""
-        groups_of(domains, self.by)
+        self.groups(domains)
         interval = interval_of(domains, self.column)
         if interval.low != 0 or interval.high != int(interval.high):
             given = [interval.low, interval.high]

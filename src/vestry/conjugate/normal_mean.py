@@ -23,7 +23,7 @@ from vestry.conjugate.interval_family import IntervalFamily, half_width, public_
 from vestry.conjugate.normal_posterior import NormalModel, NormalPosterior
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import groups_of, interval_of, listing
+from vestry.model.request import interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
@@ -336,7 +336,7 @@ class NormalMean(ConjugateModel):
     def family(self, domains: Mapping[str, Domain]) -> NormalMeanFamily:
         """Return the normal family with the columns' interval."""
         interval = interval_of(domains, self.own[0])
-        groups_of(domains, self.by)
+        self.groups(domains)
         for column in self.own[1:]:
             other = interval_of(domains, column)
             if (other.low, other.high) != (interval.low, interval.high):

@@ -79,7 +79,7 @@ class Summary:
 
 
 class Ledger:
-    """Open it with `Ledger.open`; only `Ledger.create` makes one."""
+    """One dataset's budget and all that was charged to it: `open` opens one, and only `create` makes one."""
 
     def __init__(self, database: Database, terms: LedgerTerms, fixed: PrivacyFilter) -> None:
         self._database = database

@@ -40,8 +40,8 @@ def _draw_scores(numbers: Numbers, path: Path) -> None:
             panel.set_title(f"{model}\n{each['log']}, {each['entries']:,} entries")
         for panel in axes[:: len(studies)]:
             panel.set_ylabel("held-out log-likelihood per entry")
-        handles, labels = axes[len(studies)].get_legend_handles_labels()
-        drawn.legend(handles, labels, fontsize=8, ncols=3, loc="outside lower center", handlelength=3.5)
+        named = axes[len(studies)].get_legend_handles_labels()
+        drawn.legend(*named, fontsize=8, ncols=3, loc="outside lower center", handlelength=3.5)
 
 
 def _draw_sizes(scan: Numbers, path: Path) -> None:

@@ -36,20 +36,14 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
     panels = [_panel(order, grid, rng, repeats) for order in ORDERS]
     return {
         "settings": {
-            "prior": [6, 12],
-            "n": RECORDS,
-            "successes": SUCCESSES,
-            "rho": 0.5,
-            "orders": list(ORDERS),
-            "epsilons": grid,
-            "repeats": repeats,
-            "delta": DELTA,
+            "prior": [6, 12], "n": RECORDS, "successes": SUCCESSES, "rho": 0.5, "orders": list(ORDERS),
+            "epsilons": grid, "repeats": repeats, "delta": DELTA,
         },
         "note": "exact-profile keeps less than the others: only the (epsilon, 1e-5) that the Renyi promise implies. At"
         " order 2 that is an epsilon above 10, which the direct draw keeps, so its KL is 0 throughout.",
         "panels": panels,
         "claims": _claims(panels[0], panels[1], min(repeats, COVERED)),
-    }
+    }  # fmt: skip
 
 
 def _panel(order: int, grid: list[float], rng: np.random.Generator, repeats: int) -> Numbers:
@@ -70,12 +64,9 @@ def _panel(order: int, grid: list[float], rng: np.random.Generator, repeats: int
 
 def _parameters(each: Calibration) -> Numbers:
     return {
-        "r": each.power,
-        "m": each.scale,
-        "sigma": each.sigma,
-        "exact_r": each.exact_power,
+        "r": each.power, "m": each.scale, "sigma": each.sigma, "exact_r": each.exact_power,
         "implied_epsilon": each.implied_epsilon,
-    }
+    }  # fmt: skip
 
 
 def _claims(low: Numbers, high: Numbers, repeats: int) -> list[dict[str, Any]]:

@@ -199,10 +199,7 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
     real = tables[0].name in FILES
     return {
         "settings": {
-            "beta": BETA,
-            "orders": list(ORDERS),
-            "epsilons": list(EPSILONS),
-            "runs": runs,
+            "beta": BETA, "orders": list(ORDERS), "epsilons": list(EPSILONS), "runs": runs,
             "splits": {table.name: 1 if _large(table) else runs for table in tables},
             "chain": {"steps": STEPS, "far": FAR},
             "tables": {table.name: [table.trained, len(table.labels) - table.trained] for table in tables},
@@ -213,7 +210,7 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
         + ("" if real else " " + WANTED),
         "tables": measured,
         "claims": _claims(measured) if real else _simulated_claims(measured[0]),
-    }
+    }  # fmt: skip
 
 
 def _tables(quick: bool, rng: np.random.Generator) -> list[PaperTable]:
@@ -269,13 +266,11 @@ def _measured(table: PaperTable, runs: int, rng: np.random.Generator) -> Numbers
 
 
 def _columns(scores: list[Array]) -> Numbers:
-    errors, logs = [mean_and_error(each[0]) for each in scores], [mean_and_error(each[1]) for each in scores]
-    return {
-        "error": [mean for mean, _ in errors],
-        "error_se": [deviation for _, deviation in errors],
-        "log_likelihood": [mean for mean, _ in logs],
-        "log_likelihood_se": [deviation for _, deviation in logs],
-    }
+    columns: Numbers = {}
+    for place, name in enumerate(("error", "log_likelihood")):
+        means = [mean_and_error(each[place]) for each in scores]
+        columns[name], columns[f"{name}_se"] = ([each[part] for each in means] for part in (0, 1))
+    return columns
 
 
 def _points(measured: list[Numbers], keep: Callable[[Numbers, int], bool]) -> tuple[int, int]:
@@ -372,10 +367,8 @@ def draw(numbers: Numbers, path: Path) -> None:
                     room = level - min(shown)
                     here.set_ylim(min(shown) - 0.1 * room, max(level, *shown) + 0.1 * room)
                     here.set_xlabel("Renyi epsilon")
-        handles, labels = axes[0].get_legend_handles_labels()
-        drawn.legend(
-            handles, labels, loc="outside upper center", ncols=3 if columns > 1 else 2, fontsize=8, handlelength=3.5
-        )
+        named, ncols = axes[0].get_legend_handles_labels(), 3 if columns > 1 else 2
+        drawn.legend(*named, loc="outside upper center", ncols=ncols, fontsize=8, handlelength=3.5)
 
 
 EXPERIMENT = Experiment(

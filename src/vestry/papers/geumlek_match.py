@@ -71,8 +71,8 @@ def draw(numbers: Numbers, path: Path) -> None:
             each.set_title(f"true proportion {panel['rho']}, prior mean 1/3")
         for name in NAMES:
             axes[0].plot([], [], label=LABELS[name], **STYLES[name])
-        handles, labels = axes[0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside upper center", ncols=2, fontsize=8, handlelength=3)
+        named = axes[0].get_legend_handles_labels()
+        drawn.legend(*named, loc="outside upper center", ncols=2, fontsize=8, handlelength=3)
 
 
 EXPERIMENT = Experiment(

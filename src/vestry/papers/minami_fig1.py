@@ -30,12 +30,8 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
     """Evaluate losses and gradients, and calibrate on balls of several radii."""
     theta = np.linspace(-10, 10, 41 if quick else 201)
     radii = np.exp(np.linspace(math.log(0.3), math.log(100), 12 if quick else 60))
-    private = likelihood_power(
-        ApproxDP(EPSILON, DELTA),
-        lipschitz=1.0,
-        strong_convexity=PRECISION,
-        adjacency=Adjacency(Neighbours.REPLACE),
-    )
+    row = Adjacency(Neighbours.REPLACE)
+    private = likelihood_power(ApproxDP(EPSILON, DELTA), lipschitz=1.0, strong_convexity=PRECISION, adjacency=row)
     numbers = {
         "settings": {"z": 1, "epsilon": EPSILON, "delta": DELTA, "prior_precision": PRECISION},
         "theta": theta.tolist(),
@@ -107,10 +103,7 @@ def draw(numbers: Numbers, path: Path) -> None:
         left.text(-10, 2.15, "2 L", fontsize=8)
         left.set(xlabel="theta", ylabel="difference, z = 1", ylim=(0, 10.5))
         left.legend(fontsize=8, loc="upper center", handlelength=3)
-        right.plot(
-            numbers["radii"], numbers["exponential"], **line(0),
-            label="exponential mechanism, epsilon 1",
-        )  # fmt: skip
+        right.plot(numbers["radii"], numbers["exponential"], **line(0), label="exponential mechanism, epsilon 1")
         right.axhline(numbers["gibbs"], **line(1), label="by gradients, epsilon 1, delta 1e-5")
         right.set(xscale="log", yscale="log", xlabel="radius of the ball of parameters", ylabel="likelihood power")
         right.legend(fontsize=8, handlelength=3)

@@ -26,23 +26,15 @@ from vestry.regression.gibbs_calibration import GDP, RENYI, likelihood_power
 TABLE = ((0.1, 1e-5), (1.0, 1e-5), (3.0, 1e-8))
 DELTA = 1e-5
 LABELS = {
-    "corollary_8": "Corollary 8 (ii)",
-    "theorem_7": "Theorem 7",
-    "renyi": "by Renyi curves",
-    "exact": "exact",
-}
+    "corollary_8": "Corollary 8 (ii)", "theorem_7": "Theorem 7", "renyi": "by Renyi curves", "exact": "exact",
+}  # fmt: skip
 
 
 @cache
 def allowed(epsilon: float, delta: float, analysis: str = GDP) -> float:
     """Return the largest x by an analysis of the library's."""
-    return likelihood_power(
-        ApproxDP(epsilon, delta),
-        lipschitz=1.0,
-        strong_convexity=1.0,
-        adjacency=Adjacency(Neighbours.REPLACE),
-        analysis=analysis,
-    )
+    promise, row = ApproxDP(epsilon, delta), Adjacency(Neighbours.REPLACE)
+    return likelihood_power(promise, lipschitz=1.0, strong_convexity=1.0, adjacency=row, analysis=analysis)
 
 
 def false_from(bound: Callable[[float], float], delta: Callable[[float], float]) -> float:

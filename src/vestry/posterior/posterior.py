@@ -151,7 +151,7 @@ class Posterior:
 
     def sample(self, draws: int | None = None, rng: np.random.Generator | None = None) -> dict[str, Array]:
         """Return joint draws by group, one per row: 1000 by default; of released draws, those that were released."""
-        generator = _generator(rng)
+        generator = generator_of(rng)
         return {group: self._sample(group, draws, generator) for group in self.distributions}
 
     def predict(
@@ -162,7 +162,7 @@ class Posterior:
         Successes for a proportion, counts for categories, the mean of the new records for a normal mean.
         """
         require_whole("size", size, "for example size=100")
-        generator = _generator(rng)
+        generator = generator_of(rng)
         return {
             group: self.reader.predict(self._sample(group, draws, generator), size, generator)
             for group in self.distributions
@@ -176,7 +176,7 @@ class Posterior:
         draws: int | None = None,
     ) -> dict[str, float]:
         """Return the predictive probability of each class for a record with these levels, for naive Bayes."""
-        return self.reader.classify(levels, self, _generator(rng), draws)
+        return self.reader.classify(levels, self, generator_of(rng), draws)
 
     def states(self) -> Any:
         """Return the map of hidden states with their tables; sampled when first asked for."""
@@ -196,7 +196,7 @@ class Posterior:
             require_choice("a group", group, self.distributions)
         if a == b:
             raise InvalidParameter("a contrast", f"{a} and itself", "between two groups", "two different groups")
-        tail, generator = tail_of(prob), _generator(rng)
+        tail, generator = tail_of(prob), generator_of(rng)
         pair = self.reader.joint({group: self._sample(group, draws, generator) for group in (a, b)}, generator)
         difference = pair[a] - pair[b]
         ends = np.quantile(difference, [tail, 1 - tail], axis=0)
@@ -221,7 +221,7 @@ class Posterior:
         """
         import arviz_base as arviz
 
-        generator = _generator(rng)
+        generator = generator_of(rng)
         own = self.reader.variables(self, generator, 1 if self.label == DRAWS else chains, draws)
         if own is not None:
             return self._tree(arviz, *own)
@@ -280,7 +280,7 @@ def _finite(number: float) -> float:
 _TOLERANCE = 1e-9
 
 
-def _generator(rng: np.random.Generator | None) -> np.random.Generator:
+def generator_of(rng: np.random.Generator | None) -> np.random.Generator:
     """Return the generator that is given, or a fresh one."""
     if rng is None:
         return np.random.default_rng()

@@ -25,6 +25,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.pricing import event
 from vestry.regression.gibbs_calibration import draw_event
 from vestry.regression.gradient import Chain, Gradient
+from vestry.regression.loss import Walk
 from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.regression.step_schedule import Schedule, schedule
 from vestry.releases import Draws
@@ -167,16 +168,14 @@ class LangevinSample(RowMechanism):
         most = max(1, _CHUNK // size)
         steps = list(self.schedule.steps)
         steps[-1] -= 1  # the last one is drawn exactly
-        phases = [
-            Chain(along, self.likelihood_power, self.prior_precision, eta, self.radius)
-            for eta in self.schedule.step_sizes
-        ]
+        power, precision, sizes = self.likelihood_power, self.prior_precision, self.schedule.step_sizes
+        phases = [Chain(along, Walk(power, precision, eta, self.radius)) for eta in sizes]
         for phase, count in zip(phases, steps, strict=True):
             for start in range(0, count, most):
                 theta = phase.run(theta, normals(stream, (min(most, count - start), size)))
-        precision = 1 / (2 * phases[-1].step_size) * (1 - 2.0**-50)  # never less noise than was priced
+        sharpness = 1 / (2 * sizes[-1]) * (1 - 2.0**-50)  # never less noise than was priced
         means = np.ravel(phases[-1].mean(theta))
-        return np.array([exact_sampling.normal(bits, float(mean), precision, grid=grid)[0] for mean in means])
+        return np.array([exact_sampling.normal(bits, float(mean), sharpness, grid=grid)[0] for mean in means])
 
 
 def _projected(theta: np.ndarray, radius: float) -> np.ndarray:

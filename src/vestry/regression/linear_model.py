@@ -11,7 +11,6 @@ from vestry.registry import LOSSES
 from vestry.regression.loss import Loss
 from vestry.regression.losses import robust_losses
 from vestry.regression.regression_model import RowModel
-from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain
 from vestry.validation import require_choice, require_number
 
@@ -43,10 +42,6 @@ class LinearRegression(RowModel):
         share = _SHARE if self.threshold is None else self.threshold / ((domain.high - domain.low) / 2)
         chosen: Loss = LOSSES[self.loss](share)
         return chosen
-
-    def design(self, domains: Mapping[str, Domain]) -> Design:
-        """Return the design: the outcome is scaled as the predictors are."""
-        return Design(self.predictors, dict(domains), self.outcome, None, self.intercept, self.radius)
 
     def check(self, domains: Mapping[str, Domain]) -> None:
         """Refuse an outcome or a threshold that is not a number."""

@@ -11,7 +11,6 @@ from vestry.regression.loss import Loss
 from vestry.regression.losses import Logistic, Multinomial
 from vestry.regression.method import OBJECTIVE
 from vestry.regression.regression_model import RowModel
-from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain
 
 
@@ -34,10 +33,6 @@ class LogisticRegression(RowModel):
         """Return the logistic loss, of two classes or of several."""
         classes = len(levels_of(domains, self.outcome).names)
         return Logistic() if self.success is not None else Multinomial(classes)
-
-    def design(self, domains: Mapping[str, Domain]) -> Design:
-        """Return the design: the outcome is 1 for success and -1 otherwise, or the place of its level."""
-        return Design(self.predictors, dict(domains), self.outcome, self.success, self.intercept, self.radius)
 
     def check(self, domains: Mapping[str, Domain]) -> None:
         """Refuse an outcome that has no such level."""

@@ -126,9 +126,10 @@ class RowModel(ABC):
     def loss_for(self, domains: Mapping[str, Domain]) -> Loss:
         """Return the loss of one record."""
 
-    @abstractmethod
     def design(self, domains: Mapping[str, Domain]) -> Design:
-        """Return how a record becomes features and an outcome."""
+        """Return how a record becomes features and an outcome: scaled, 1 or -1 for success, or a level's place."""
+        success = getattr(self, "success", None)
+        return Design(self.predictors, dict(domains), self.outcome, success, self.intercept, self.radius)
 
     def check(self, domains: Mapping[str, Domain]) -> None:
         """Refuse columns and options that do not fit."""
