@@ -191,12 +191,7 @@ def _reach(problem: LinearProblem, power: float, precision: float) -> float:
 
 
 def posterior(
-    problem: LinearProblem,
-    guarantee: Guarantee,
-    *,
-    prior_precision: float,
-    draws: int = 1,
-    accuracy: float = 0.05,
+    problem: LinearProblem, guarantee: Guarantee, *, prior_precision: float, draws: int = 1, accuracy: float = 0.05
 ) -> LangevinSample:
     """Find the largest likelihood power, at most 1, by which the draws meet the guarantee [GeumlekSC17, Alg. 5].
 
@@ -209,12 +204,7 @@ def posterior(
 
 
 def concentrated_posterior(
-    problem: LinearProblem,
-    guarantee: Guarantee,
-    *,
-    prior_precision: float,
-    draws: int = 1,
-    accuracy: float = 0.05,
+    problem: LinearProblem, guarantee: Guarantee, *, prior_precision: float, draws: int = 1, accuracy: float = 0.05
 ) -> LangevinSample:
     """Find the least prior precision, from the given one on, by which untempered draws do [GeumlekSC17, Alg. 4]."""
     make = _maker(problem, guarantee, draws, accuracy)
