@@ -67,7 +67,7 @@ class StudyConfig:
     name, data, ledger
         The study's name, where the records are, and where the ledger is; relative paths follow the file's folder.
     dataset
-        What the ledger calls the dataset; not compared if it is left out.
+        What the ledger calls the dataset; not compared if it is omitted.
     schema
         Domains, unit and neighbours.
     budget
