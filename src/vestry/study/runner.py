@@ -387,7 +387,7 @@ class ReleaseOutcome:
 
 def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows:
     """Return the posterior's rows, and see that the file of its draws is there; both as they were cached."""
-    from vestry.posterior.posterior import draw_file
+    from vestry.posterior.netcdf import draw_file
 
     cache, name, facts = Cache(store.path), f"summary-{outcome.name}", {"release": sha256, "prob": 0.9}
     cached = cache.read(name, facts)
