@@ -19,10 +19,18 @@ from scipy.special import betainc, betaincinv, digamma, gammaln, xlogy
 
 import vestry.conjugate.dirichlet_posterior as dirichlet_posterior
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily, success_layout, worst_beta
-from vestry.conjugate.category_family import CategoryFamily
 from vestry.conjugate.conjugate_model import ConjugateModel, ConjugateReader, conjugate_reader
 from vestry.conjugate.draw_cost import draw, grouped_draw
-from vestry.conjugate.family import ConjugateFamily, Distribution, check_range, check_size, floats, points, positive
+from vestry.conjugate.family import (
+    CategoryFamily,
+    ConjugateFamily,
+    Distribution,
+    check_range,
+    check_size,
+    floats,
+    points,
+    positive,
+)
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.request import levels_of

@@ -12,7 +12,7 @@ import re
 
 import ibis
 
-from vestry.data.connection import Expression, call
+from vestry.data.source import Expression, call
 from vestry.data.text_value import double, matches
 from vestry.schema.meaning import DATE, TIME, ZONE
 

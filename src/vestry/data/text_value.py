@@ -6,7 +6,7 @@ import math
 
 import ibis
 
-from vestry.data.connection import Expression, call
+from vestry.data.source import Expression, call
 from vestry.schema.meaning import DECIMAL, FALSE, LONGEST, TRUE
 
 # Text is a number if it reads like this, or is one of the words for infinity. A mark is added at its end because `$`

@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from vestry.data.connection import Dialect, dialect_from, find_way
+from vestry.data.source import Dialect, dialect_from, find_way
 from vestry.data.table import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose_of

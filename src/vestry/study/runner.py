@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vestry.data import Table
-from vestry.data.connection import check_column
+from vestry.data.source import check_column
 from vestry.errors import AskedBefore, BudgetExceeded, InvalidParameter, LedgerStateError, MissingExtra, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry, State
