@@ -31,6 +31,7 @@ def found(record):
 
 
 @pytest.mark.parametrize("name", EACH)
+@pytest.mark.long
 def test_what_does_not_come_out_is_known(name):
     assert found(quick(name)) == {each for each in FAILED if each[0] == name}
 
