@@ -43,6 +43,7 @@ def test_full_runs_say_the_same(name):
 
 
 @pytest.mark.parametrize("name", EACH)
+@pytest.mark.long
 def test_numbers_are_plain_json_and_say_how_they_were_made(name):
     record = quick(name)
     assert json.loads(json.dumps(record, allow_nan=False)) == record

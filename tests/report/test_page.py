@@ -58,6 +58,7 @@ def test_structure(case):
 
 
 @each_case
+@pytest.mark.long
 def test_every_caption_says_what_is_drawn(case):
     captions = [" ".join(each.text().split()) for each in parsed(case).all("figcaption")]
     shown = r"density of|credible intervals|released (draw|estimate)|profile|divergence|Remaining|probable state"
