@@ -93,6 +93,13 @@ class ReleaseRunner:
             self._report(outcomes, progress)
         return outcomes
 
+    def warnings(self, outcomes: Sequence[ReleaseOutcome]) -> dict[str, tuple[str, ...]]:
+        """Return what is to be said beside each release of the columns that it rests on."""
+        from vestry.study.column_warnings import warnings_by_release
+
+        known = {each.name: each.computed for each in outcomes if each.computed is not None}
+        return warnings_by_release(self.config, self.store, known)
+
     def after(self, outcomes: Sequence[ReleaseOutcome]) -> Summary:
         """Return the ledger after these: as it was seen last, or now."""
         known = [each.after for each in outcomes if each.after is not None]
