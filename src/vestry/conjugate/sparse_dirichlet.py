@@ -12,8 +12,8 @@ levels are independent given (alpha, mu, pi), and the likelihood is a product ov
 
     pi m(z_j) + (1 - pi) P(noise = z_j),    m(z) = sum over n >= 0 of NB(n; alpha, mu) P(noise = z - n).      (1)
 
-Hyperprior: log alpha uniform on [0.03, 30], pi uniform, and the expected number of records M = K pi mu, for K levels, has
-density 1/(M + 1/2) up to far above the noisy total, so that tables of zeros have a posterior too.
+Hyperprior: log alpha uniform on [0.03, 30], pi uniform, and the expected number of records M = K pi mu, for K levels,
+has density 1/(M + 1/2) up to far above the noisy total, so that tables of zeros have a posterior too.
 
 Equation (1) depends on z_j alone, and is tabulated once for every value that occurs; hyperparameters are summed out by
 quadrature (`vestry.posterior.hyper_grid`). Given them and the counts, with x_j = n_j + alpha for a level that occurs
@@ -38,8 +38,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
-from scipy.special import expit, gammaincinv, gammaln, log_expit, logit, ndtri
+from scipy.special import expit, gammaln, log_expit, logit, ndtri
 
+from vestry.conjugate.pooled_groups import even_marks
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import NoiseLaw, lattice, thin
@@ -52,9 +53,9 @@ Places = npt.NDArray[np.intp]
 LOWEST, HIGHEST = 0.03, 30.0
 # Cells of the quadrature along (log alpha, log mu, logit pi).
 SIZES = (15, 15, 15)
-# Nodes that are kept of the quadrature; components of a level's mixture; and draws that are weighed where the number of
-# records is public.
-NODES, ATOMS, WEIGHED = 256, 1024, 16_384
+# Nodes that are kept of the quadrature, components of a level's mixture, and draws that these stand for: of all levels
+# together, or of one level alone.
+NODES, ATOMS, JOINT, ALONE = 256, 1024, 16_384, 4096
 # Tables of at most so many levels keep as many nodes as components.
 _FEW = 20
 # Tables of at most so many levels draw all counts together; larger ones take the sum of all other levels as one number.
@@ -71,13 +72,6 @@ _CHUNK = 1 << 22
 _FAR = 20.0
 # The total is taken from the sum of the noisy counts where the model's is this many standard deviations away.
 _MISFIT = 4.0
-
-
-def even_marks(seed: int, size: int, dimension: int) -> Array:
-    """Return points that fill the unit cube evenly: a scrambled Sobol sequence of `size`, a power of 2, points."""
-    from scipy.stats import qmc
-
-    return np.asarray(qmc.Sobol(dimension, rng=np.random.default_rng(seed)).random(size))
 
 
 def log_negative_binomial(n: Array, alpha: Array | float, mu: Array | float) -> Array:
@@ -167,7 +161,7 @@ class LevelShare:
         """Return the logarithm of the density between 0 and 1; it integrates to what the jumps leave."""
         if self.between is None:
             return np.full(np.shape(theta), -np.inf)
-        return self.between.log_density(theta) + np.log(self._weight)
+        return np.asarray(self.between.log_density(theta) + np.log(self._weight))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +187,10 @@ class NoisyLevels:
         log m(z) bends on the scale of the noise, and far from 0 on the scale of z: linear sharing between values that
         are a sixteenth of that apart keeps the sum over levels to about 1e-4 a level.
         """
-        values, counts = np.unique(noisy, return_counts=True)
+        values, place = np.unique(noisy, return_inverse=True)
+        counts: Array = np.bincount(place.ravel()).astype(float)
         if values.size <= _VALUES:
-            return cls(values, counts.astype(float), noise)
+            return cls(values, counts, noise)
         bend = noise.scale / 16
         place = np.floor(np.sign(values) * np.log1p(np.abs(values) / (100 * bend)) * 100).astype(np.int64)
         first = np.flatnonzero(np.diff(place, prepend=place[0] - 1))
@@ -238,7 +233,10 @@ class NoisyLevels:
         return found
 
     def evidence(self, alpha: float, mu: Array, *, powers: int = 1) -> tuple[Array, ...]:
-        """Return the sums (1) of 1, n - z, (n - z)^2, one row per value and one column per mu, in units of P(z - max(z, 0))."""
+        """Return the sums (1) of 1, n - z and (n - z)^2, one row per value and one column per mu.
+
+        They are in units of P(noise = z - max(z, 0)).
+        """
         counts, tables = self._table
         mass = np.exp(log_negative_binomial(counts[:, None], alpha, mu))
         return tuple(np.asarray(table @ mass) for table in tables[:powers])
@@ -277,7 +275,7 @@ def hyperparameters(noisy: Array, noise: NoiseLaw) -> HyperGrid:
         # log of M/(M + 1/2) / (1 + M/most), and the density of logit pi
         prior = -np.logaddexp(0.0, np.log(0.5) - expected) - np.logaddexp(0.0, expected - np.log(most))
         prior += log_pi + log_expit(-logit_pi)
-        return prior + levels.log_likelihood(np.exp(log_alpha), np.exp(log_mu), logit_pi)
+        return np.asarray(prior + levels.log_likelihood(np.exp(log_alpha), np.exp(log_mu), logit_pi))
 
     low = (np.log(LOWEST), np.log(0.5 / number) - 12, -np.log(number) - 12)
     high = (np.log(HIGHEST), np.log(most) + 12, 14.0)
@@ -369,7 +367,7 @@ class SparseDirichlet:
         ladder /= ladder[:, -1:]
         steps = (ladder + np.arange(len(table))[:, None]).ravel()
         place = np.searchsorted(steps, node[:, None] + marks, side="right") - node[:, None] * table.shape[1]
-        return np.append(-1.0, n)[np.clip(place, 0, n.size)]
+        return np.asarray(np.append(-1.0, n)[np.clip(place, 0, n.size)])
 
     def _joint_counts(self, nodes: Array, node: Places, marks: Array) -> Array:
         """Turn uniform marks, one row per draw and one column per level, into the counts of all levels."""
@@ -385,7 +383,7 @@ class SparseDirichlet:
     def _atoms(self) -> tuple[Array, Array]:
         """The shapes x of all levels in each of many draws, and the draws' weights."""
         nodes, _ = self._nodes
-        marks = even_marks(self._seed, WEIGHED if self.count is not None else ATOMS, self.dimension + 2)
+        marks = even_marks(self._seed, JOINT, self.dimension + 2)
         node = np.minimum((marks[:, 0] * len(self._nodes[1])).astype(np.intp), len(self._nodes[1]) - 1)
         node = self._nodes[1][node]
         counts = self._joint_counts(nodes, node, marks[:, 2:])
@@ -402,7 +400,7 @@ class SparseDirichlet:
         rest = self.count - np.maximum(counts, 0.0).sum(axis=1)
         z = float(self.noisy[largest])
         n, table = self._ladders(z, nodes)
-        alpha, mu, pi = nodes[node].T
+        alpha, mu = nodes[node, :2].T
         inside = rest >= 0
         level = np.where(inside, rest, 0.0)
         nearest = np.argmax(table[:, 1:], axis=1)
@@ -429,15 +427,11 @@ class SparseDirichlet:
         z = float(self.noisy[index])
         if z not in self._shares:
             x, rest, weights = self._explicit(z) if self.dimension <= EXPLICIT else self._against_rest(z)
-            self._shares[z] = _level_share(x, rest, weights)
+            self._shares[z] = _level_share(*_fewer(x, rest, weights))
         return self._shares[z]
 
     def _explicit(self, z: float) -> tuple[Array, Array, Array]:
         shapes, weights = self._atoms
-        if self.count is not None:  # as many components as elsewhere, each with the same weight
-            ladder = np.cumsum(weights)
-            places = np.searchsorted(ladder / ladder[-1], (np.arange(ATOMS) + 0.5) / ATOMS)
-            shapes, weights = shapes[places], np.full(ATOMS, 1 / ATOMS)
         x = shapes[:, int(np.flatnonzero(self.noisy == z)[0])]
         return x, shapes.sum(axis=1) - x, weights
 
@@ -484,7 +478,7 @@ class SparseDirichlet:
             gap = self.count - np.append(0.0, n) - (others - elsewhere)[:, None]
             table = table * np.exp(-(gap**2 - (gap**2).min(axis=1, keepdims=True)) / (2 * variance[:, None]))
             table /= table.sum(axis=1, keepdims=True)
-        marks = even_marks(seed, ATOMS, 3)
+        marks = even_marks(seed, ALONE, 3)
         node = node[(marks[:, 0] * node.size).astype(np.intp)]
         counts = self._drawn_counts(n, table, node, marks[:, 1:2])[:, 0]
         own = np.where(counts >= 0, counts + nodes[node, 0], 0.0)
@@ -494,7 +488,8 @@ class SparseDirichlet:
             rest = np.maximum(records - np.maximum(counts, 0.0), 0.0) + elsewhere[node]
         else:
             shape = (others**2 / variance)[node]
-            rest = gammaincinv(shape, marks[:, 2]) / shape * others[node]
+            # A gamma number of large shape is about the cube of a normal one.
+            rest = others[node] * np.maximum(1 - 1 / (9 * shape) + ndtri(marks[:, 2]) / (3 * np.sqrt(shape)), 0.0) ** 3
         return own, np.maximum(rest, 1e-12), np.full(node.size, 1 / node.size)
 
     def mean(self) -> Array:
@@ -593,6 +588,15 @@ def _beta_quantile(mixture: BetaMixture, p: Array) -> Array:
     low, high = np.full_like(p, -745.0), np.zeros_like(p)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         return np.exp(invert(p, lambda t: mixture.cdf(np.exp(t)), slope, start=start, low=low, high=high))
+
+
+def _fewer(x: Array, rest: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Let `ATOMS` draws of equal weight stand for all, evenly along the probability that each expects."""
+    order = np.argsort(x / np.maximum(x + rest, 1e-300), kind="stable")
+    ladder = np.cumsum(weights[order])
+    places = np.searchsorted(ladder / ladder[-1], (np.arange(ATOMS) + 0.5) / ATOMS)
+    chosen = order[np.minimum(places, order.size - 1)]
+    return x[chosen], rest[chosen], np.full(ATOMS, 1 / ATOMS)
 
 
 def _level_share(x: Array, rest: Array, weights: Array) -> LevelShare:

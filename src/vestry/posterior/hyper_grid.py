@@ -28,7 +28,7 @@ _DOUBT = 0.5
 # they are not refined beyond this number.
 _SETTLED, _FINER, _NODES = 0.6, 1.3, 30_000
 # No cell of the last box is wider than this part of a standard deviation.
-_WIDEST = 0.5
+WIDEST = 0.5
 # What lies below this share of the whole is omitted.
 _NEGLIGIBLE = 1e-9
 
@@ -90,7 +90,12 @@ class _Box:
 
 
 def integrate(
-    log_density: Callable[..., Array], low: Sequence[float], high: Sequence[float], *, sizes: Sequence[int]
+    log_density: Callable[..., Array],
+    low: Sequence[float],
+    high: Sequence[float],
+    *,
+    sizes: Sequence[int],
+    widest: float = WIDEST,
 ) -> HyperGrid:
     """Return nodes and weights of a density over a box of hyperparameters.
 
@@ -102,7 +107,9 @@ def integrate(
     low, high
         Beyond these ends the density is 0. Only the first coordinate's may cut off what matters.
     sizes
-        Cells along each direction.
+        Cells along each direction, at first.
+    widest
+        No cell of the last box is wider than this part of a standard deviation.
     """
     first, last = np.asarray(low, float), np.asarray(high, float)
     centre = (first + last) / 2
@@ -116,7 +123,7 @@ def integrate(
         narrower = _around(box, points, weights, logs > logs.max() - DROP - doubt, widths, first, last)
         before, after = box.high - box.low, narrower.high - narrower.low
         if doubt < DROP and np.all(after > _SETTLED * before):
-            needed = _needed(box, points, weights, sizes)
+            needed = _needed(box, points, weights, sizes, widest)
             if (weights.max() < SHARE and needed == list(sizes)) or weights.size > _NODES:
                 break
             sizes = needed if needed != list(sizes) else [int(np.ceil(_FINER * each)) for each in sizes]
@@ -153,13 +160,13 @@ def _steps(logs: Array) -> float:
     return max(falls)
 
 
-def _needed(box: _Box, points: Array, weights: Array, sizes: Sequence[int]) -> list[int]:
-    """Return sizes at which each direction's cells are at most `_WIDEST` of its standard deviation wide."""
+def _needed(box: _Box, points: Array, weights: Array, sizes: Sequence[int], widest: float) -> list[int]:
+    """Return sizes at which each direction's cells are at most `widest` of its standard deviation wide."""
     turned = np.linalg.solve(box.shear, (points.reshape(-1, len(sizes)) - box.centre).T)
     share = weights.ravel()
     mean = turned @ share
     deviation = np.sqrt((turned - mean[:, None]) ** 2 @ share)
-    wanted = np.ceil((box.high - box.low) / (_WIDEST * deviation)).astype(int)
+    wanted = np.ceil((box.high - box.low) / (widest * deviation)).astype(int)
     return [max(size, int(each)) for size, each in zip(sizes, wanted, strict=True)]
 
 
