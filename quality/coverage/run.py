@@ -62,17 +62,23 @@ def noise_of(law: Laplace | Gaussian, size: int, rng: np.random.Generator) -> np
     return rng.choice(k, size, p=mass / mass.sum()).astype(float)
 
 
-def covered(marginal: object, truth: float) -> float:
-    """Return 1 if the equal-tailed interval holds the truth: by the distribution function, which may jump at 0."""
+def both_sides(marginal: object, truth: float) -> tuple[float, float]:
+    """Return the distribution function at the truth, and just below it: at 0 and at 1 it may jump."""
     at = float(marginal.cdf(truth))
-    below = 0.0 if truth <= 0 else at
+    if truth <= 0:
+        return at, 0.0
+    return at, float(marginal.cdf(np.nextafter(1.0, 0.0))) if truth >= 1 else at
+
+
+def covered(marginal: object, truth: float) -> float:
+    """Return 1 if the equal-tailed interval holds the truth: by the distribution function."""
+    at, below = both_sides(marginal, truth)
     return float(at >= TAIL and below <= 1 - TAIL)
 
 
 def ranked(marginal: object, truth: float, rng: np.random.Generator) -> float:
     """Return 1 if the truth's rank is central; where the distribution function jumps, the rank is drawn in the jump."""
-    at = float(marginal.cdf(truth))
-    below = 0.0 if truth <= 0 else at
+    at, below = both_sides(marginal, truth)
     rank = below + rng.random() * (at - below)
     return float(TAIL <= rank <= 1 - TAIL)
 

@@ -40,8 +40,12 @@ from vestry.posterior.mixture import BetaMixture
 
 # The ends of rho, of the shape of the totals.
 _RHO, _SHAPES = 5e-5, (0.1, 100.0)
-# Cells along each direction to begin with, and the width of the last in standard deviations.
-_SIZES, _COARSE = (9, 9), 0.8
+# Cells along each direction to begin with, and the width of the last in standard deviations; of few groups the posterior
+# is wide and bent, and it costs little to look closer.
+_SIZES, _COARSE, _FINE = (9, 9), 0.8, 0.5
+_FEW_GROUPS, _MORE_NODES = 20, 1024
+# Parts of mu's range along which nodes are ordered.
+_RUNS = 32
 # Counts below e^-_DROP of the noise's summit are omitted in the evidence and in a group's mixture.
 _DROP, _GROUP_DROP = 24.0, 14.0
 # Groups whose windows end below this count are taken together.
@@ -295,15 +299,19 @@ def hyperparameters(evidence: Evidence, *, flat_totals: bool = False) -> tuple[A
     if flat_totals:
         x_grid = integrate(lambda u, v: of_x(u, v, np.zeros(2)), *x_ends, sizes=_SIZES)
         return np.column_stack([x_grid.points, np.zeros_like(x_grid.points)]), x_grid.weights
-    y_grid = integrate(lambda u, v: of_y(u, v, x), *y_ends, sizes=_SIZES, widest=_COARSE)
+    few = len(evidence.noisy) <= _FEW_GROUPS
+    widest = _FINE if few else _COARSE
+    y_grid = integrate(lambda u, v: of_y(u, v, x), *y_ends, sizes=_SIZES, widest=widest)
     y = y_grid.weights @ y_grid.points
-    x_grid = integrate(lambda u, v: of_x(u, v, y), *x_ends, sizes=_SIZES, widest=_COARSE)
-    return _coupled(x_grid, y_grid, lambda x, y: evidence.log_likelihood(population(x, y)), log_prior_size)
+    x_grid = integrate(lambda u, v: of_x(u, v, y), *x_ends, sizes=_SIZES, widest=widest)
+    marks = even_marks(0, _MORE_NODES if few else NODES, 2)
+    return _coupled(x_grid, y_grid, marks, lambda x, y: evidence.log_likelihood(population(x, y)), log_prior_size)
 
 
-def _coupled(x_grid: HyperGrid, y_grid: HyperGrid, log_likelihood: Any, log_prior_size: Any) -> tuple[Array, Array]:
+def _coupled(
+    x_grid: HyperGrid, y_grid: HyperGrid, marks: Array, log_likelihood: Any, log_prior_size: Any
+) -> tuple[Array, Array]:
     """Take pairs of nodes of both grids evenly by their weights, and weigh each by the density that it truly has."""
-    marks = even_marks(0, NODES, 2)
     places = [
         np.minimum(np.searchsorted(np.cumsum(grid.weights), mark), grid.weights.size - 1)
         for grid, mark in zip((x_grid, y_grid), marks.T, strict=True)
@@ -419,7 +427,9 @@ def pooled_beta(
     if noisy.ndim != 2 or len(noisy) < 1:
         raise InvalidParameter("successes", noisy.shape, "one count per group", "a list of noisy counts")
     points, weights = hyperparameters(Evidence(noisy, noise), flat_totals=flat_totals)
-    kept = weights > 1e-6
+    # Nodes are taken evenly in this order: along mu, and for about the same mu along rho.
+    order = np.lexsort((points[:, 0], np.argsort(np.argsort(points[:, 1])) * _RUNS // len(points)))
+    kept = order[weights[order] > 1e-6]
     points, weights = points[kept], weights[kept] / weights[kept].sum()
     populations = tuple(
         Population(

@@ -31,6 +31,8 @@ from vestry.posterior.mixture import GammaMixture
 
 # The least 1/(1 + k), cells to begin with, and counts that are listed one by one.
 _LEAST, _SIZES, _LISTED = 1e-5, (9, 9), 400
+# No cell of the last box is wider than this part of a standard deviation.
+_COARSE = 0.7
 _DROP = 24.0
 
 
@@ -179,5 +181,5 @@ def pooled_gamma(
         return np.asarray(prior + np.array(logs))
 
     middle = np.log(events / all_exposed)
-    grid = integrate(log_density, (float(logit(_LEAST)), middle - 12), (7.0, middle + 12), sizes=_SIZES)
+    grid = integrate(log_density, (float(logit(_LEAST)), middle - 12), (7.0, middle + 12), sizes=_SIZES, widest=_COARSE)
     return PooledGamma(counts, exposed, cells, np.exp(-grid.points[:, 0]), np.exp(grid.points[:, 1]), grid.weights)

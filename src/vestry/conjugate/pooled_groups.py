@@ -96,7 +96,7 @@ class PooledGroups(ABC):
     @cached_property
     def nodes(self) -> tuple[Places, Places]:
         """The population's nodes that the groups' mixtures use, and one of these for each of many draws."""
-        size = int(np.clip(8 * NODES // self.dimension, _FEWEST, NODES))
+        size = int(np.clip(32 * NODES // self.dimension, _FEWEST, 4 * NODES))
         used, node = np.unique(evenly(self.weights, size), return_inverse=True)
         return used, node.ravel()
 

@@ -31,7 +31,7 @@ from vestry.posterior.discrete_noise import Gaussian, NoiseLaw
 from vestry.posterior.hyper_grid import integrate
 from vestry.posterior.mixture import NormalMixture
 
-_SIZES = (9, 9)
+_SIZES, _COARSE = (9, 9), 0.7
 # t is at least this part of the interval's width.
 _LEAST = 1e-6
 # Variances of normal noise, on a logarithmic grid around 2 b^2, that make up Laplace noise.
@@ -204,5 +204,5 @@ def pooled_normal(
         return np.array(found) + log_spread[:, None]
 
     ends = (np.log(_LEAST * width), low), (np.log(width), high)
-    found = integrate(log_density, *ends, sizes=_SIZES)
+    found = integrate(log_density, *ends, sizes=_SIZES, widest=_COARSE)
     return PooledNormal(data, found.points[:, 1], np.exp(found.points[:, 0]), found.weights)
