@@ -40,14 +40,14 @@ from vestry.posterior.mixture import BetaMixture
 
 # The ends of rho, of the shape of the totals.
 _RHO, _SHAPES = 5e-5, (0.1, 100.0)
-# Cells along each direction to begin with, and the width of the last in standard deviations; of few groups the posterior
-# is wide and bent, and it costs little to look closer.
+# Cells along each direction to begin with, and the width of the last in standard deviations; of few groups the
+# posterior is wide and bent, and it costs little to look closer.
 _SIZES, _COARSE, _FINE = (9, 9), 0.8, 0.5
 _FEW_GROUPS, _MORE_NODES = 20, 1024
 # Parts of mu's range along which nodes are ordered.
 _RUNS = 32
-# Counts below e^-_DROP of the noise's summit are omitted in the evidence and in a group's mixture.
-_DROP, _GROUP_DROP = 24.0, 14.0
+# Counts below e^-_DROP of the noise's summit are omitted in exact means, below e^-_GROUP_DROP elsewhere.
+_DROP, _GROUP_DROP = 24.0, 16.0
 # Groups whose windows end below this count are taken together.
 _DENSE = 256
 # Noise that is this small beside sqrt(count), and this many scales from 0, is replaced by three points.
@@ -84,6 +84,11 @@ def few_counts(z: float, noise: NoiseLaw) -> tuple[Array, Array]:
 def _exp(x: Array) -> Array:
     """Return e^x, or 0 where that is so small that arithmetic with it would be slow."""
     return np.exp(np.where(x < -600.0, -np.inf, x))
+
+
+def _tilt(concentration: Array | float, total: float) -> Array:
+    """Return t so that e^(-t n) beside each rising factor, and e^(t N) beside the coupling, keep all in range."""
+    return np.maximum(0.0, np.log1p((np.asarray(concentration) - 1) / (total + 1)))
 
 
 @dataclass(frozen=True)
@@ -141,12 +146,12 @@ class _Together:
     typical: float
 
     @classmethod
-    def of(cls, noisy: Array, groups: Places, noise: NoiseLaw) -> _Together:
+    def of(cls, noisy: Array, groups: Places, noise: NoiseLaw, drop: float) -> _Together:
         """Tabulate the noise of the given groups."""
         tables, columns = [], []
         for side in (0, 1):
             values, place = np.unique(noisy[groups, side], return_inverse=True)
-            windows = [count_window(z, noise, _DROP) for z in values]
+            windows = [count_window(z, noise, drop) for z in values]
             table = np.zeros((int(max(n[-1] for n, _ in windows)) + 1, values.size))
             for column, (n, logs) in enumerate(windows):
                 table[n.astype(np.intp), column] = np.exp(logs)
@@ -159,8 +164,7 @@ class _Together:
         """Return log m_g of these groups."""
         a, b = population.shapes()
         s, f = (np.arange(float(len(table))) for table in (self.success, self.failure))
-        # A tilt e^(-t n) of each factor, taken back by the coupling, keeps all three in range.
-        tilt = max(0.0, float(np.log1p((population.concentration - 1) / (self.typical + 1))))
+        tilt = float(_tilt(population.concentration, self.typical))
         totals = np.arange(float(s.size + f.size - 1))
         coupling = population.log_coupling(totals) + tilt * totals
         top = coupling.max()
@@ -194,13 +198,13 @@ class _Apart:
     logs: Array
 
     @classmethod
-    def of(cls, noisy: Array, groups: Places, noise: NoiseLaw) -> _Apart:
+    def of(cls, noisy: Array, groups: Places, noise: NoiseLaw, drop: float) -> _Apart:
         """List the cells of the given groups."""
         parts, sizes = [], []
         for zs, zf in noisy[groups]:
             (s, s_logs), (f, f_logs) = few_counts(zs, noise), few_counts(zf, noise)
             logs = (s_logs[:, None] + f_logs).ravel()
-            kept = logs > logs.max() - _DROP
+            kept = logs > logs.max() - drop
             cells = np.stack([np.repeat(s, f.size), np.tile(f, s.size), logs])[:, kept]
             parts.append(cells)
             sizes.append(cells.shape[1])
@@ -234,17 +238,20 @@ class Evidence:
         Noisy successes and failures, one row per group.
     noise
         Their noise.
+    drop
+        Counts whose noise is below e^-drop of its summit are omitted.
     """
 
     noisy: Array
     noise: NoiseLaw
+    drop: float = _DROP
 
     @cached_property
     def _parts(self) -> list[_Together | _Apart]:
-        reach = np.maximum(self.noisy, 0.0) + self.noise.reach(_DROP)
+        reach = np.maximum(self.noisy, 0.0) + self.noise.reach(self.drop)
         few = np.all(reach < _DENSE, axis=1)
         kinds: list[tuple[Any, Places]] = [(_Together, np.flatnonzero(few)), (_Apart, np.flatnonzero(~few))]
-        return [kind.of(self.noisy, groups, self.noise) for kind, groups in kinds if groups.size]
+        return [kind.of(self.noisy, groups, self.noise, self.drop) for kind, groups in kinds if groups.size]
 
     def log_evidence(self, population: Population) -> Array:
         """Return log m_g of every group, in units of the noise at the counts nearest to z."""
@@ -356,27 +363,29 @@ class PooledBeta(PooledGroups):
     def _shapes(self) -> Array:
         return np.array([self.populations[each].shapes() for each in self.nodes[0]])
 
-    def _joint(self, index: int) -> tuple[Array, Array, Array]:
-        """Return the counts of one group, and at each node the probability of each pair of them."""
-        sides = [count_window(z, self.noise, _GROUP_DROP) for z in self.noisy[index]]
-        if max(n[-1] for n, _ in sides) > _DENSE:
-            sides = [few_counts(z, self.noise) for z in self.noisy[index]]
-        (s, s_logs), (f, f_logs) = sides
-        a, b = (self._shapes[:, side][:, None] for side in (0, 1))
-        totals, place = np.unique(s[:, None] + f, return_inverse=True)
-        coupling = np.array([self.populations[each].log_coupling(totals) for each in self.nodes[0]])
-        logs = (log_rising(s, a) + s_logs)[:, :, None] + (log_rising(f, b) + f_logs)[:, None, :]
-        logs += coupling[:, place.reshape(s.size, f.size)]
-        return s, f, np.exp(logs - logs.max(axis=(1, 2), keepdims=True))
-
     def components(self, index: int, node: Places, marks: Array) -> tuple[Array, Array]:
         """Draw the counts of successes, and of failures given those; return a + s and b + f."""
-        s, f, table = self._joint(index)
-        at_s = inverse(table.sum(axis=2), node, marks[:, 0])
-        ladder = np.cumsum(table[node, at_s], axis=1)
+        (s, s_logs), (f, f_logs) = self._sides(index)
+        a, b = (self._shapes[:, side][:, None] for side in (0, 1))
+        totals, place = np.unique(s[:, None] + f, return_inverse=True)
+        place = place.reshape(s.size, f.size)
+        tilt = _tilt(a + b, float(np.maximum(self.noisy[index], 0.0).sum()))
+        coupling = np.array([self.populations[each].log_coupling(totals) for each in self.nodes[0]]) + tilt * totals
+        left, right, both = (
+            _exp(each - each.max(axis=1, keepdims=True))
+            for each in (log_rising(s, a) + s_logs - tilt * s, log_rising(f, b) + f_logs - tilt * f, coupling)
+        )
+        at_s = inverse(left * np.einsum("nsf,nf->ns", both[:, place], right), node, marks[:, 0])
+        ladder = np.cumsum(right[node] * both[node[:, None], place[at_s]], axis=1)
         at_f = np.minimum((ladder < marks[:, 1:2] * ladder[:, -1:]).sum(axis=1), f.size - 1)
-        a, b = self._shapes[node].T
-        return a + s[at_s], b + f[at_f]
+        return a[node, 0] + s[at_s], b[node, 0] + f[at_f]
+
+    def _sides(self, index: int) -> list[tuple[Array, Array]]:
+        """Return the counts of successes and of failures that a group's noisy ones leave possible."""
+        sides = [count_window(z, self.noise, _GROUP_DROP) for z in self.noisy[index]]
+        if max(n[-1] for n, _ in sides) > _DENSE:
+            return [few_counts(z, self.noise) for z in self.noisy[index]]
+        return sides
 
     def mixture(self, first: Array, second: Array) -> BetaMixture:
         """Return a mixture of Beta distributions."""
@@ -426,7 +435,7 @@ def pooled_beta(
     noisy = np.column_stack([np.asarray(successes, float), np.asarray(failures, float)])
     if noisy.ndim != 2 or len(noisy) < 1:
         raise InvalidParameter("successes", noisy.shape, "one count per group", "a list of noisy counts")
-    points, weights = hyperparameters(Evidence(noisy, noise), flat_totals=flat_totals)
+    points, weights = hyperparameters(Evidence(noisy, noise, _GROUP_DROP), flat_totals=flat_totals)
     # Nodes are taken evenly in this order: along mu, and for about the same mu along rho.
     order = np.lexsort((points[:, 0], np.argsort(np.argsort(points[:, 1])) * _RUNS // len(points)))
     kept = order[weights[order] > 1e-6]
