@@ -152,7 +152,7 @@ cell("levels-80-of-which-10-gaussian", "80-of-which-10", kind=Gaussian)(table_st
 cell("levels-80-of-which-10-public", "80-of-which-10", public=True)(table_study)
 cell("levels-5-public", "5", public=True)(table_study)
 cell("levels-80-of-which-10-fixed-concentration-broken", "80-of-which-10", twin=fixed_concentration)(table_study)
-cell("levels-20-even-noise-ignored-broken", "20-even", twin=ignored_noise)(table_study)
+cell("levels-80-of-which-10-noise-ignored-broken", "80-of-which-10", twin=ignored_noise)(table_study)
 
 
 def table_rank(rng: np.random.Generator, levels: int, kind: type, public: bool = False) -> dict[str, float] | None:
