@@ -92,7 +92,7 @@ def by_vestry(pattern: str, unit: str = "row") -> list[int]:
     }
     terms = (Count(), Indicator("readmitted", ("yes",)), Sum("stay", 0.0, GRID))
     terms += (Product(("stay", "stay"), (0.0, 0.0), GRID),)
-    table = Table(pattern, domains, unit=unit, neighbours="add-remove", largest=10**9)
+    table = Table(pattern, domains, unit=unit, neighbours="add-remove", max_rows=10**9)
     return list(reveal(table.collect(SumQuery(("ward",), terms), row_key="benchmark")))
 
 

@@ -53,12 +53,12 @@ def run(quick: bool = False, folder: str | None = None, runs: int | None = None)
     return rows + errors(Path(folder), runs or (5 if quick else 50))
 
 
-def learner(radius: float, at_most: int, **options):
+def learner(radius: float, max_rows: int, **options):
     from vestry.estimators import Ball, PrivateLogisticRegression
 
     options = {"guarantee": GUARANTEE, "method": "objective", **options}
     return PrivateLogisticRegression(
-        bounds=Ball(radius), classes=(0, 1), ledger=None, neighbours="add-remove", at_most=at_most, **options
+        bounds=Ball(radius), classes=(0, 1), ledger=None, neighbours="add-remove", max_rows=max_rows, **options
     )
 
 
@@ -74,7 +74,7 @@ def against_sklearn(repeats: int) -> dict:
     """Time both to one tolerance: a gradient of at most lam t proves that the minimum is within t."""
     from sklearn.linear_model import LogisticRegression
 
-    from vestry.estimators.bounds import Ball, Scaling
+    from vestry.estimators.bounds import Ball, encoder_of
     from vestry.privacy.guarantee import Guarantee
     from vestry.privacy.neighbours import Adjacency
     from vestry.regression.losses import Logistic
@@ -84,7 +84,7 @@ def against_sklearn(repeats: int) -> dict:
     x, y = example(*SHAPE)
     private = learner(3.6, len(y)).fit(x, y)
     lam = private.release_.prior[0]
-    norm = Scaling.from_bounds(Ball(3.6), None, features=SHAPE[1], intercept=True).norm
+    norm = encoder_of(Ball(3.6), None, features=SHAPE[1], intercept=True).norm
     problem = LinearProblem(Logistic(), SHAPE[1] + 1, norm, Adjacency("add-remove"), len(y))
     near = objective_perturbation(problem, Guarantee.parse(GUARANTEE), regularisation=lam).tolerance / 2
     peer = LogisticRegression(C=1 / lam, tol=lam * near / len(y) / math.sqrt(SHAPE[1]), max_iter=10_000)

@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 # What the API reference shows: the rooms, and the titles of their pages.
 ROOMS = {
     "privacy": "Privacy: guarantees, events, prices",
+    "events": "Events, by kind",
     "schema": "Schema: domains, sums, designs",
     "conjugate": "Conjugate models",
     "regression": "Regression: losses and mechanisms over rows",
@@ -65,7 +66,7 @@ def _options(params: list[Any]) -> str:
     shown = [param for param in params if not getattr(param, "hidden", False)]
     if not shown:
         return ""
-    return "\n| argument or option | meaning | if left out |\n|---|---|---|\n" + "".join(map(_option, shown))
+    return "\n| argument or option | meaning | default |\n|---|---|---|\n" + "".join(map(_option, shown))
 
 
 def _option(param: Any) -> str:
@@ -127,7 +128,10 @@ def _shown(thing: Any, level: int) -> str:
 
 
 def _directive(thing: Any, level: int) -> str:
-    """Return the directive that shows a class or a function in full; nothing for tables and types."""
+    """Return the directive that shows a class or a function in full, the link to a module; nothing for the rest."""
+    if inspect.ismodule(thing):
+        name, claim = thing.__name__.removeprefix("vestry."), (thing.__doc__ or "").splitlines()[0]
+        return f"\n{'#' * level} {name}\n\n{claim} They have [a page]({name}.md).\n"
     if not (isinstance(thing, type) or inspect.isfunction(thing)):
         return ""
     whole = str("estimators" in thing.__module__).lower()  # what they share, such as `fit`, is inherited

@@ -132,8 +132,8 @@ _OTHERS = [
     "calibrate langevin --lipschitz 1 --strong-convexity 1 --smoothness 10 --steps 10 --step-size 0.1 --draws 2",
     "init another --json", "check study.toml", "check study.toml --json", "plan study.toml readmission",
     "release study.toml --dry-run", "release study.toml readmission --yes --output out", "report . --output out",
-    "report study.toml --json", "posterior beta-bernoulli.json --prior 2,2 --level 0.95 --json",
-    "posterior dirichlet-categorical.json --plug-in", "posterior normal-mean.json --prior 1,2 --level 0.5",
+    "report study.toml --json", "posterior beta-bernoulli.json --prior 2,2 --prob 0.95 --json",
+    "posterior dirichlet-categorical.json --plug-in", "posterior normal-mean.json --prior 1,2 --prob 0.5",
     "posterior hmm.json --states 3 --sweeps 20", "posterior naive-bayes.json", "posterior linear.json --json",
     "posterior draws.json", "reproduce list", "reproduce nothing --quick --output out", "ledger show patients.ledger",
     "ledger create new.ledger --dataset d --unit row --neighbours replace --budget epsilon=1,delta=1e-6 --orders 32,64",
@@ -177,7 +177,9 @@ def _changed_study(rng: random.Random, text: str) -> str:
         found = rng.choice(keys)
         return text[: found.start()] + rng.choice((json.dumps(_odd(rng)), "prior", "by", "draws")) + text[found.end() :]
     if pick < 0.94:
-        extra = rng.choice(("prior", "draws", "truncation", "mechanism", "n", "largest", "missing", "by", "purpose"))
+        extra = rng.choice(
+            ("prior", "draws", "truncation", "mechanism", "expected_rows", "max_rows", "missing", "by", "purpose")
+        )
         return "".join([*lines[:place], f"{extra} = {_toml_value(rng)}\n", *lines[place:]])
     at = rng.randrange(len(text) + 1)
     return text[:at] + _odd(rng) + text[at + rng.randrange(3) :]
@@ -218,7 +220,7 @@ def _release(rng: random.Random, good: Path) -> Case:
     arguments = ["posterior", name]
     arguments += ["--json"] if rng.random() < 0.7 else []
     arguments += ["--plug-in"] if rng.random() < 0.2 else []
-    arguments += ["--level", rng.choice(_NUMBERS)] if rng.random() < 0.05 else []
+    arguments += ["--prob", rng.choice(_NUMBERS)] if rng.random() < 0.05 else []
     arguments += ["--sweeps", "20"] if name == "hmm.json" else []
     return Case(tuple(arguments), {name: content})
 

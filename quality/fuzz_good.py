@@ -21,8 +21,8 @@ neighbours = "replace"
 budget = { epsilon = 20.0, delta = 1e-6 }
 ledger = "every.ledger"
 dataset = "patients"
-n = 2000
-largest = 1000000
+expected_rows = 2000
+max_rows = 1000000
 
 [columns]
 readmitted = { levels = ["no", "yes"] }

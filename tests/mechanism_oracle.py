@@ -40,16 +40,16 @@ def records(family: ConjugateFamily, *, half: int) -> list[tuple[int, ...]]:
     raise AssertionError(family)
 
 
-def contributions(family: ConjugateFamily, population: Adjacency, *, half: int = 1) -> list[tuple[int, ...]]:
+def contributions(family: ConjugateFamily, adjacency: Adjacency, *, half: int = 1) -> list[tuple[int, ...]]:
     """Return every vector that a unit can add to the statistics that are released.
 
     A public count fixes how many records a unit has. With a private one it may have fewer, or none. The statistics of
     two categories with a public count are the successes alone; a private count joins the sums of the normal mean, in
     units of 1/half.
     """
-    k, public = population.rows, population.count is not None
-    if population.groups > 1:
-        return _grouped(family, population, half=half)
+    k, public = adjacency.rows, adjacency.count is not None
+    if adjacency.groups > 1:
+        return _grouped(family, adjacency, half=half)
     found = set()
     for size in [k] if public else range(k + 1):
         for chosen in itertools.combinations_with_replacement(records(family, half=half), size):
@@ -72,27 +72,27 @@ def _units(family: ConjugateFamily, half: int) -> int:
     return max(1, family.high // 2) if isinstance(family, GammaPoissonFamily) else half
 
 
-def _grouped(family: ConjugateFamily, population: Adjacency, *, half: int) -> list[tuple[int, ...]]:
+def _grouped(family: ConjugateFamily, adjacency: Adjacency, *, half: int) -> list[tuple[int, ...]]:
     """Return the same by group: each of a unit's records may lie in any of them."""
     alone = [(*r, _units(family, half)) if isinstance(family, SUMS) else r for r in records(family, half=half)]
     width = len(alone[0])
     placed = []
-    for group, record in itertools.product(range(population.groups), alone):
-        before, after = (0,) * (group * width), (0,) * ((population.groups - 1 - group) * width)
+    for group, record in itertools.product(range(adjacency.groups), alone):
+        before, after = (0,) * (group * width), (0,) * ((adjacency.groups - 1 - group) * width)
         placed.append((*before, *record, *after))
     found = {
-        tuple(map(sum, zip((0,) * (population.groups * width), *chosen, strict=True)))
-        for size in range(population.rows + 1)
+        tuple(map(sum, zip((0,) * (adjacency.groups * width), *chosen, strict=True)))
+        for size in range(adjacency.rows + 1)
         for chosen in itertools.combinations_with_replacement(placed, size)
     }
     return sorted(found)
 
 
-def shifts(family: ConjugateFamily, population: Adjacency, *, half: int = 1) -> np.ndarray:
+def shifts(family: ConjugateFamily, adjacency: Adjacency, *, half: int = 1) -> np.ndarray:
     """Return every distance between the statistics of two neighbours, once up to signs and order."""
-    some = contributions(family, population, half=half)
+    some = contributions(family, adjacency, half=half)
     none = [tuple(0 for _ in some[0])]
-    pairs = itertools.product(some, some if population.replaces else none)
+    pairs = itertools.product(some, some if adjacency.replaces else none)
     return np.array(sorted({tuple(sorted(abs(a - b) for a, b in zip(x, y, strict=True))) for x, y in pairs}))
 
 
@@ -169,21 +169,21 @@ def delta_of_dirichlets(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
 
 
 def dirichlet_neighbours(
-    categories: int, population: Adjacency, rng: np.random.Generator, *, random: int
+    categories: int, adjacency: Adjacency, rng: np.random.Generator, *, random: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield counts of neighbouring datasets, both ways: the worst ones, and random ones.
 
     Worst: the unit's records agree and change category (or vanish), beside the fewest others, or others that all sit
     in one category, or very many such.
     """
-    k, n = population.rows, population.count
+    k, n = adjacency.rows, adjacency.count
     crowds = [0, 1, 7, 1000] if n is None else [n - k]
     corners = np.eye(categories, dtype=int)
     for crowd, i in itertools.product(crowds, range(categories)):
         for a, b in itertools.permutations(range(categories), 2):
             before, after = k * corners[a], k * corners[b]
-            yield from both(crowd * corners[i] + before, crowd * corners[i] + (after if population.replaces else 0))
-            if population.replaces and n is None:
+            yield from both(crowd * corners[i] + before, crowd * corners[i] + (after if adjacency.replaces else 0))
+            if adjacency.replaces and n is None:
                 yield from both(crowd * corners[i] + before, crowd * corners[i])
     for _ in range(random):
         others = rng.multinomial(
@@ -191,7 +191,7 @@ def dirichlet_neighbours(
         )
         sizes = (k, k) if n is not None else (rng.integers(0, k + 1), rng.integers(0, k + 1))
         one, other = (rng.multinomial(size, rng.dirichlet(np.ones(categories))) for size in sizes)
-        yield from both(others + one, others + (other if population.replaces else 0))
+        yield from both(others + one, others + (other if adjacency.replaces else 0))
 
 
 def both(one: np.ndarray, other: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

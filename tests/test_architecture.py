@@ -10,14 +10,14 @@ SOURCE = Path(__file__).parent.parent / "src" / "vestry"
 # A room may import rooms of lower rows only.
 ROWS = [
     {"errors", "numerics", "registry"},
-    {"validation"},
+    {"validation", "notebook"},
     {"privacy", "server_address", "release_schema"},
-    {"schema", "noise"},
+    {"schema", "noise", "events"},
     {"ledger", "releases"},
     {"data", "mechanisms", "posterior"},
     {"display"},
-    {"model"},
-    {"conjugate", "mcmc"},
+    {"model", "mcmc"},
+    {"conjugate"},
     {"regression", "naive_bayes", "hmm"},
     {"planning"},
     {"pipeline"},

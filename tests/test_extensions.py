@@ -88,7 +88,7 @@ def asked(mechanism="diffused", spend="epsilon=1,delta=1e-5", **more) -> Request
 
 def test_a_query_is_summed_in_fractions_and_drawn_from_its_beta():
     made = table([0.25, 0.5, 1.0, 2.0, -1.0, 0.125])
-    prepared = asked().prepared(schema_of(made), 6)
+    prepared = asked().prepare(schema_of(made), 6)
     sums = reveal(made.collect(prepared.tally, row_key="key"))
     assert sums == (round((0.25 + 0.5 + 1 + 1 + 0 + 0.125) * 2**20), 6)
     draws = [
@@ -101,7 +101,7 @@ def test_a_query_is_summed_in_fractions_and_drawn_from_its_beta():
 
 
 def test_a_query_by_ops_is_summed_in_fractions_too():
-    prepared = asked("ops", "epsilon=1", truncation=0.2).prepared(schema_of(table([0.5])), 1000)
+    prepared = asked("ops", "epsilon=1", truncation=0.2).prepare(schema_of(table([0.5])), 1000)
     drawn = prepared.mechanism.release(Private((500 * 2**20, 1000)), Leave(), SeededNoise(1))[0].values[0][0]
     assert 0.3 < drawn < 0.7
 
@@ -124,7 +124,7 @@ def test_real_valued_sums_cost_no_more_than_the_boundary_pairs(power):
 
 def test_a_query_has_no_noisy_statistics():
     with pytest.raises(InvalidParameter, match="one that releases draws for a statistical query"):
-        Request(StatisticalQuery("phi"), wanted("epsilon=1"), "laplace").prepared(schema_of(table([0.5])), 10)
+        Request(StatisticalQuery("phi"), wanted("epsilon=1"), "laplace").prepare(schema_of(table([0.5])), 10)
     wide = Table(pd.DataFrame({"phi": [0.5]}), {"phi": Interval(0, 2)}, neighbours="replace")
     with pytest.raises(InvalidParameter, match=r"the interval of phi must be \[0, 1\]"):
-        asked().prepared(schema_of(wide), 10)
+        asked().prepare(schema_of(wide), 10)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-HEAVY = ("jax", "ibis", "opendp", "dp_accounting", "arviz_base", "scipy.stats", "matplotlib", "sqlalchemy")
+HEAVY = ("jax", "ibis", "opendp", "dp_accounting", "arviz_base", "scipy.stats", "matplotlib", "pandas", "sqlalchemy")
 
 
 def loaded(statement: str) -> set[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from vestry import events
     from vestry.conjugate.beta_bernoulli import BetaBernoulli
     from vestry.conjugate.dirichlet_categorical import DirichletCategorical
     from vestry.conjugate.gamma_exponential import GammaExponential
@@ -39,52 +40,32 @@ if TYPE_CHECKING:
     from vestry.study import Study
 
 _HOMES = {
-    "vestry.conjugate.beta_bernoulli": ("BetaBernoulli",),
-    "vestry.conjugate.dirichlet_categorical": ("DirichletCategorical",),
-    "vestry.conjugate.gamma_exponential": ("GammaExponential",),
-    "vestry.conjugate.gamma_poisson": ("GammaPoisson",),
-    "vestry.conjugate.normal_inverse_gamma": ("NormalInverseGamma",),
-    "vestry.conjugate.normal_mean": ("NormalMean",),
-    "vestry.conjugate.statistical_query": ("StatisticalQuery",),
-    "vestry.data": ("Table",),
-    "vestry.errors": ("VestryError",),
-    "vestry.hmm.hmm_model": ("HiddenMarkovModel",),
-    "vestry.ledger": ("Ledger",),
-    "vestry.naive_bayes.naive_bayes_model": ("NaiveBayes",),
-    "vestry.pipeline": ("release",),
-    "vestry.posterior": ("Posterior",),
-    "vestry.releases": ("open_release",),
-    "vestry.privacy.accountant": (
-        "convert",
-        "price",
-    ),
-    "vestry.privacy.event": (
-        "Event",
-        "compose",
-    ),
-    "vestry.privacy.guarantee": (
-        "ZCDP",
-        "ApproxDP",
-        "GaussianDP",
-        "Guarantee",
-        "PureDP",
-        "RenyiDP",
-    ),
-    "vestry.privacy.neighbours": (
-        "Adjacency",
-        "Neighbours",
-        "Unit",
-    ),
-    "vestry.privacy.pld": ("PLDAccountant",),
-    "vestry.privacy.pricing": ("event",),
-    "vestry.regression.linear_model": ("LinearRegression",),
-    "vestry.regression.logistic_model": ("LogisticRegression",),
-    "vestry.display.plotting": ("plot",),
-    "vestry.schema.domain": (
-        "Interval",
-        "Levels",
-    ),
-    "vestry.study": ("Study",),
+    "vestry.conjugate.beta_bernoulli": "BetaBernoulli",
+    "vestry.conjugate.dirichlet_categorical": "DirichletCategorical",
+    "vestry.conjugate.gamma_exponential": "GammaExponential",
+    "vestry.conjugate.gamma_poisson": "GammaPoisson",
+    "vestry.conjugate.normal_inverse_gamma": "NormalInverseGamma",
+    "vestry.conjugate.normal_mean": "NormalMean",
+    "vestry.conjugate.statistical_query": "StatisticalQuery",
+    "vestry.data": "Table",
+    "vestry.display.plotting": "plot",
+    "vestry.errors": "VestryError",
+    "vestry.hmm.hmm_model": "HiddenMarkovModel",
+    "vestry.ledger": "Ledger",
+    "vestry.naive_bayes.naive_bayes_model": "NaiveBayes",
+    "vestry.pipeline": "release",
+    "vestry.posterior": "Posterior",
+    "vestry.privacy.accountant": "convert price",
+    "vestry.privacy.event": "Event compose",
+    "vestry.privacy.guarantee": "ZCDP ApproxDP GaussianDP Guarantee PureDP RenyiDP",
+    "vestry.privacy.neighbours": "Adjacency Neighbours Unit",
+    "vestry.privacy.pld": "PLDAccountant",
+    "vestry.privacy.pricing": "event",
+    "vestry.regression.linear_model": "LinearRegression",
+    "vestry.regression.logistic_model": "LogisticRegression",
+    "vestry.releases": "open_release",
+    "vestry.schema.domain": "Interval Levels",
+    "vestry.study": "Study",
 }
 
 __all__ = [
@@ -120,6 +101,7 @@ __all__ = [
     "compose",
     "convert",
     "event",
+    "events",
     "open_release",
     "plot",
     "price",
@@ -128,8 +110,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "events":
+        return importlib.import_module("vestry.events")
     for home, names in _HOMES.items():
-        if name in names:
+        if name in names.split():
             return getattr(importlib.import_module(home), name)
     raise AttributeError(f"module 'vestry' has no attribute {name!r}")
 

@@ -24,12 +24,12 @@ class InvalidParameter(VestryError, ValueError):  # noqa: N818 - the name is the
     """A parameter is outside what is allowed."""
 
     def __init__(self, name: str, given: Any, allowed: str, instead: str) -> None:
-        super().__init__(f"{name} must be {allowed}, not {_shown(given)}; write {instead}.")
+        super().__init__(f"{name} must be {allowed}, not {_show(given)}; write {instead}.")
         self.name, self.given, self.allowed, self.instead = name, given, allowed, instead
 
 
 class ConversionError(VestryError, ValueError):
-    """No theorem leads from one currency to the other."""
+    """No theorem leads from one privacy definition to the other."""
 
     def __init__(self, source: str, target: str, reason: str) -> None:
         super().__init__(f"{source} cannot be turned into {target}: {reason}.")
@@ -56,15 +56,20 @@ class DeclarationMismatch(VestryError, ValueError):  # noqa: N818
 
 
 class BudgetExceeded(VestryError):  # noqa: N818
-    """The ledger refuses a charge: no alternative of its filter would still hold. A `note` says more of why."""
+    """The ledger refuses a charge: no alternative of its filter would still hold. `notes` are sentences that say why.
+
+    `subject` is what needs the amount `asked`, and `left` what remains of the budget.
+    """
 
     exit_code = 3
 
-    def __init__(self, asked: str, budget: str, remaining: dict[str, str], left: str, note: str = "") -> None:
-        super().__init__(
-            f"the charge {asked} does not fit: of the budget {budget} there is left {left};"
-            f"{note and f' {note};'} charge less, or raise the budget with `vestry ledger amend`."
-        )
+    def __init__(
+        self, subject: str, asked: str, budget: str, remaining: dict[str, str], left: str, *notes: str
+    ) -> None:
+        needed, whole = (", ".join(part.strip() for part in text.split(",")) for text in (asked, budget))
+        remedy = "Charge less, or raise the budget with `vestry ledger amend`."
+        claim = f"Budget exceeded: {subject} needs {needed}, and {left} of {whole} remains."
+        super().__init__(" ".join((claim, *filter(None, notes), remedy)))
         self.asked, self.budget, self.remaining, self.left = asked, budget, remaining, left
 
 
@@ -160,7 +165,7 @@ def _is_shown(character: str) -> bool:
     return character.isprintable() or character == "\n" or unicodedata.category(character) == "Zs"
 
 
-def _shown(value: Any, limit: int = 80) -> str:
+def _show(value: Any, limit: int = 80) -> str:
     """Show a parameter on one line: text in quotes, numbers as they print; what is long is cut, but never a path.
 
     Of what may be records, passed by mistake, only the type: arrays, tables, long lists and lists of lists.

@@ -65,7 +65,7 @@ def release(
     mechanism, draws, truncation
         See `Request`.
     purpose
-        Why, for the ledger; the model's question if left out.
+        Why, for the ledger; the model's question if omitted.
     again
         Whether to release what was released before; it costs again.
     """
@@ -155,7 +155,7 @@ class ChargeIndex:
 
 def schema_of(table: Table) -> TableSchema:
     """Return what is declared of a table."""
-    return TableSchema(table.columns, table.unit, table.neighbours, table.largest)
+    return TableSchema(table.columns, table.unit, table.neighbours, table.max_rows)
 
 
 def prepare(
@@ -182,13 +182,15 @@ def public_count(request: Request, table: Table) -> int | None:
     return count
 
 
-def calibrate(request: Request, schema: TableSchema, count: int | None, n: int | None = None) -> PreparedRelease:
+def calibrate(
+    request: Request, schema: TableSchema, count: int | None, expected_rows: int | None = None
+) -> PreparedRelease:
     """Choose the mechanism and calibrate it.
 
-    `n` is the declared guess that `auto` is advised by, so that a plan and its release agree.
+    `expected_rows` is the declared guess that `auto` is advised by, so that a plan and its release agree.
     """
-    chosen = request.settled() or choose_mechanism(request, schema, n)
-    return chosen.prepared(schema, count)
+    chosen = request.settled() or choose_mechanism(request, schema, expected_rows)
+    return chosen.prepare(schema, count)
 
 
 def claim(
@@ -219,7 +221,7 @@ def claim(
 
 def pays_for(entry: Entry, mechanism: Mechanism) -> bool:
     """Tell whether a charge is for exactly what would run."""
-    return bool(entry.facts["event"] == mechanism.charge.under(mechanism.population.neighbours).to_dict())
+    return bool(entry.facts["event"] == mechanism.charge.under(mechanism.adjacency.neighbours).to_dict())
 
 
 def charge_for(

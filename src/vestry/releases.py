@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from vestry.errors import InvalidParameter
+from vestry.notebook import html_table
+from vestry.privacy.guarantee import decimal
 from vestry.registry import FACADE
 from vestry.release_schema import check_release
+from vestry.validation import is_number
 
 SCHEMA = "vestry-release-1"
 
@@ -58,8 +61,8 @@ class Draws:
     Attributes
     ----------
     values
-        One row a draw. Each number was drawn exactly, as a real number, and rounded once to the nearest multiple of the
-        grid: no draw was made in floating-point arithmetic. A probability may be 0 or 1 by rounding, and the
+        One row per draw. Each number was drawn exactly, as a real number, and rounded once to the nearest multiple of
+        the grid: no draw was made in floating-point arithmetic. A probability may be 0 or 1 by rounding, and the
         probabilities of several categories add up to 1 only to within as many steps of the grid.
     grid
         The step of the grid, a power of two: 2^-40 for probabilities, and 2^-40 of a declared unit for rates and means.
@@ -69,7 +72,7 @@ class Draws:
     grid: float = 2.0**-40
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """What is promised, by which theorem, and what is needed to compute the claim again.
 
@@ -86,7 +89,7 @@ class Certificate:
     unit
         Whose change is hidden.
     population
-        Neighbours, rows a unit, and the count where it is public.
+        Neighbours, rows per unit, and the count where it is public.
     assumptions
         What no theorem covers; empty in almost every case.
     versions
@@ -104,8 +107,31 @@ class Certificate:
     assumptions: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def _promise(self) -> str:
+        """The guarantee as it is written elsewhere; a file may hold anything there."""
+        numbers = ((key, value) for key, value in self.guarantee.items() if key != "neighbours")
+        return ",".join(f"{key}={decimal(value) if is_number(value) else value}" for key, value in numbers)
 
-@dataclass(frozen=True)
+    @property
+    def _facts(self) -> dict[str, str]:
+        facts = {
+            "guarantee": self._promise,
+            "neighbours": str(self.guarantee.get("neighbours", "not stated")),
+            "unit": self.unit,
+            "mechanism": f"{self.mechanism} ({self.parameter}={self.value:g})",
+            "theorem": self.theorem,
+        }
+        return {**facts, "assumptions": " ".join(self.assumptions)} if self.assumptions else facts
+
+    def __repr__(self) -> str:
+        return f"Certificate({self._promise!r}, mechanism={self.mechanism!r})"
+
+    def _repr_html_(self) -> str:
+        return html_table("Certificate", self._facts)
+
+
+@dataclass(frozen=True, repr=False)
 class Release:
     """A published result.
 
@@ -131,6 +157,16 @@ class Release:
     certificate: Certificate
     by: str | None = None
     labels: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Release({self.family['name']!r}, groups={len(self.contents)}, certificate={self.certificate!r})"
+
+    def _repr_html_(self) -> str:
+        """Return what was released of whom, without the numbers, and what is promised."""
+        kinds = {_KINDS[type(each)].replace("-", " ") for each in self.contents.values()}
+        groups = ", ".join(self.contents) if self.by is None else f"{', '.join(self.contents)} (by {self.by})"
+        released = {"model": str(self.family["name"]), "released": " and ".join(sorted(kinds)), "groups": groups}
+        return html_table("Release", {**released, **self.certificate._facts})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text, and their hash, which finds a file that was changed by accident."""
@@ -166,7 +202,7 @@ class Release:
             family=body["family"],
             prior=tuple(body["prior"]),
             contents={group: _content(each) for group, each in body["contents"].items()},
-            certificate=Certificate(**_frozen(body["certificate"])),
+            certificate=Certificate(**_freeze(body["certificate"])),
             by=body["by"],
             labels=tuple(body["labels"]),
         )
@@ -194,11 +230,11 @@ def _content(record: Mapping[str, Any]) -> NoisyStatistics | Draws:
     if "draws" in record:
         draws = record["draws"]
         return Draws(tuple(tuple(float(x) for x in draw) for draw in draws["values"]), float(draws["grid"]))
-    return NoisyStatistics(**_frozen(record["noisy-statistics"]))
+    return NoisyStatistics(**_freeze(record["noisy-statistics"]))
 
 
 _KINDS: dict[type, str] = {NoisyStatistics: "noisy-statistics", Draws: "draws"}
 
 
-def _frozen(record: Mapping[str, Any]) -> dict[str, Any]:
+def _freeze(record: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}

@@ -11,7 +11,7 @@ from seeded_noise import SeededNoise
 from share import cases
 
 from vestry.audit import Verdict, audit_shipped, worst_pairs
-from vestry.audit.bulk_simulation import discrete_gaussian, discrete_laplace, simulated
+from vestry.audit.bulk_simulation import simulated
 from vestry.audit.release_runs import released
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
@@ -22,7 +22,7 @@ from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
-from vestry.mechanisms.release import calibrated
+from vestry.mechanisms.release import calibrate_mechanism
 from vestry.noise import SystemNoise
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -56,43 +56,42 @@ DISCRETE = ("beta", "dirichlet 2", "dirichlet 3")
 
 
 def offered():
-    """Yield every mechanism, family and population that are offered together."""
+    """Yield every mechanism, family and adjacency that are offered together."""
     for mechanism in GUARANTEES:
         for family in FAMILIES:
-            for population in POPULATIONS:
+            for adjacency in POPULATIONS:
                 noisy = mechanism in ("laplace", "gaussian")
-                drawn = family in DISCRETE or (population in COUNTED and family != "mean and variance")
+                drawn = family in DISCRETE or (adjacency in COUNTED and family != "mean and variance")
                 if not noisy and (not drawn or (mechanism == "ops" and family not in DISCRETE)):
                     continue
-                yield mechanism, family, population
+                yield mechanism, family, adjacency
 
 
 CASES = list(offered())
 
 
-def made(mechanism: str, family: str, population: str):
+def made(mechanism: str, family: str, adjacency: str):
     model, prior = FAMILIES[family]
     # A move between groups is two draws, whose (epsilon, delta) takes long to calibrate.
-    several = "groups" in population and mechanism in ("diffused", "concentrated")
+    several = "groups" in adjacency and mechanism in ("diffused", "concentrated")
     asked = Guarantee.parse("order=2,epsilon=0.2" if several else GUARANTEES[mechanism])
     start = None if prior is None else model.prior(prior)
-    return calibrated(mechanism, model, start, POPULATIONS[population], asked, truncation=0.1), model
+    return calibrate_mechanism(mechanism, model, start, POPULATIONS[adjacency], asked, truncation=0.1), model
 
 
 # Every one of them in the slow run; here all that differ in kind.
 USUAL = [
-    (mechanism, family, population)
-    for mechanism, family, population in CASES
-    if (population in ("public", "add-remove") and family != "dirichlet 2")
-    or (family, population) == ("beta", "groups")
+    (mechanism, family, adjacency)
+    for mechanism, family, adjacency in CASES
+    if (adjacency in ("public", "add-remove") and family != "dirichlet 2") or (family, adjacency) == ("beta", "groups")
 ]
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "family", "population"), cases(USUAL, quick=[case for case in USUAL if case[2] == "public"])
+    ("mechanism", "family", "adjacency"), cases(USUAL, quick=[case for case in USUAL if case[2] == "public"])
 )
-def test_no_shipped_mechanism_is_refuted(mechanism, family, population):
-    subject, model = made(mechanism, family, population)
+def test_no_shipped_mechanism_is_refuted(mechanism, family, adjacency):
+    subject, model = made(mechanism, family, adjacency)
     found = audit_shipped(subject, model, noise=SeededNoise(1), trials=12_000, releases=1000)
     assert not found.refuted, found
     assert found.alarm == pytest.approx(1e-6)
@@ -138,15 +137,15 @@ ATTAINED = [
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "family", "population"), cases(ATTAINED, quick=[case for case in ATTAINED if case[2] == "public"])
+    ("mechanism", "family", "adjacency"), cases(ATTAINED, quick=[case for case in ATTAINED if case[2] == "public"])
 )
-def test_worst_neighbours_nearly_attain_the_claim(mechanism, family, population):
+def test_worst_neighbours_nearly_attain_the_claim(mechanism, family, adjacency):
     """At epsilon 0 the bound falls short of the claim by no more than sampling explains, so the pair attains it.
 
     With 1e5 trials a cell and bounds at 5.7 deviations, two proportions lose up to 0.018; 6 deviations of their own
     error are another 0.013.
     """
-    subject, model = made(mechanism, family, population)
+    subject, model = made(mechanism, family, adjacency)
     found = audit_shipped(subject, model, noise=SeededNoise(2), trials=400_000, releases=0, alarm=1e-6)
     start = max((each for each in found.evidence if each.epsilon == 0), key=lambda each: each.lower)
     assert start.claimed > 0.07
@@ -168,14 +167,14 @@ def test_neighbours_of_noisy_statistics_are_as_far_apart_as_the_sensitivity(case
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "family", "population"),
+    ("mechanism", "family", "adjacency"),
     [("laplace", "beta", "private"), ("gaussian", "beta", "public"), ("diffused", "dirichlet 3", "public"),
      ("diffused", "beta", "groups"), ("ops", "beta", "private"), ("diffused", "exponential", "public"),
      pytest.param("ops", "dirichlet 3", "public", marks=pytest.mark.long)],
 )  # fmt: skip
-def test_the_release_and_its_simulation_have_one_law(mechanism, family, population):
+def test_the_release_and_its_simulation_have_one_law(mechanism, family, adjacency):
     """Kolmogorov and Smirnov's distance of each coordinate; false alarms 1e-8 each."""
-    subject, model = made(mechanism, family, population)
+    subject, model = made(mechanism, family, adjacency)
     for pair in worst_pairs(subject, model):
         really = released(subject, pair.first, SeededNoise(3), 1000)
         bulk = simulated(subject, pair.first, np.random.default_rng(4), 20_000)
@@ -184,14 +183,20 @@ def test_the_release_and_its_simulation_have_one_law(mechanism, family, populati
             assert stats.ks_2samp(really[:, i], bulk[:, i]).pvalue > 1e-8
 
 
-@pytest.mark.parametrize("draw", [discrete_laplace, discrete_gaussian])
-@pytest.mark.parametrize("scale", [0.5, 3.0])
-def test_simulated_noise_has_its_law(draw, scale):
+def simulated_noise(noise: str, scale: float, size: int) -> np.ndarray:
+    layout = BetaBernoulliFamily().layout(PUBLIC)
+    mechanism = Additive(noise, scale, layout, PUBLIC, Guarantee.parse("epsilon=1"))
+    return simulated(mechanism, (0,), np.random.default_rng(9), size)[:, 0]
+
+
+@pytest.mark.parametrize("noise", ["discrete-laplace", "discrete-gaussian"])
+@pytest.mark.parametrize("scale", [0.5, 3.0, 6.0])
+def test_simulated_noise_has_its_law(noise, scale):
     """Chi-squared of the cells that expect at least 100; false alarms 1e-8 each."""
     size, support = 200_000, np.arange(-60, 61)
-    power = np.abs(support) / scale if draw is discrete_laplace else (support / scale) ** 2 / 2
+    power = np.abs(support) / scale if noise == "discrete-laplace" else (support / scale) ** 2 / 2
     law = np.exp(-power) / np.exp(-power).sum()
-    drawn = draw(np.random.default_rng(9), scale, (size,))
+    drawn = simulated_noise(noise, scale, size)
     seen = np.array([(drawn == k).sum() for k in support])
     usual = size * law >= 100
     expected = size * law[usual]
@@ -199,7 +204,7 @@ def test_simulated_noise_has_its_law(draw, scale):
 
 
 def test_simulated_noise_of_a_large_scale_is_whole_and_as_wide():
-    drawn = discrete_gaussian(np.random.default_rng(9), 1e5, (10_000,))
+    drawn = simulated_noise("discrete-gaussian", 1e5, 10_000)
     assert np.array_equal(drawn, np.rint(drawn))
     assert np.std(drawn) == pytest.approx(1e5, rel=0.05)
 
@@ -207,7 +212,9 @@ def test_simulated_noise_of_a_large_scale_is_whole_and_as_wide():
 @pytest.mark.long
 def test_draws_bought_together_are_audited_together():
     model = BetaBernoulliFamily()
-    subject = calibrated("diffused", model, model.prior((1, 2)), PUBLIC, Guarantee.parse("order=2,epsilon=1"), draws=3)
+    subject = calibrate_mechanism(
+        "diffused", model, model.prior((1, 2)), PUBLIC, Guarantee.parse("order=2,epsilon=1"), draws=3
+    )
     assert simulated(subject, (0, 100), np.random.default_rng(1), 10).shape == (10, 3)
     assert released(subject, (0, 100), SeededNoise(1), 10).shape == (10, 3)
     assert not audit_shipped(subject, model, noise=SeededNoise(1), trials=40_000, releases=1000).refuted
@@ -232,7 +239,7 @@ def test_the_verdict_says_which_runs_it_rests_on():
         ({"trials": 0}, "trials must be a whole number of at least 1000, not 0"),
         ({"releases": -1}, "releases must be 0, or a whole number of at least 1000"),
         ({"releases": 10}, "releases must be 0, or a whole number of at least 1000"),
-        ({"alarm": 2}, "alarm must be between 0 and 1"),
+        ({"alarm": 2}, "alarm must be a number above 0 and below 1"),
         ({"claim": "epsilon=1"}, "a claim must be an event, a guarantee"),
         ({"mechanism": lambda: 0}, "a mechanism must be one of the package's"),
     ],
@@ -248,6 +255,6 @@ def test_unknown_families_are_refused():
     subject, _ = made("laplace", "beta", "public")
 
     family = NormalInverseGammaFamily(0.0, 1.0)
-    draw = PosteriorSample("diffused", family, None, subject.population, 0.5, 1.0, 1, subject.guarantee)
+    draw = PosteriorSample("diffused", family, None, subject.adjacency, 0.5, 1.0, 1, subject.guarantee)
     with pytest.raises(GuaranteeUnreachable, match="neighbours of a draw for normal-inverse-gamma cannot be reached"):
         worst_pairs(draw, family)

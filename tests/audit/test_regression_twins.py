@@ -31,9 +31,9 @@ TRIALS = 12_000
 STRONG = Guarantee.parse("epsilon=1,delta=0.02")
 
 
-def problem(loss, relation: str, *, at_most: int = 1, norm: float = 1.0) -> LinearProblem:
-    population = Adjacency(relation, 1, at_most if relation == "replace" else None)
-    return LinearProblem(loss, features=WIDE, norm=norm, population=population, at_most=at_most, outcome=FAR)
+def problem(loss, relation: str, *, max_rows: int = 1, norm: float = 1.0) -> LinearProblem:
+    adjacency = Adjacency(relation, 1, max_rows if relation == "replace" else None)
+    return LinearProblem(loss, features=WIDE, norm=norm, adjacency=adjacency, max_rows=max_rows, outcome=FAR)
 
 
 def blocks(records):
@@ -46,7 +46,7 @@ def run(mechanism):
     """Return a function of (records, noise, trials) that runs the mechanism as often as needed."""
 
     def outputs(records, noise, trials: int) -> np.ndarray:
-        found = [np.array(mechanism.drawn(blocks(records), noise).values).ravel() for _ in range(-(-trials // WIDE))]
+        found = [np.array(mechanism.draw(blocks(records), noise).values).ravel() for _ in range(-(-trials // WIDE))]
         return np.concatenate(found)[:trials]
 
     return outputs
@@ -95,7 +95,7 @@ def test_the_posterior_is_not_refuted_and_comes_close(relation):
     ],
 )
 def test_objective_perturbation_is_not_refuted(loss, relation, pair):
-    mechanism = objective_perturbation(problem(loss, relation, at_most=WIDE), STRONG, regularisation=STIFF)
+    mechanism = objective_perturbation(problem(loss, relation, max_rows=WIDE), STRONG, regularisation=STIFF)
     found = audited(mechanism, pair, STRONG)
     assert not found.refuted, found
 
@@ -103,7 +103,7 @@ def test_objective_perturbation_is_not_refuted(loss, relation, pair):
 @pytest.mark.long
 @pytest.mark.parametrize(("relation", "pair"), [("replace", ((UP,), (DOWN,))), ("add-remove", ((UP,), ()))])
 def test_output_perturbation_is_not_refuted_and_comes_close(relation, pair):
-    mechanism = output_perturbation(problem(HUBER, relation, at_most=WIDE), STRONG, regularisation=2.0)
+    mechanism = output_perturbation(problem(HUBER, relation, max_rows=WIDE), STRONG, regularisation=2.0)
     found = audited(mechanism, pair, mechanism.event)
     assert not found.refuted, found
     start = max((each for each in found.evidence if each.epsilon == 0), key=lambda each: each.lower)
@@ -154,7 +154,7 @@ def test_a_forgotten_intercept_is_refuted(name):
     bare = 0.3
     c = math.hypot(bare, 1)
     relation = "replace" if name != "objective" else "add-remove"
-    declared = problem(HUBER, relation, norm=bare, at_most=1 if name == "posterior" else WIDE)
+    declared = problem(HUBER, relation, norm=bare, max_rows=1 if name == "posterior" else WIDE)
     pair = (((c, FAR),), ((c, -FAR),)) if name != "objective" else (((c, FAR),), ())
     if name == "posterior":
         twin = posterior(declared, STRONG, prior_precision=0.5, accuracy=0.3)
@@ -167,16 +167,16 @@ def test_a_forgotten_intercept_is_refuted(name):
 
 @pytest.mark.long
 def test_half_the_noise_is_refuted():
-    real = objective_perturbation(problem(HINGE, "add-remove", at_most=WIDE), STRONG, regularisation=STIFF)
+    real = objective_perturbation(problem(HINGE, "add-remove", max_rows=WIDE), STRONG, regularisation=STIFF)
     assert audited(dataclasses.replace(real, scale=real.scale / 2), ((GOOD,), ()), STRONG).refuted
-    other = output_perturbation(problem(HUBER, "replace", at_most=WIDE), STRONG, regularisation=2.0)
+    other = output_perturbation(problem(HUBER, "replace", max_rows=WIDE), STRONG, regularisation=2.0)
     assert audited(dataclasses.replace(other, scale=other.scale / 2), ((UP,), (DOWN,)), other.event).refuted
 
 
 @pytest.mark.long
 def test_a_regularisation_that_was_not_run_is_refuted():
     """Calibrated for a large lam, where the Jacobian costs next to nothing, and run with a small one."""
-    declared = problem(SmoothHinge(0.05), "add-remove", at_most=WIDE)
+    declared = problem(SmoothHinge(0.05), "add-remove", max_rows=WIDE)
     real = objective_perturbation(declared, STRONG, regularisation=4000.0)
     twin = dataclasses.replace(real, regularisation=0.2, tolerance=1e-2, top=1e-3)
     # The minimum gathers where the hinge bends.
@@ -188,7 +188,7 @@ def test_a_regularisation_that_was_not_run_is_refuted():
 
 @pytest.mark.long
 def test_a_replaced_record_priced_as_an_added_one_is_refuted():
-    added = objective_perturbation(problem(HINGE, "add-remove", at_most=WIDE), STRONG, regularisation=STIFF)
+    added = objective_perturbation(problem(HINGE, "add-remove", max_rows=WIDE), STRONG, regularisation=STIFF)
     assert audited(added, ((GOOD,), (BAD,)), STRONG).refuted
     drawn = chain("add-remove")
     assert audited(drawn, ((UP,), (DOWN,)), drawn.event).refuted

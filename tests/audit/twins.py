@@ -15,12 +15,13 @@ import numpy as np
 from seeded_noise import SeededNoise
 
 from vestry.audit import Verdict, audit, audit_shipped
-from vestry.audit.bulk_simulation import discrete_laplace, simulated
+from vestry.audit.bulk_simulation import simulated
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.draw_cost import draw
 from vestry.conjugate.normal_mean import NormalMeanFamily
-from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive
+from vestry.conjugate.simulation import simulated_noise
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, calibrate_noise
 from vestry.mechanisms.posterior_sample import PosteriorSample, diffused
 from vestry.mechanisms.truncated_posterior import ops
 from vestry.privacy.guarantee import Guarantee
@@ -44,8 +45,8 @@ class Twin:
         return self.find(self.trials, seed)
 
 
-def noisy(noise: str, family, population: Adjacency, guarantee: str):
-    return additive(noise, family.layout(population), population, Guarantee.parse(guarantee))
+def noisy(noise: str, family, adjacency: Adjacency, guarantee: str):
+    return calibrate_noise(noise, family.layout(adjacency), adjacency, Guarantee.parse(guarantee))
 
 
 def quieter(noise: str, guarantee: str, factor: float) -> Callable[[int, int], Verdict]:
@@ -65,7 +66,7 @@ def one_sided(noise: str, guarantee: str) -> Callable[[int, int], Verdict]:
     def find(trials: int, seed: int) -> Verdict:
         real = noisy(noise, THREE, PUBLIC, guarantee)
         lone = dataclasses.replace(real.layout, l1=1, l2=1.0)
-        twin = additive(noise, lone, PUBLIC, Guarantee.parse(guarantee))
+        twin = calibrate_noise(noise, lone, PUBLIC, Guarantee.parse(guarantee))
         return audit_shipped(twin, THREE, noise=SeededNoise(seed), trials=trials, claim=real.event)
 
     return find
@@ -76,7 +77,7 @@ def averaged(trials: int, seed: int) -> Verdict:
     real = noisy(LAPLACE, BETA, PUBLIC, "epsilon=1")
 
     def run(dataset: int, rng: np.random.Generator, count: int) -> np.ndarray:
-        return dataset + discrete_laplace(rng, real.scale, (count, 2)).mean(axis=1)
+        return dataset + simulated_noise(real, (count, 2), rng).mean(axis=1)
 
     return audit(run, (0, 1), real.event, source=np.random.default_rng(seed), trials=trials)
 
@@ -98,9 +99,9 @@ def half_ops(trials: int, seed: int) -> Verdict:
 
 def untruncated(trials: int, seed: int) -> Verdict:
     """Audit a tempered draw that may lie anywhere."""
-    population, prior = Adjacency("replace"), BETA.prior((0.2, 0.2))
-    real = ops(BETA, prior, population, Guarantee.parse("epsilon=1"), truncation=0.2)
-    twin = PosteriorSample("ops", BETA, prior, population, 1 / real.temperature, 1.0, 1, real.guarantee)
+    adjacency, prior = Adjacency("replace"), BETA.prior((0.2, 0.2))
+    real = ops(BETA, prior, adjacency, Guarantee.parse("epsilon=1"), truncation=0.2)
+    twin = PosteriorSample("ops", BETA, prior, adjacency, 1 / real.temperature, 1.0, 1, real.guarantee)
     return audit_shipped(twin, BETA, noise=SeededNoise(seed), trials=trials, claim=real.event)
 
 
@@ -113,16 +114,16 @@ def tempered(trials: int, seed: int) -> Verdict:
 
 def unscaled(trials: int, seed: int) -> Verdict:
     """Audit a diffused draw against the pairs of Corollary 2 as printed, with n other records in place of r n."""
-    n, power, population = 4, 0.5, Adjacency("replace", 1, 4)
+    n, power, adjacency = 4, 0.5, Adjacency("replace", 1, 4)
     printed = draw(betas=((1.0, 1.0 + n, power),))
-    made = PosteriorSample("diffused", BETA, BETA.prior((1, 1)), population, power, 1.0, 1, Guarantee.parse("mu=1"))
+    made = PosteriorSample("diffused", BETA, BETA.prior((1, 1)), adjacency, power, 1.0, 1, Guarantee.parse("mu=1"))
     return audit_shipped(made, BETA, noise=SeededNoise(seed), trials=trials, claim=printed)
 
 
 def dropped(trials: int, seed: int) -> Verdict:
     """Audit a diffused draw, calibrated for 5000 records, of which all but one are missing and dropped."""
     real = diffused(BETA, BETA.prior((1, 1)), Adjacency("replace", 1, 5000), Guarantee.parse("epsilon=1,delta=0.01"))
-    twin = dataclasses.replace(real, population=Adjacency("replace"))
+    twin = dataclasses.replace(real, adjacency=Adjacency("replace"))
     return audit_shipped(twin, BETA, noise=SeededNoise(seed), trials=trials, claim=real.event)
 
 
@@ -132,7 +133,7 @@ def counted(trials: int, seed: int) -> Verdict:
 
     def run(dataset: tuple[int, int], rng: np.random.Generator, count: int) -> np.ndarray:
         successes, records = dataset
-        noise = discrete_laplace(rng, real.scale, (count,))
+        noise = simulated_noise(real, (count,), rng)
         return np.stack([successes + noise, np.full(count, records)], axis=1)
 
     return audit(run, ((0, 99), (1, 100)), real.event, source=np.random.default_rng(seed), trials=trials)

@@ -68,17 +68,17 @@ def seen(folder: Path) -> dict[str, object]:
 
 
 GUARANTEES = [
-    ("epsilon=0", "epsilon must be above 0 and finite, not 0.0; write for example epsilon=1."),
-    ("epsilon=-1", "epsilon must be above 0 and finite, not -1.0; write for example epsilon=1."),
-    ("epsilon=nan", "epsilon must be above 0 and finite, not nan; write for example epsilon=1."),
-    ("epsilon=inf", "epsilon must be above 0 and finite, not inf; write for example epsilon=1."),
-    ("epsilon=-inf", "epsilon must be above 0 and finite"),
-    ("epsilon=1e999", "epsilon must be above 0 and finite"),
-    ("epsilon=1e-999", "epsilon must be above 0 and finite"),
+    ("epsilon=0", "epsilon must be a number above 0 and finite, not 0.0; write for example epsilon=1."),
+    ("epsilon=-1", "epsilon must be a number above 0 and finite, not -1.0; write for example epsilon=1."),
+    ("epsilon=nan", "epsilon must be a number above 0 and finite, not nan; write for example epsilon=1."),
+    ("epsilon=inf", "epsilon must be a number above 0 and finite, not inf; write for example epsilon=1."),
+    ("epsilon=-inf", "epsilon must be a number above 0 and finite"),
+    ("epsilon=1e999", "epsilon must be a number above 0 and finite"),
+    ("epsilon=1e-999", "epsilon must be a number above 0 and finite"),
     ("1", "a guarantee must be key=number pairs, each key once, not '1'; write epsilon=1, or epsilon=1,delta=1e-6"),
     ("", "a guarantee must be key=number pairs"),
     ("epsilon", "a guarantee must be key=number pairs"),
-    ("epsilon=", "epsilon must be a decimal number (above 0 and finite), not ''; write for example epsilon=1."),
+    ("epsilon=", "epsilon must be a decimal number, not ''; write for example epsilon=1."),
     ("epsilon=one", "epsilon must be a decimal number"),
     ('epsilon="1"', "epsilon must be a decimal number"),
     ("epsilon = 1 1", "epsilon must be a decimal number"),
@@ -88,21 +88,21 @@ GUARANTEES = [
     ("epsilon=1,epsilon=2", "each key once"),
     ("epsilon=1,", "a guarantee must be key=number pairs"),
     ("epsilon=0.1234567890123456", "epsilon must be a decimal of at most 15 significant digits"),
-    ("epsilon=1,delta=0", "delta must be between 0 and 1, both excluded, not 0.0; write for example delta=1e-6"),
-    ("epsilon=1,delta=1", "delta must be between 0 and 1, both excluded, not 1.0"),
-    ("epsilon=1,delta=1.5", "delta must be between 0 and 1, both excluded, not 1.5"),
-    ("epsilon=1,delta=-1e-6", "delta must be between 0 and 1, both excluded"),
-    ("epsilon=1,delta=nan", "delta must be between 0 and 1, both excluded, not nan"),
-    ("epsilon=0,delta=1e-6", "epsilon must be above 0 and finite"),
-    ("order=1,epsilon=1", "order must be above 1 and finite, not 1.0; write for example order=10."),
-    ("order=0.5,epsilon=1", "order must be above 1 and finite, not 0.5"),
-    ("order=-3,epsilon=1", "order must be above 1 and finite"),
-    ("order=inf,epsilon=1", "order must be above 1 and finite"),
-    ("order=2,epsilon=0", "epsilon must be above 0 and finite"),
-    ("rho=0", "rho must be above 0 and finite, not 0.0; write for example rho=0.5."),
-    ("rho=nan", "rho must be above 0 and finite"),
-    ("mu=-1", "mu must be above 0 and finite, not -1.0; write for example mu=1."),
-    ("mu=inf", "mu must be above 0 and finite"),
+    ("epsilon=1,delta=0", "delta must be a number above 0 and below 1, not 0.0; write for example delta=1e-6"),
+    ("epsilon=1,delta=1", "delta must be a number above 0 and below 1, not 1.0"),
+    ("epsilon=1,delta=1.5", "delta must be a number above 0 and below 1, not 1.5"),
+    ("epsilon=1,delta=-1e-6", "delta must be a number above 0 and below 1"),
+    ("epsilon=1,delta=nan", "delta must be a number above 0 and below 1, not nan"),
+    ("epsilon=0,delta=1e-6", "epsilon must be a number above 0 and finite"),
+    ("order=1,epsilon=1", "order must be a number above 1 and finite, not 1.0; write for example order=10."),
+    ("order=0.5,epsilon=1", "order must be a number above 1 and finite, not 0.5"),
+    ("order=-3,epsilon=1", "order must be a number above 1 and finite"),
+    ("order=inf,epsilon=1", "order must be a number above 1 and finite"),
+    ("order=2,epsilon=0", "epsilon must be a number above 0 and finite"),
+    ("rho=0", "rho must be a number above 0 and finite, not 0.0; write for example rho=0.5."),
+    ("rho=nan", "rho must be a number above 0 and finite"),
+    ("mu=-1", "mu must be a number above 0 and finite, not -1.0; write for example mu=1."),
+    ("mu=inf", "mu must be a number above 0 and finite"),
     ("gamma=1", "a guarantee's key must be one of epsilon, delta, order, rho, mu, not 'gamma'"),
     ("epsilon=1,gamma=1", "a guarantee's key must be one of epsilon, delta, order, rho, mu, not 'gamma'"),
     ("Epsilon=1", "a guarantee's key must be one of epsilon, delta, order, rho, mu, not 'Epsilon'"),
@@ -142,14 +142,18 @@ CASES = {
     "no target": (
         2,
         "convert epsilon=1 --to bits",
-        "--to must be a currency, not 'bits'; write delta=1e-5, epsilon=1,",
+        "--to must be a privacy definition, not 'bits'; write delta=1e-5, epsilon=1,",
     ),
-    "a target without its number": (2, "convert epsilon=1 --to delta", "--to must be a currency, not 'delta'"),
-    "a target with a number": (2, "convert epsilon=1 --to rho=1", "--to must be a currency, not 'rho=1'"),
-    "delta 0 as target": (2, "convert mu=1 --to delta=0", "delta must be between 0 and 1, both excluded"),
-    "delta 1 as target": (2, "convert mu=1 --to delta=1", "delta must be between 0 and 1, both excluded"),
-    "order 1 as target": (2, "convert mu=1 --to order=1", "order must be above 1 and finite"),
-    "epsilon nan as target": (2, "convert mu=1 --to epsilon=nan", "epsilon must be above 0 and finite"),
+    "a target without its number": (
+        2,
+        "convert epsilon=1 --to delta",
+        "--to must be a privacy definition, not 'delta'",
+    ),
+    "a target with a number": (2, "convert epsilon=1 --to rho=1", "--to must be a privacy definition, not 'rho=1'"),
+    "delta 0 as target": (2, "convert mu=1 --to delta=0", "delta must be a number above 0 and below 1"),
+    "delta 1 as target": (2, "convert mu=1 --to delta=1", "delta must be a number above 0 and below 1"),
+    "order 1 as target": (2, "convert mu=1 --to order=1", "order must be a number above 1 and finite"),
+    "epsilon nan as target": (2, "convert mu=1 --to epsilon=nan", "epsilon must be a number above 0 and finite"),
     "a group of none": (2, "convert epsilon=1 --group 0", "a group's size must be a whole number of at least 1, not 0"),
     "a negative group": (2, "convert epsilon=1 --group -2", "a whole number of at least 1, not -2"),
     "half a group": (2, "convert epsilon=1 --group 1.5", "'--group'"),
@@ -159,8 +163,8 @@ CASES = {
         "delta would reach 1; start from a smaller delta",
     ),
     "a group too large for the order": (2, "convert order=3,epsilon=1 --group 4", "its order must be above 4"),
-    "no relation": (2, "convert epsilon=1 --neighbours both", 'neighbours must be one of "replace" and "add-remove"'),
-    "no other relation": (2, "convert epsilon=1 --to-neighbours all", 'neighbours must be one of "replace"'),
+    "no relation": (2, "convert epsilon=1 --neighbours both", "neighbours must be one of replace, add-remove"),
+    "no other relation": (2, "convert epsilon=1 --to-neighbours all", "neighbours must be one of replace"),
     "replace from nothing": (
         2,
         "convert epsilon=1 --to-neighbours replace",
@@ -173,6 +177,7 @@ CASES = {
     ),
     # how a command is called
     "no such command": (2, "spend", "No such command 'spend'; see --help."),
+    "renamed option": (2, "posterior release.json --level 0.9", "--level was renamed: write --prob"),
     "no such option": (2, "convert epsilon=1 --into rho", "No such option: --into"),
     "no guarantee": (2, "convert", "Missing argument 'GUARANTEE'; see --help."),
     "no purpose": (2, "ledger charge patients.ledger epsilon=0.01", "Missing option '--purpose'; see --help."),
@@ -243,12 +248,12 @@ CASES = {
     "order 1": (
         2,
         "ledger create new.ledger {terms} --budget epsilon=1,delta=1e-6 --orders 1",
-        "order must be above 1",
+        "order must be a number above 1",
     ),
     "order nan": (
         2,
         "ledger create new.ledger {terms} --budget epsilon=1,delta=1e-6 --orders 32,nan",
-        "order must be above 1 and finite",
+        "order must be a number above 1 and finite",
     ),
     "orders that are no numbers": (
         2,
@@ -260,7 +265,11 @@ CASES = {
         "ledger create new.ledger {terms} --budget epsilon=1 --orders 32",
         "write orders only with an epsilon,delta budget.",
     ),
-    "a tiny budget": (2, "ledger create new.ledger {terms} --budget epsilon=1e-13", "at least 1e-12 in each currency"),
+    "a tiny budget": (
+        2,
+        "ledger create new.ledger {terms} --budget epsilon=1e-13",
+        "at least 1e-12 in each definition",
+    ),
     "a password": (
         2,
         "ledger create postgresql://clerk:hunter2@localhost/x {terms} --budget epsilon=1",
@@ -280,14 +289,14 @@ CASES = {
     "spent": (
         3,
         "ledger charge patients.ledger epsilon=0.3 --purpose x",
-        "the charge epsilon=0.3 does not fit: of the budget epsilon=1,delta=1e-6 there is left epsilon=0.1",
+        "Budget exceeded: the charge needs epsilon=0.3, and epsilon=0.1",
     ),
-    "spent to the last": (3, "ledger charge visits.ledger rho=1e-12 --purpose x", "there is left nothing"),
-    "no price in this currency": (3, "ledger charge visits.ledger order=9,epsilon=1e-6 --purpose x", "does not fit"),
+    "spent to the last": (3, "ledger charge visits.ledger rho=1e-12 --purpose x", "and nothing of"),
+    "no price in this currency": (3, "ledger charge visits.ledger order=9,epsilon=1e-6 --purpose x", "Budget exceeded"),
     "a failure without a share": (
         3,
         "ledger charge patients.ledger epsilon=0.01,delta=5e-7 --purpose x",
-        "raise the budget with `vestry ledger amend`",
+        "Its own delta 5e-7 is above the 1.25e-7 that remains for charges with their own delta. Charge less, or raise",
     ),
     "an empty purpose": (
         2,
@@ -327,7 +336,7 @@ CASES = {
     "another currency": (
         2,
         "ledger amend patients.ledger --budget rho=9 --reason x",
-        "but it is epsilon=1,delta=1e-6 in the ledger; raise the budget in its own currency.",
+        "but it is epsilon=1,delta=1e-6 in the ledger; raise the budget in its own definition.",
     ),
     "an empty reason": (
         2,
@@ -343,7 +352,11 @@ CASES = {
     "a head of other letters": (2, "ledger verify patients.ledger --head {zs}", "a hash of 64 hexadecimal digits"),
     "a head in capitals": (2, "ledger verify patients.ledger --head {capitals}", "a hash of 64 hexadecimal digits"),
     "an unknown head": (2, "ledger verify patients.ledger --head {zeros}", "the tail was cut or the file was swapped"),
-    "a negative number of lines": (2, "ledger show patients.ledger --last -1", "'--last'"),
+    "a negative number of lines": (
+        2,
+        "ledger show patients.ledger --last -1",
+        "--last must be a whole number of at least 0",
+    ),
     "an output that exists": (2, "ledger export patients.ledger --output notes.txt", "(File exists); name a new file."),
     "an output below a file": (
         2,
@@ -393,10 +406,10 @@ EVERY_USE = {
         ("missing.ledger", "there is no ledger at {folder}/missing.ledger; make one with `vestry ledger create`."),
         ("nowhere/missing.ledger", "make one with `vestry ledger create`."),
         ("notes.txt/missing.ledger", "make one with `vestry ledger create`."),
-        ("random.ledger", "{folder}/random.ledger is damaged or is no ledger; restore it from a copy"),
-        ("empty.ledger", "is damaged or is no ledger; restore it from a copy"),
-        ("other.ledger", "is damaged or is no ledger; restore it from a copy"),
-        ("notes.txt", "is damaged or is no ledger; restore it from a copy"),
+        ("random.ledger", "{folder}/random.ledger is damaged or is not a ledger; restore it from a copy"),
+        ("empty.ledger", "is damaged or is not a ledger; restore it from a copy"),
+        ("other.ledger", "is damaged or is not a ledger; restore it from a copy"),
+        ("notes.txt", "is damaged or is not a ledger; restore it from a copy"),
         ("folder.ledger", "cannot be used (unable to open database file)"),
         (
             "",
@@ -420,7 +433,7 @@ def test_a_line_break_in_a_path_does_not_break_the_sentence(vestry, place):
 
 def test_a_line_break_in_a_guarantee_does_not_break_the_sentence(vestry, place):
     before = seen(place)
-    refused(vestry("ledger", "charge", "patients.ledger", "epsilon=\n0.5", "--purpose", "x"), 3, "does not fit")
+    refused(vestry("ledger", "charge", "patients.ledger", "epsilon=\n0.5", "--purpose", "x"), 3, "needs epsilon=0.5,")
     assert seen(place) == before
 
 
@@ -471,7 +484,7 @@ def outside(*arguments: str, **more) -> subprocess.CompletedProcess[str]:
     [
         (("convert", "1"), 2, "write epsilon=1, or epsilon=1,delta=1e-6"),
         (("convert", "epsilon=0"), 2, "write for example epsilon=1."),
-        (("ledger", "charge", "patients.ledger", "epsilon=0.3", "--purpose", "x"), 3, "there is left epsilon=0.1"),
+        (("ledger", "charge", "patients.ledger", "epsilon=0.3", "--purpose", "x"), 3, "and epsilon=0.1"),
         (("ledger", "verify", "random.ledger"), 2, "restore it from a copy"),
         (("ledger", "show", "missing.ledger"), 2, "make one with `vestry ledger create`."),
     ],

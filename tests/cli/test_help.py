@@ -49,6 +49,40 @@ def test_the_help_is_in_whole_sentences_and_every_option_is_told(path):
         assert getattr(option, "help", None), f"{path}: {option.name}"
 
 
+@pytest.mark.parametrize("path", COMMANDS)
+def test_the_help_fits_a_terminal_and_has_a_word_for_every_value(vestry, monkeypatch, path):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = vestry(*path.split()[1:], "--help").out
+    assert max(map(len, shown.splitlines())) <= 80
+    for raw in ("<str>", "<int>", "<float>", "<path>", "TEXT", "INTEGER", "RANGE", "\u2026"):
+        assert raw not in shown
+
+
+def test_commands_are_grouped_by_what_they_are_for(vestry):
+    shown = vestry("--help").out
+    panels = [line.split()[1] for line in shown.splitlines() if line.startswith("\u256d")]
+    assert panels == ["Options", "Study", "Results", "Budget", "Expert"]
+    places = [shown.index(f" {name} ") for name in ("init", "report", "posterior", "ledger", "calibrate", "reproduce")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("columns", ["80", None])
+def test_sentences_are_broken_at_words_in_a_terminal_alone(monkeypatch, capsys, columns):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    sentence = "what is allowed, and what to write instead of it; " * 5
+    command = "  vestry ledger create patients.ledger " + "--dataset patients " * 5
+    module.say(f"{sentence}\n{command}")
+    shown = capsys.readouterr().out.rstrip("\n").split("\n")
+    assert shown[-1].rstrip() == command.rstrip()  # to be copied
+    assert [len(line) <= 80 for line in shown[:-1]] == ([True] * 4 if columns else [False])
+    assert " ".join(shown[:-1]).split() == sentence.split()
+    rows = module.columns([("release", "note"), ("stay", "a sentence of many words " * 5)], indent=2)
+    assert all(len(line) <= 80 for line in rows) == (columns is not None)
+    assert all(line.startswith("  ") for line in rows)
+
+
 MECHANISMS = [path for path in COMMANDS if path.count(" ") == 2 and "ledger" not in path]
 
 
@@ -84,7 +118,7 @@ def test_one_option_has_one_meaning():
     for path in MECHANISMS:
         for option in COMMANDS[path].params:
             told.setdefault(option.name, set()).add(option.help)
-    told["guarantee"].discard("Instead of --at: calibrate to this first.")
+    told["guarantee"].discard("Calibrate to this first, instead of --at.")
     assert {name for name, texts in told.items() if len(texts) > 1} == {"smoothness", "analysis"}
 
 

@@ -28,4 +28,6 @@ def test_what_it_says_of_persons_works(tmp_path):
     study.write_text(person.replace("patients.ledger", "persons.ledger"))
     done = vestry("check", study)
     assert done.code == 0
-    assert "unit person=patient_id,rows=3.\nThere is no ledger yet. Make it once: vestry ledger create " in done.out
+    assert (
+        "unit person=patient_id,rows=3.\nThere is no ledger yet. Create it once:\n  vestry ledger create " in done.out
+    )

@@ -83,7 +83,7 @@ def test_create_takes_orders_and_unproved_samplers(run):
 def test_charge_prints_what_is_left(run):
     run(*CREATE)
     out = run("ledger", "charge", "patients.ledger", "epsilon=0.3", "--purpose", "by ward")
-    assert out.startswith("charged epsilon=0.3 as entry 1\nleft: epsilon=0.7")
+    assert out.startswith("charged epsilon=0.3 as entry 1\nremaining: epsilon=0.7")
     record = one_object(
         run("ledger", "charge", "patients.ledger", "epsilon=0.3", "--purpose", "by age", "--who", "Bo", "--json")
     )

@@ -44,9 +44,7 @@ def test_columns_are_as_wide_as_their_names(shown):
 
 
 def test_a_plug_in_posterior_is_called_so(shown):
-    assert shown(readmitted, "--plug-in")[0] == (
-        "plug-in: the noise is left out of account, so these intervals are too short."
-    )
+    assert shown(readmitted, "--plug-in")[0] == ("plug-in: the noise is ignored, so these intervals are too short.")
 
 
 @pytest.mark.long

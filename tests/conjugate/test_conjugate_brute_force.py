@@ -147,16 +147,16 @@ def up_to(total: int, categories: int) -> np.ndarray:
     return np.concatenate([counts(n, categories) for n in range(total + 1)])
 
 
-def neighbours(population: Adjacency, categories: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+def neighbours(adjacency: Adjacency, categories: int, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Every ordered pair of category counts that the declaration allows, with up to `most` records where n is private.
 
     Beside the other units' records a unit has some before and some after the change. Smaller units are among the
     pairs, with the difference among the other records.
     """
-    k = population.rows
-    if population.count is not None:
-        others, before, after = counts(population.count - k, categories), counts(k, categories), counts(k, categories)
-    elif population.replaces:
+    k = adjacency.rows
+    if adjacency.count is not None:
+        others, before, after = counts(adjacency.count - k, categories), counts(k, categories), counts(k, categories)
+    elif adjacency.replaces:
         others, before, after = up_to(most - k, categories), up_to(k, categories), up_to(k, categories)
     else:
         others, before, after = up_to(most - k, categories), up_to(k, categories), counts(0, categories)
@@ -223,9 +223,9 @@ scales = pytest.mark.parametrize(("power", "scale"), SCALES)
 each_rows = pytest.mark.parametrize("rows", [1, 3])
 
 
-def beta_draw(prior: tuple[float, ...], population: Adjacency, power: float, scale: float) -> Event:
+def beta_draw(prior: tuple[float, ...], adjacency: Adjacency, power: float, scale: float) -> Event:
     family = BetaBernoulliFamily()
-    return family.worst_draw(family.prior(prior), population, likelihood_power=power, prior_scale=scale)
+    return family.worst_draw(family.prior(prior), adjacency, likelihood_power=power, prior_scale=scale)
 
 
 @each_rows
@@ -233,9 +233,9 @@ def beta_draw(prior: tuple[float, ...], population: Adjacency, power: float, sca
 @beta_priors
 def test_beta_replace_public_count(prior, power, scale, rows):
     for count in (rows, 8, 31, 100):
-        population = Adjacency("replace", rows=rows, count=count)
-        found = brute(*posteriors(neighbours(population, 2, count), prior, power, scale))
-        equal(claimed(beta_draw(prior, population, power, scale)), found)
+        adjacency = Adjacency("replace", rows=rows, count=count)
+        found = brute(*posteriors(neighbours(adjacency, 2, count), prior, power, scale))
+        equal(claimed(beta_draw(prior, adjacency, power, scale)), found)
 
 
 @each_rows
@@ -243,21 +243,21 @@ def test_beta_replace_public_count(prior, power, scale, rows):
 @beta_priors
 def test_beta_replace_private_count(prior, power, scale, rows):
     """A unit may change from any of its records to any others, or to none, beside any others' records."""
-    population = Adjacency("replace", rows=rows)
+    adjacency = Adjacency("replace", rows=rows)
     most = 14 if rows == 1 else 7
-    found = brute(*posteriors(neighbours(population, 2, most), prior, power, scale))
-    equal(claimed(beta_draw(prior, population, power, scale)), found)
+    found = brute(*posteriors(neighbours(adjacency, 2, most), prior, power, scale))
+    equal(claimed(beta_draw(prior, adjacency, power, scale)), found)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("prior", "power"), [((6, 12), 0.5), ((0.5, 2), 0.1)])
 def test_up_to_100_records(prior, power):
-    for population, check in ((Adjacency("replace"), equal), (Adjacency("add-remove"), dominates)):
-        found = brute(*posteriors(neighbours(population, 2, 100), prior, power, 1))
-        check(claimed(beta_draw(prior, population, power, 1)), found)
-    prior, population = (*prior, 1), Adjacency("replace", count=100)
-    found = brute(*posteriors(neighbours(population, 3, 100), prior, power, 1))
-    equal(claimed(dirichlet_draw(prior, population, power, 1)), found)
+    for adjacency, check in ((Adjacency("replace"), equal), (Adjacency("add-remove"), dominates)):
+        found = brute(*posteriors(neighbours(adjacency, 2, 100), prior, power, 1))
+        check(claimed(beta_draw(prior, adjacency, power, 1)), found)
+    prior, adjacency = (*prior, 1), Adjacency("replace", count=100)
+    found = brute(*posteriors(neighbours(adjacency, 3, 100), prior, power, 1))
+    equal(claimed(dirichlet_draw(prior, adjacency, power, 1)), found)
 
 
 @each_rows
@@ -265,9 +265,9 @@ def test_up_to_100_records(prior, power):
 @beta_priors
 def test_beta_add_remove(prior, power, scale, rows):
     """The supremum dominates every dataset, and datasets of many records of one kind come near to it."""
-    population = Adjacency("add-remove", rows=rows)
-    claim = claimed(beta_draw(prior, population, power, scale))
-    dominates(claim, brute(*posteriors(neighbours(population, 2, 20 if rows == 1 else 8), prior, power, scale)))
+    adjacency = Adjacency("add-remove", rows=rows)
+    claim = claimed(beta_draw(prior, adjacency, power, scale))
+    dominates(claim, brute(*posteriors(neighbours(adjacency, 2, 20 if rows == 1 else 8), prior, power, scale)))
     approached(claim, prior, power, scale, rows)
 
 
@@ -291,9 +291,9 @@ def approached(claim: dict[str, float], prior: tuple[float, ...], power: float, 
 # --- Dirichlet-categorical -------------------------------------------------------------------------------------------
 
 
-def dirichlet_draw(prior: tuple[float, ...], population: Adjacency, power: float, scale: float) -> Event:
+def dirichlet_draw(prior: tuple[float, ...], adjacency: Adjacency, power: float, scale: float) -> Event:
     family = DirichletCategoricalFamily(len(prior))
-    return family.worst_draw(family.prior(prior), population, likelihood_power=power, prior_scale=scale)
+    return family.worst_draw(family.prior(prior), adjacency, likelihood_power=power, prior_scale=scale)
 
 
 def spread(prior: tuple[float, ...], power: float, scale: float, rows: int) -> bool:
@@ -306,13 +306,13 @@ def spread(prior: tuple[float, ...], power: float, scale: float, rows: int) -> b
 @scales
 @beta_priors
 def test_two_categories_are_beta_bernoulli(prior, power, scale, rows):
-    for population in (
+    for adjacency in (
         Adjacency("replace", rows=rows, count=9),
         Adjacency("replace", rows=rows),
         Adjacency("add-remove", rows=rows),
     ):
-        assert claimed(dirichlet_draw(prior, population, power, scale)) == claimed(
-            beta_draw(prior, population, power, scale)
+        assert claimed(dirichlet_draw(prior, adjacency, power, scale)) == claimed(
+            beta_draw(prior, adjacency, power, scale)
         )
 
 
@@ -325,22 +325,22 @@ def test_dirichlet_replace(prior, power, scale, rows):
     check = dominates if spread(prior, power, scale, rows) else equal
     sizes = {(3, 1): (14, 1), (3, 3): (7, 3), (4, 1): (7, 1), (4, 3): (4, 3)}[categories, rows]
     for count in sizes:
-        population = Adjacency("replace", rows=rows, count=count)
-        found = brute(*posteriors(neighbours(population, categories, count), prior, power, scale))
-        check(claimed(dirichlet_draw(prior, population, power, scale)), found)
-    population = Adjacency("replace", rows=rows)
+        adjacency = Adjacency("replace", rows=rows, count=count)
+        found = brute(*posteriors(neighbours(adjacency, categories, count), prior, power, scale))
+        check(claimed(dirichlet_draw(prior, adjacency, power, scale)), found)
+    adjacency = Adjacency("replace", rows=rows)
     most = 5 if rows == 1 else 4
-    found = brute(*posteriors(neighbours(population, categories, most), prior, power, scale))
-    check(claimed(dirichlet_draw(prior, population, power, scale)), found)
+    found = brute(*posteriors(neighbours(adjacency, categories, most), prior, power, scale))
+    check(claimed(dirichlet_draw(prior, adjacency, power, scale)), found)
 
 
 @each_rows
 @scales
 @dirichlet_priors
 def test_dirichlet_add_remove(prior, power, scale, rows):
-    population = Adjacency("add-remove", rows=rows)
-    claim = claimed(dirichlet_draw(prior, population, power, scale))
-    dominates(claim, brute(*posteriors(neighbours(population, len(prior), 8), prior, power, scale)))
+    adjacency = Adjacency("add-remove", rows=rows)
+    claim = claimed(dirichlet_draw(prior, adjacency, power, scale))
+    dominates(claim, brute(*posteriors(neighbours(adjacency, len(prior), 8), prior, power, scale)))
     if not spread(prior, power, scale, rows):
         approached(claim, prior, power, scale, rows)
 
@@ -388,8 +388,8 @@ def test_units_spread_over_categories(prior, power):
     bounded = spread(prior, power, 1, 3)
     p, q = posteriors(spread_moves(3, categories, same_size=True), prior, power, 1)
     fixed = dict(zip(EPSILONS, contour(p, q, EPSILONS, normalised=True), strict=True))
-    for population in (Adjacency("replace", rows=3, count=3), Adjacency("replace", rows=3)):
-        claim = dirichlet_draw(prior, population, power, 1)
+    for adjacency in (Adjacency("replace", rows=3, count=3), Adjacency("replace", rows=3)):
+        claim = dirichlet_draw(prior, adjacency, power, 1)
         check = dominates if bounded else equal
         check(claimed(claim), {f"epsilon {epsilon}": fixed[epsilon].max() for epsilon in EPSILONS})
     p, q = posteriors(spread_moves(3, categories, same_size=False), prior, power, 1)
@@ -416,11 +416,11 @@ def test_records_that_agree_are_not_always_worst():
 def test_bound_beside_small_alphas_holds_at_every_order(neighbours_):
     """Renyi at orders below lambda*, where the moves between many categories are finite, and above it infinite."""
     prior, power, rows = (0.2, 0.3, 0.6, 0.4), 1, 3
-    population = Adjacency(neighbours_, rows=rows)
-    event = dirichlet_draw(prior, population, power, 1)
+    adjacency = Adjacency(neighbours_, rows=rows)
+    event = dirichlet_draw(prior, adjacency, power, 1)
     family = DirichletCategoricalFamily(4)
-    limit = family.order_limit(family.prior(prior), population)
-    p, q = posteriors(neighbours(population, 4, 6), prior, power, 1)
+    limit = family.order_limit(family.prior(prior), adjacency)
+    p, q = posteriors(neighbours(adjacency, 4, 6), prior, power, 1)
     for part in (0.001, 0.1, 0.5, 0.9, 0.98):
         order = 1 + part * (limit - 1)
         assert renyi(p, q, order).max() <= accountant.renyi(event, order) < math.inf
@@ -487,10 +487,10 @@ TWINS = {
 
 @pytest.mark.parametrize("twin", TWINS)
 def test_a_broken_twin_fails(twin):
-    population, power, scale, broken = TWINS[twin]
-    found = brute(*posteriors(neighbours(population, 2, 20), (6, 12), power, scale))
-    equal(claimed(beta_draw((6, 12), population, power, scale)), found)
-    event = broken(6 / scale, 12 / scale, power, scale, population)
+    adjacency, power, scale, broken = TWINS[twin]
+    found = brute(*posteriors(neighbours(adjacency, 2, 20), (6, 12), power, scale))
+    equal(claimed(beta_draw((6, 12), adjacency, power, scale)), found)
+    event = broken(6 / scale, 12 / scale, power, scale, adjacency)
     with pytest.raises(AssertionError, match="order"):
         equal(claimed(event), found)
     with pytest.raises(AssertionError, match="epsilon"):
@@ -499,10 +499,10 @@ def test_a_broken_twin_fails(twin):
 
 @pytest.mark.parametrize("twin", ["n instead of r n", "rows forgotten", "count taken as public", "one end forgotten"])
 def test_a_broken_twin_promises_too_much(twin):
-    population, power, scale, broken = TWINS[twin]
-    found = brute(*posteriors(neighbours(population, 2, 20), (6, 12), power, scale))
+    adjacency, power, scale, broken = TWINS[twin]
+    found = brute(*posteriors(neighbours(adjacency, 2, 20), (6, 12), power, scale))
     with pytest.raises(AssertionError, match="order"):
-        dominates(claimed(broken(6 / scale, 12 / scale, power, scale, population)), found)
+        dominates(claimed(broken(6 / scale, 12 / scale, power, scale, adjacency)), found)
 
 
 def test_a_draw_that_tempers_its_prior_too_loses_more_than_it_claims():

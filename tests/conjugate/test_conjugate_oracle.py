@@ -106,13 +106,13 @@ def test_a_larger_parameter_breaks_the_guarantee(draw, guarantee: Guarantee):
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-@pytest.mark.parametrize("population", ["public", "private", "add-remove"])
-def test_order_limit_is_where_the_draw_becomes_infinite(population, rows):
+@pytest.mark.parametrize("adjacency", ["public", "private", "add-remove"])
+def test_order_limit_is_where_the_draw_becomes_infinite(adjacency, rows):
     described = {
         "public": Adjacency("replace", rows=rows, count=10),
         "private": Adjacency("replace", rows=rows),
         "add-remove": Adjacency("add-remove", rows=rows),
-    }[population]
+    }[adjacency]
     two, three = BetaBernoulliFamily(), DirichletCategoricalFamily(3)
     for family, prior in ((two, two.prior((6, 2.5))), (three, three.prior((4, 2.5, 7)))):
         limit = family.order_limit(prior, described, likelihood_power=0.5, prior_scale=0.25)
@@ -175,14 +175,14 @@ def hockey_stick(apart: mp.mpf, sigma: mp.mpf, epsilon: float) -> float:
     return float(mp.quad(lambda x: mp.npdf(x, 0, sigma) - mp.exp(epsilon) * mp.npdf(x, apart, sigma), grid))
 
 
-@pytest.mark.parametrize("population", [Adjacency("replace"), Adjacency("add-remove", rows=2)])
-def test_normal_draws_are_refused_where_the_count_moves(population):
+@pytest.mark.parametrize("adjacency", [Adjacency("replace"), Adjacency("add-remove", rows=2)])
+def test_normal_draws_are_refused_where_the_count_moves(adjacency):
     family = NormalMeanFamily(1, 0, 1)
     sentence = r"count is not public cannot be reached; no theorem bounds it.*release noisy statistics instead"
     with pytest.raises(GuaranteeUnreachable, match=sentence):
-        family.worst_draw(family.prior((0, 1)), population)
+        family.worst_draw(family.prior((0, 1)), adjacency)
     with pytest.raises(GuaranteeUnreachable, match=sentence):
-        family.order_limit(family.prior((0, 1)), population)
+        family.order_limit(family.prior((0, 1)), adjacency)
 
 
 def test_normal_draws_have_every_order():
@@ -207,5 +207,5 @@ def test_bad_scales(name, value):
             lambda f=family, p=prior: f.order_limit(p, PUBLIC, **{name: value}),
             lambda f=family, p=prior, s=sums: f.update(p, s, 1, **{name: value}),
         ):
-            with pytest.raises(InvalidParameter, match=rf"{name} must be (a finite number|above 0 and finite), not"):
+            with pytest.raises(InvalidParameter, match=rf"{name} must be a number above 0 and finite, not"):
                 call()

@@ -54,11 +54,11 @@ def table(rows, unit, relation, columns=COLUMNS):
     frame = pd.DataFrame(rows, columns=["id", *COLUMNS]).astype({"month": "float"})
     for column in ("id", "region", "type", "civil"):
         frame[column] = frame[column].astype("object")
-    return Table(frame, columns, unit=unit, neighbours=relation, largest=10**6)
+    return Table(frame, columns, unit=unit, neighbours=relation, max_rows=10**6)
 
 
 def prepared(model, made, mechanism="laplace", spend="epsilon=1"):
-    return Request(model, Guarantee.parse(spend), mechanism).prepared(schema_of(made), 9)
+    return Request(model, Guarantee.parse(spend), mechanism).prepare(schema_of(made), 9)
 
 
 def collected(model, made):

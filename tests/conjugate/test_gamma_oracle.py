@@ -117,10 +117,10 @@ def brute(family, prior, values, n: int, rows: int, power: float, scale: float, 
 @pytest.mark.parametrize("rows", cases([1, 2], quick=[1]))
 @pytest.mark.parametrize(("power", "scale"), [(0.3, 1.0), (1.0, 0.4)])
 def test_brute_force_over_all_neighbours(family, values, rows, power, scale):
-    prior, population = family.prior((2.0, 1.5)), Adjacency("replace", rows, 4)
+    prior, adjacency = family.prior((2.0, 1.5)), Adjacency("replace", rows, 4)
     scales = {"likelihood_power": power, "prior_scale": scale}
-    event = family.worst_draw(prior, population, **scales)
-    order = 1 + 0.5 * (family.order_limit(prior, population, **scales) - 1)
+    event = family.worst_draw(prior, adjacency, **scales)
+    order = 1 + 0.5 * (family.order_limit(prior, adjacency, **scales) - 1)
     true = brute(family, prior, values, 4, rows, power, scale, lambda p, q: renyi(p, q, order))
     assert accountant.renyi(event, order) == pytest.approx(true, rel=1e-9)
     true = brute(family, prior, values, 3 + rows, rows, power, scale, lambda p, q: hockey(p, q, 0.4))
@@ -142,12 +142,12 @@ def test_calibration_lands_on_the_private_side(family, name):
 @pytest.mark.parametrize(
     "family", [GammaPoissonFamily(5), GammaExponentialFamily(1.0, 9.0)], ids=["poisson", "exponential"]
 )
-@pytest.mark.parametrize("population", [Adjacency("add-remove"), Adjacency("replace"), Adjacency("replace", groups=2)])
-def test_draws_whose_count_moves_are_refused(family, population):
+@pytest.mark.parametrize("adjacency", [Adjacency("add-remove"), Adjacency("replace"), Adjacency("replace", groups=2)])
+def test_draws_whose_count_moves_are_refused(family, adjacency):
     with pytest.raises(
         GuaranteeUnreachable, match="posterior whose count is not public cannot be reached; no theorem bounds it"
     ):
-        family.worst_draw(family.prior((1.0, 1.0)), population)
+        family.worst_draw(family.prior((1.0, 1.0)), adjacency)
 
 
 # --- posteriors -------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_a_misjudged_noise_is_another_posterior():
 
 @pytest.mark.parametrize("high", [math.nan, math.inf, 0, 2.5, True, 2**41])
 def test_a_largest_count_that_is_none_is_refused(high):
-    with pytest.raises(InvalidParameter, match="high must be a whole number of at least 1"):
+    with pytest.raises(InvalidParameter, match="high must be a whole number from 1 to"):
         GammaPoissonFamily(high)
 
 

@@ -23,8 +23,8 @@ from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.data.table import Table
 from vestry.errors import InvalidParameter
 from vestry.mechanisms import posterior_sample, truncated_posterior
-from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive
-from vestry.mechanisms.release import calibrated
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, calibrate_noise
+from vestry.mechanisms.release import calibrate_mechanism
 from vestry.noise import exact_sampling
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -108,8 +108,8 @@ def test_a_draw_of_a_far_mean_keeps_its_promise(name, kind, handed):
     width = high - low
     family = NormalMeanFamily((width / 4) ** 2, low, high)
     guarantee = Guarantee.parse("epsilon=1e-4,delta=1e-6")
-    population = Adjacency("replace", 1, N)
-    made = calibrated(kind, family, family.prior((low, width**2)), population, guarantee)
+    adjacency = Adjacency("replace", 1, N)
+    made = calibrate_mechanism(kind, family, family.prior((low, width**2)), adjacency, guarantee)
     half, worst = 2**19, mpf(0)
     rng = np.random.default_rng(1)
     with mp.workdps(60):
@@ -131,7 +131,7 @@ def test_the_twin_whose_sums_are_doubles_is_caught(handed, monkeypatch):
     low, high = FAR["milliseconds since 1970"]
     family = NormalMeanFamily(1.0, low, high)
     guarantee = Guarantee.parse("epsilon=0.5,delta=1e-6")
-    made = calibrated("diffused", family, family.prior((low, 1e6)), Adjacency("replace", 1, N), guarantee)
+    made = calibrate_mechanism("diffused", family, family.prior((low, 1e6)), Adjacency("replace", 1, N), guarantee)
     monkeypatch.setattr(NormalMeanFamily, "exact_parameters", rounded)
     half = 2**19
     with mp.workdps(60):
@@ -153,7 +153,7 @@ def test_random_intervals_of_every_ratio_of_width_to_place(handed):
         family = NormalMeanFamily((high - low) ** 2 * float(rng.uniform(0.01, 1)), low, high, d)
         prior = family.prior((float(rng.normal()) * place, (high - low) ** 2 * 100))
         try:
-            made = calibrated("diffused", family, prior, Adjacency("replace", 1, n), guarantee)
+            made = calibrate_mechanism("diffused", family, prior, Adjacency("replace", 1, n), guarantee)
         except InvalidParameter:
             refused += 1
             continue
@@ -171,8 +171,10 @@ def test_random_intervals_of_every_ratio_of_width_to_place(handed):
 def test_a_draw_of_a_far_rate_keeps_its_promise(ends, handed):
     """The ratio of two neighbours' rates, exactly, is at most that of the event, also where it is 1 in doubles."""
     family = GammaExponentialFamily(*ends)
-    population = Adjacency("replace", 1, N)
-    made = calibrated("diffused", family, family.prior((2.0, 1.0)), population, Guarantee.parse("epsilon=1,delta=1e-6"))
+    adjacency = Adjacency("replace", 1, N)
+    made = calibrate_mechanism(
+        "diffused", family, family.prior((2.0, 1.0)), adjacency, Guarantee.parse("epsilon=1,delta=1e-6")
+    )
     ((_, rate),) = parameters_of(handed, made, (-(2**19) * N, N))
     ((_, larger),) = parameters_of(handed, made, (-(2**19) * (N - 2), N))
     stated = dict(made.event.parameters)["ratio"]
@@ -181,10 +183,10 @@ def test_a_draw_of_a_far_rate_keeps_its_promise(ends, handed):
 
 @pytest.mark.parametrize("strength", [1.0, 1e6, 1e12])
 def test_one_record_moves_a_strong_prior_by_exactly_its_weight(strength, handed):
-    population = Adjacency("replace", 1, 1000)
+    adjacency = Adjacency("replace", 1, 1000)
     guarantee = Guarantee.parse("epsilon=0.01,delta=1e-9")
     beta = BetaBernoulliFamily()
-    made = calibrated("diffused", beta, beta.prior((strength / 3, strength)), population, guarantee)
+    made = calibrate_mechanism("diffused", beta, beta.prior((strength / 3, strength)), adjacency, guarantee)
     thin = replace(made, likelihood_power=0.123456789)
     ((alpha, other),) = parameters_of(handed, thin, (500, 1000))
     ((next_alpha, next_other),) = parameters_of(handed, thin, (501, 1000))
@@ -194,9 +196,9 @@ def test_one_record_moves_a_strong_prior_by_exactly_its_weight(strength, handed)
 
 def test_a_truncated_draw_is_tempered_exactly(handed):
     """With 1e9 records a double of alpha is coarser than 1e-7 of what one record adds at temperature 1000."""
-    family, population = DirichletCategoricalFamily(3), Adjacency("replace", 1, 10**9)
+    family, adjacency = DirichletCategoricalFamily(3), Adjacency("replace", 1, 10**9)
     guarantee, prior = Guarantee.parse("epsilon=0.001"), family.prior((1, 1, 1))
-    made = truncated_posterior.ops(family, prior, population, guarantee, truncation=0.01)
+    made = truncated_posterior.ops(family, prior, adjacency, guarantee, truncation=0.01)
     power = Fraction(1 / made.temperature)
     (first,) = parameters_of(handed, made, (4 * 10**8, 5 * 10**8, 10**8, 10**9))
     (second,) = parameters_of(handed, made, (4 * 10**8 + 1, 5 * 10**8 - 1, 10**8, 10**9))
@@ -233,7 +235,7 @@ def test_squares_on_narrow_intervals_are_within_their_sensitivity():
     odd = [(2.0**42, 2.0**42 + (2 * int(m) + 1) * math.ulp(2.0**42)) for m in 2.0 ** rng.uniform(18, 24, 200)]
     for low, high in [*random_intervals(rng, 400), *odd]:
         try:
-            made = [NormalInverseGammaFamily(low, high).layout(population) for population in populations]
+            made = [NormalInverseGammaFamily(low, high).layout(adjacency) for adjacency in populations]
         except InvalidParameter:
             refused += 1
             continue
@@ -265,9 +267,9 @@ def test_noise_is_never_a_unit_in_the_last_place_too_small(relation):
     rng = np.random.default_rng(5)
     for low, high in random_intervals(rng, 150):
         d, k = int(rng.integers(1, 4)), int(rng.integers(1, 6))
-        population = Adjacency(relation, k)
+        adjacency = Adjacency(relation, k)
         try:
-            made = NormalMeanFamily(1.0, low, high, d).layout(population)
+            made = NormalMeanFamily(1.0, low, high, d).layout(adjacency)
         except InvalidParameter:
             continue
         half = 2**19
@@ -275,9 +277,9 @@ def test_noise_is_never_a_unit_in_the_last_place_too_small(relation):
         l1 = k * half * max(d + 1, 2 * d if relation == "replace" else 0)
         squared = (k * half) ** 2 * max(d + 1, 4 * d if relation == "replace" else 0)
         epsilon, rho = (float(f"{10.0 ** rng.uniform(-4, 2):.15g}") for _ in range(2))
-        laplace = additive(LAPLACE, made, population, Guarantee.parse(f"epsilon={epsilon!r}"))
+        laplace = calibrate_noise(LAPLACE, made, adjacency, Guarantee.parse(f"epsilon={epsilon!r}"))
         assert Fraction(l1) / Fraction(laplace.scale) <= Fraction(repr(epsilon))
-        gaussian = additive(GAUSSIAN, made, population, Guarantee.parse(f"rho={rho!r}"))
+        gaussian = calibrate_noise(GAUSSIAN, made, adjacency, Guarantee.parse(f"rho={rho!r}"))
         assert Fraction(squared) / (2 * Fraction(gaussian.scale) ** 2) <= Fraction(repr(rho))
 
 
@@ -286,13 +288,13 @@ def test_large_sensitivities_are_not_rounded_down(noise, text):
     """Grids so fine that a record spans more units than doubles can count; some are refused for that."""
     kept = 0
     for grid in np.random.default_rng(6).uniform(1e-17, 1e-16, 60):
-        population = Adjacency("replace", 3, 100)
+        adjacency = Adjacency("replace", 3, 100)
         try:
-            made = NormalMeanFamily(1.0, 0.0, 1.0, 2).layout(population, grid=float(grid))
+            made = NormalMeanFamily(1.0, 0.0, 1.0, 2).layout(adjacency, grid=float(grid))
         except InvalidParameter:
             continue
         kept += 1
-        scale = Fraction(additive(noise, made, population, Guarantee.parse(text)).scale)
+        scale = Fraction(calibrate_noise(noise, made, adjacency, Guarantee.parse(text)).scale)
         width = 2 * math.ceil(0.5 / float(grid))
         spent = Fraction(3 * 2 * width) / scale if noise == LAPLACE else Fraction(9 * 2 * width**2) / (2 * scale**2)
         assert spent <= Fraction(7, 10)

@@ -40,10 +40,10 @@ def drawn(rng: Random, kinds: list[str], width: int) -> dict[str, Column]:
 def contributions(written: Written, declared: dict[str, Declared], *, counted: bool = True) -> dict:
     """Return what every record adds under every column through the real query, and the public count."""
     domains = {name: each.domain for name, each in declared.items()} | {WHO: who_declared(ROWS).domain}
-    table = Table(written.data(), domains, neighbours="replace", largest=1000, **written.options)
+    table = Table(written.data(), domains, neighbours="replace", max_rows=1000, **written.options)
     found = split(reveal(table.collect(tally(declared), row_key="k")), declared, ROWS)
     if counted:
-        again = Table(written.data(), domains, neighbours="replace", largest=1000, **written.options)
+        again = Table(written.data(), domains, neighbours="replace", max_rows=1000, **written.options)
         assert again.count() == ROWS, f"{again.count()} records are counted"
     return found
 

@@ -67,7 +67,7 @@ GERMAN = ["31.12.2023", "1.2.2024", "01.02.2024", " 29.2.2024 ", "30.2.2024", "3
 def days_of(data, form: str | None = None) -> int:
     domain = Interval(LOW, HIGH, format=form)
     assert (domain.low, domain.high) == (0.0, float((HIGH - LOW).days))
-    table = Table(data, {"x": domain}, neighbours="replace", largest=1000)
+    table = Table(data, {"x": domain}, neighbours="replace", max_rows=1000)
     return reveal(table.collect(SumQuery((), (Sum("x", 0.0, 1.0),)), row_key="k"))[0]
 
 

@@ -29,7 +29,7 @@ def counts(data, levels: Levels, **more) -> tuple[int, ...]:
 
 def total(data, low: float = 0, high: float = 10, grid: float = 0.001) -> int:
     """Return the sum of the column x, in units of the grid."""
-    table = Table(data, {"x": Interval(low, high)}, neighbours="replace", largest=1000)
+    table = Table(data, {"x": Interval(low, high)}, neighbours="replace", max_rows=1000)
     return reveal(table.collect(SumQuery((), (Sum("x", 0.0, grid),)), row_key="k"))[0]
 
 

@@ -23,7 +23,7 @@ def asked(table: Table, question: Question) -> tuple[int, ...]:
 
 
 def agree(backend, rows, question) -> None:
-    table = Table(backend.load(rows), question.domains, unit=question.unit, neighbours="add-remove", largest=10**6)
+    table = Table(backend.load(rows), question.domains, unit=question.unit, neighbours="add-remove", max_rows=10**6)
     expected = sums(
         backend.seen(rows),
         question.tally,
@@ -124,7 +124,7 @@ def test_declared_numbers_arrive_to_the_last_bit(backend):
     awkward = [0.30000000000000004, 1 / 3, 0.1 + 0.7, 2 / 3, 0.12345678901234566]
     terms = tuple(Sum("real", origin, 2.0**-56) for origin in awkward)
     domains = {"real": Interval(0.1, 0.9)}
-    table = Table(backend.load([row(real=value) for value in awkward]), domains, neighbours="replace", largest=10)
+    table = Table(backend.load([row(real=value) for value in awkward]), domains, neighbours="replace", max_rows=10)
     tally = SumQuery((), terms)
     assert reveal(table.collect(tally, row_key="")) == sums([row(real=value) for value in awkward], tally, domains)
 
@@ -171,9 +171,9 @@ def test_the_count_and_a_tally_that_reads_no_column(backend):
 
 
 def test_sums_larger_than_declared_are_still_exact(backend):
-    """More records than `largest` allows, and 64 bits do not hold their sum."""
+    """More records than `max_rows` allows, and 64 bits do not hold their sum."""
     domains = {"real": Interval(0, 3)}
-    table = Table(backend.load([row(real=3.0)] * 30), domains, neighbours="replace", largest=1)
+    table = Table(backend.load([row(real=3.0)] * 30), domains, neighbours="replace", max_rows=1)
     grid = 2.0**-59
     table.check(tally := SumQuery((), (Sum("real", 0.0, grid),)))
     assert reveal(table.collect(tally, row_key="")) == (30 * 3 * 2**59,)

@@ -35,7 +35,7 @@ def cases(relations):
     for method, neighbours in relations.items():
         common = {
             "guarantee": "epsilon=300,delta=1e-6", "bounds": (-4, 4), "ledger": None, "method": method,
-            "neighbours": neighbours, "at_most": 200 if neighbours == "add-remove" else None,
+            "neighbours": neighbours, "max_rows": 200 if neighbours == "add-remove" else None,
         }  # fmt: skip
         if method == "posterior":
             common |= {"draws": 10, "prior_precision": 1.0}

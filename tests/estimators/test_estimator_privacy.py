@@ -18,10 +18,11 @@ from seeded_noise import SeededNoise
 from vestry import Ledger
 from vestry.errors import BudgetExceeded, DeclarationMismatch, GuaranteeUnreachable, InvalidParameter, MissingExtra
 from vestry.estimators import Ball, PrivateLinearRegression, PrivateLogisticRegression
-from vestry.estimators.bounds import Scaling
+from vestry.estimators.bounds import encoder_of
+from vestry.schema.design_matrix import RowEncoder
 
-CLASSIFIER = {"bounds": (0, 10), "classes": ("no", "yes"), "at_most": 200, "method": "output"}
-REGRESSOR = {"bounds": (0, 10), "outcome_bounds": (0, 1), "at_most": 200, "method": "output"}
+CLASSIFIER = {"bounds": (0, 10), "classes": ("no", "yes"), "max_rows": 200, "method": "output"}
+REGRESSOR = {"bounds": (0, 10), "outcome_bounds": (0, 1), "max_rows": 200, "method": "output"}
 GUARANTEE = "epsilon=1,delta=1e-6"
 METHODS = ("posterior", "objective", "output")
 
@@ -66,14 +67,14 @@ class Watched(SeededNoise):
 @pytest.mark.parametrize("method", METHODS)
 def test_the_ledger_is_charged_before_rows_are_read_and_noise_is_drawn(method, ledger, monkeypatch):
     noise, rows = [], []
-    encode = Scaling.encode
+    encode = RowEncoder.encode
 
     def watched(self, *arguments):
         rows.append(actions(ledger))
         return encode(self, *arguments)
 
     monkeypatch.setattr("vestry.mechanisms.release.SystemNoise", lambda: Watched(ledger, noise))
-    monkeypatch.setattr(Scaling, "encode", watched)
+    monkeypatch.setattr(RowEncoder, "encode", watched)
     model = PrivateLogisticRegression(GUARANTEE, ledger=ledger, **{**CLASSIFIER, "method": method}).fit(*records())
     assert rows == [["create", "charge"]]
     assert noise
@@ -114,13 +115,13 @@ def test_an_exhausted_ledger_refuses_and_loses_nothing(tmp_path):
     ledger = create(tmp_path, "epsilon=1.2,delta=1e-5")
     model = PrivateLogisticRegression(GUARANTEE, ledger=ledger, **CLASSIFIER).fit(*records())
     before, coefficients = ledger.state(), model.coef_
-    with pytest.raises(BudgetExceeded, match="does not fit"):
+    with pytest.raises(BudgetExceeded, match="Budget exceeded"):
         model.fit(*records())
     assert ledger.state() == before
     assert actions(ledger) == ["create", "charge", "open", "release"]
     assert model.coef_ is coefficients
     fresh = PrivateLogisticRegression(GUARANTEE, ledger=ledger, **CLASSIFIER)
-    with pytest.raises(BudgetExceeded, match="does not fit"):
+    with pytest.raises(BudgetExceeded, match="Budget exceeded"):
         fresh.fit(*records())
     assert set(vars(fresh)) == set(fresh.get_params())
 
@@ -138,15 +139,15 @@ BAD = [
     (CLASSES, {"bounds": ("0", "1")}, "a number, or one for each feature"),
     (CLASSES, {"bounds": ([0, 0, 0], [1, 1, 1])}, "one for each of the 2 features"),
     (CLASSES, {"bounds": ([[0, 0]], 1)}, "a number, or one for each feature"),
-    (CLASSES, {"bounds": Ball(1), "radius": 1.0}, "radius must be left out"),
-    (CLASSES, {"radius": 0}, "radius must be a number above 0"),
+    (CLASSES, {"bounds": Ball(1), "radius": 1.0}, "radius must be omitted"),
+    (CLASSES, {"radius": 0}, "radius must be a number at least"),
     (CLASSES, {"classes": None}, "classes must be two or more, declared"),
     (CLASSES, {"classes": ("yes",)}, "classes must be two or more"),
     (CLASSES, {"classes": {"no": 0, "yes": 1}}, "declared in a tuple and never learnt from y, not 'a dict'"),
     (CLASSES, {"classes": ("yes", "yes")}, "different from each other"),
     (CLASSES, {"classes": ("yes", 1)}, "all text or all numbers"),
     (CLASSES, {"classes": ("1", "1.0")}, "different from each other"),
-    (CLASSES, {"bounds": (0, 1), "radius": 1e39}, r"radius must be from 1e-15 to 1e\+15"),
+    (CLASSES, {"bounds": (0, 1), "radius": 1e39}, r"radius must be a number at least 1e-15 and at most 1e\+15"),
     (LINE, {"outcome_bounds": None}, "outcome_bounds must be a declared pair"),
     (LINE, {"outcome_bounds": (1, 0)}, "low below high"),
     (LINE, {"loss": "squares"}, "loss must be one of huber"),
@@ -154,7 +155,7 @@ BAD = [
     (CLASSES, {"guarantee": None}, "guarantee must be what the release may cost"),
     (CLASSES, {"guarantee": "1"}, "key=number pairs"),
     (CLASSES, {"guarantee": 1.0}, "text or a guarantee"),
-    (CLASSES, {"guarantee": "epsilon=0,delta=1e-6"}, "epsilon must be above 0"),
+    (CLASSES, {"guarantee": "epsilon=0,delta=1e-6"}, "epsilon must be a number above 0"),
     (CLASSES, {"regularisation": 1e-9, "method": "objective"}, "cannot be reached"),
     (CLASSES, {"guarantee": "rho=1", "method": "objective"}, "cannot be reached"),
     (
@@ -165,18 +166,18 @@ BAD = [
     (CLASSES, {"method": "posterior", "prior_precision": 1e-12}, "a chain of at most 10000000 steps cannot be reached"),
     (CLASSES, {"guarantee": "epsilon=1"}, "cannot be reached"),
     (CLASSES, {"method": "magic"}, "method must be one of posterior, objective, output"),
-    (CLASSES, {"method": "posterior", "regularisation": 1.0}, "regularisation must be left out"),
-    (CLASSES, {"prior_precision": 1.0}, "prior_precision must be left out"),
-    (CLASSES, {"draws": 3}, "draws must be left out"),
+    (CLASSES, {"method": "posterior", "regularisation": 1.0}, "regularisation must be omitted"),
+    (CLASSES, {"prior_precision": 1.0}, "prior_precision must be omitted"),
+    (CLASSES, {"draws": 3}, "draws must be omitted"),
     (CLASSES, {"method": "posterior", "draws": 0}, "draws must be a whole number"),
-    (CLASSES, {"method": "posterior", "accuracy": 2.0}, "accuracy must be between 0 and 1"),
+    (CLASSES, {"method": "posterior", "accuracy": 2.0}, "accuracy must be a number above 0 and below 1"),
     (CLASSES, {"method": "objective", "analysis": "hope"}, "analysis must be one of"),
     (CLASSES, {"classes": ("a", "b", "c"), "method": "objective"}, "one linear predictor"),
-    (CLASSES, {"at_most": None}, "at_most must be declared under add-remove"),
-    (CLASSES, {"at_most": 2.5}, "at_most must be a whole number"),
+    (CLASSES, {"max_rows": None}, "max_rows must be declared under add-remove"),
+    (CLASSES, {"max_rows": 2.5}, "max_rows must be a whole number"),
     (CLASSES, {"neighbours": "replace"}, "neighbours relation asked for is replace"),
     (CLASSES, {"fit_intercept": "yes"}, "fit_intercept must be true or false"),
-    (CLASSES, {"method": "posterior", "device": "abacus"}, "device must be auto, cpu or gpu"),
+    (CLASSES, {"method": "posterior", "device": "abacus"}, "device must be one of auto, cpu, gpu"),
 ]
 
 
@@ -330,11 +331,11 @@ def test_no_encoded_row_is_longer_than_the_norm(bounds, radius, intercept):
     rows = rng.standard_cauchy((2000, 5)) * 10.0 ** rng.integers(-3, 250, (2000, 1))
     rows[rng.random(rows.shape) < 0.01] = np.nan
     rows[:5] = 5.0
-    scaling = Scaling.from_bounds(bounds, radius, features=5, intercept=intercept)
+    encoder = encoder_of(bounds, radius, features=5, intercept=intercept)
     for dtype in (np.float32, np.float64):
-        norms = np.linalg.norm(scaling.encode(rows, dtype).astype(float), axis=1)
-        assert norms.max() <= scaling.norm
-        assert norms.max() > 0.999 * scaling.norm
+        norms = np.linalg.norm(encoder.encode(rows, dtype).astype(float), axis=1)
+        assert norms.max() <= encoder.norm
+        assert norms.max() > 0.999 * encoder.norm
 
 
 def test_a_fitted_estimator_holds_nothing_but_the_release(ledger):
@@ -342,7 +343,7 @@ def test_a_fitted_estimator_holds_nothing_but_the_release(ledger):
     own = {name for name in vars(model) if name not in model.get_params()}
     assert own == {
         "n_features_in_", "classes_", "coef_", "intercept_", "coefficients_", "intercepts_", "certificate_", "release_",
-        "spent_", "_scaling", "_theta",
+        "spent_", "_encoder", "_theta",
     }  # fmt: skip
     published = json.loads(model.release_.text())
     assert np.array_equal(model._theta[0], published["contents"]["all"]["draws"]["values"])
@@ -353,12 +354,12 @@ def test_a_fitted_estimator_holds_nothing_but_the_release(ledger):
 
 def test_the_row_count_is_public_under_replace_alone(tmp_path):
     replace = create(tmp_path, "epsilon=20,delta=1e-4", neighbours="replace", name="replace.ledger")
-    options = {**CLASSIFIER, "at_most": None}
+    options = {**CLASSIFIER, "max_rows": None}
     model = PrivateLogisticRegression(GUARANTEE, ledger=replace, **options).fit(X, Y)
     assert model.certificate_.population["count"] == 60
-    with pytest.raises(InvalidParameter, match="number of rows must be at least 1"):
+    with pytest.raises(InvalidParameter, match="number of rows must be a whole number of at least 1"):
         model.fit(X[:0], Y[:0])
-    with pytest.raises(InvalidParameter, match="number of rows must be at least 1"):
+    with pytest.raises(InvalidParameter, match="number of rows must be a whole number of at least 1"):
         PrivateLinearRegression(GUARANTEE, ledger=None, neighbours="replace", bounds=(0, 1), outcome_bounds=(0, 1)).fit(
             X[:0], NUMBERS[1][:0]
         )
@@ -366,7 +367,7 @@ def test_the_row_count_is_public_under_replace_alone(tmp_path):
 
 def test_rows_beyond_the_declared_number_are_left_out(monkeypatch):
     monkeypatch.setattr("vestry.estimators.estimator.SystemNoise", lambda: SeededNoise(0))
-    options = {**CLASSIFIER, "at_most": 40, "method": "objective"}
+    options = {**CLASSIFIER, "max_rows": 40, "method": "objective"}
     model = PrivateLogisticRegression("epsilon=100,delta=1e-6", ledger=None, neighbours="add-remove", **options)
     by_key, turned = (encoded_by(monkeypatch, model, data)[0] for data in ((X, Y), (X[::-1], Y[::-1])))
     first = encoded_by(monkeypatch, model, (X[:40], Y[:40]))[0]
@@ -402,7 +403,7 @@ def test_an_unreachable_guarantee_names_a_way_out():
         PrivateLogisticRegression(GUARANTEE, ledger=None, neighbours="add-remove", **options).fit(X, Y)
 
 
-@pytest.mark.parametrize("parameter", ["bounds", "outcome_bounds", "at_most", "radius", "guarantee", "regularisation"])
+@pytest.mark.parametrize("parameter", ["bounds", "outcome_bounds", "max_rows", "radius", "guarantee", "regularisation"])
 @pytest.mark.parametrize("kind", ["array", "list", "rows", "frame"])
 def test_records_passed_as_a_parameter_by_mistake_are_not_shown(parameter, kind):
     """The values begin with 7.53; how many there are is not told either."""

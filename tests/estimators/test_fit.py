@@ -51,13 +51,13 @@ def numbers(count=2000):
 
 def logistic(method="objective", **options):
     common = {"guarantee": LARGE, "bounds": (LOW, HIGH), "classes": (0, 1), "ledger": None, "neighbours": "add-remove",
-              "at_most": 4000, "method": method, "draws": 10 if method == "posterior" else 1}  # fmt: skip
+              "max_rows": 4000, "method": method, "draws": 10 if method == "posterior" else 1}  # fmt: skip
     return PrivateLogisticRegression(**{**common, **options})
 
 
 def line(method="objective", **options):
     common = {"guarantee": LARGE, "bounds": (LOW, HIGH), "outcome_bounds": (-20, 40), "ledger": None,
-              "neighbours": "add-remove", "at_most": 3000, "method": method,
+              "neighbours": "add-remove", "max_rows": 3000, "method": method,
               "draws": 10 if method == "posterior" else 1}  # fmt: skip
     return PrivateLinearRegression(**{**common, **options})
 
@@ -108,7 +108,7 @@ def test_without_an_intercept_the_line_goes_through_zero():
 def test_draws_have_the_spread_of_the_posterior():
     """Against the Laplace approximation: 400 draws know a spread to 3.5 %, and the chain is right to 5 %."""
     X, y = classes(1000)
-    model = logistic("posterior", prior_precision=1.0, draws=400, guarantee="mu=1e4", at_most=1000).fit(X, y)
+    model = logistic("posterior", prior_precision=1.0, draws=400, guarantee="mu=1e4", max_rows=1000).fit(X, y)
     scaled = np.column_stack([(X - (LOW + HIGH) / 2) / ((HIGH - LOW) / 2), np.ones(len(X))])
     draws = np.column_stack([model.coefficients_[:, 0] * (HIGH - LOW) / 2, np.zeros(400)])[:, :3]
     centre = np.append(draws.mean(axis=0), model.intercept_[0] + model.coef_[0] @ ((LOW + HIGH) / 2))
@@ -199,14 +199,14 @@ def test_a_posterior_reads_the_release(intercept):
         logistic("posterior", guarantee="epsilon=1,delta=1e-6", draws=2, fit_intercept=intercept).fit(*classes(300)),
         line(fit_intercept=intercept).fit(*numbers(300)),
     ):
-        found = Posterior.from_release(model.release_).draw()["all"]
+        found = Posterior.from_release(model.release_).sample()["all"]
         own = model.coefficients_.reshape(len(found), -1)
         expected = np.column_stack([own, model.intercepts_]) if intercept else own
         assert found == pytest.approx(expected)
 
 
-def problem(neighbours="add-remove", at_most=1000, loss=None):
-    return LinearProblem(loss or Logistic(), 11, 2.0, Adjacency(neighbours), at_most)
+def problem(neighbours="add-remove", max_rows=1000, loss=None):
+    return LinearProblem(loss or Logistic(), 11, 2.0, Adjacency(neighbours), max_rows)
 
 
 @pytest.mark.parametrize(
@@ -227,8 +227,8 @@ def test_the_rule_bounds_how_noise_on_coefficients_moves_a_predictor():
 
 def test_the_rule_bounds_the_number_of_steps():
     for method in ("objective", "output"):
-        lam = default_penalty.regularisation(problem(at_most=10**6), Guarantee.parse("epsilon=1e4,delta=0.1"), method)
+        lam = default_penalty.regularisation(problem(max_rows=10**6), Guarantee.parse("epsilon=1e4,delta=0.1"), method)
         assert lam == pytest.approx(10**6 * problem().smoothness / 10_000)
     assert default_penalty.prior_precision(problem()) == pytest.approx(11 / 20)
-    assert default_penalty.prior_precision(problem(at_most=10**6)) == pytest.approx(100.0)
+    assert default_penalty.prior_precision(problem(max_rows=10**6)) == pytest.approx(100.0)
     assert default_penalty.prior_precision(problem(loss=Huber(0.25))) == pytest.approx(11)

@@ -23,7 +23,7 @@ from vestry.estimators.estimator import REQUIRED, _warn
 
 X = np.random.default_rng(0).uniform(0, 10, (200, 2))
 Y = (X[:, 0] > 5).astype(int)
-OPTIONS = {"method": "output", "bounds": (0, 10), "classes": (0, 1), "at_most": 300}
+OPTIONS = {"method": "output", "bounds": (0, 10), "classes": (0, 1), "max_rows": 300}
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_an_undeclared_ledger_survives_clone_and_pickle():
 
 def test_parameters_are_set_and_checked_at_the_fit(ledger):
     model = PrivateLogisticRegression().set_params(guarantee="epsilon=1,delta=1e-6", ledger=ledger, **OPTIONS)
-    assert model.fit(X, Y).get_params()["at_most"] == 300
+    assert model.fit(X, Y).get_params()["max_rows"] == 300
     with pytest.raises(ValueError, match="Invalid parameter 'epsilon'"):
         model.set_params(epsilon=1)
 

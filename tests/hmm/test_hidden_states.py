@@ -16,7 +16,7 @@ from seeded_noise import SeededNoise
 import vestry
 import vestry.hmm
 from vestry.errors import InvalidParameter, LedgerStateError, MissingExtra, VestryError
-from vestry.hmm.hidden_states import named
+from vestry.hmm.hidden_states import match_states
 from vestry.hmm.hmm_model import HiddenMarkovModel
 from vestry.model.request import Request
 from vestry.pipeline import charge_for, run, schema_of
@@ -63,7 +63,7 @@ def made(model=MODEL, spend="epsilon=5", *, frame=None, neighbours="replace", me
         tmp_path / "a.ledger", dataset="a", unit="row", neighbours=neighbours, budget="epsilon=99,delta=1e-5"
     )
     request = Request(model, Guarantee.parse(spend, neighbours=neighbours), mechanism)
-    ready = request.prepared(schema_of(table), None)
+    ready = request.prepare(schema_of(table), None)
     return run(ready, table, charge_for(ready.mechanism, ledger, "a test"), noise=SeededNoise(3))
 
 
@@ -101,7 +101,7 @@ def test_the_same_release_gives_the_same_states(release, sampled):
 
 def test_other_states_priors_and_sweeps_are_free(release, sampled):
     found = Posterior.from_release(release, prior=(0.5, 2.0), states=3, sweeps=30, burn_in=10, chains=2)
-    assert list(found.laws) == ["state 1", "state 2", "state 3"]
+    assert list(found.distributions) == ["state 1", "state 2", "state 3"]
     tree = found.to_arviz()["posterior"].dataset
     assert dict(tree.sizes) == {"chain": 2, "draw": 20, "region": 5, "month": 12, "state": 3, "state_before": 3,
                                 "type_level": 3, "civil_level": 2, "force_level": 2}  # fmt: skip
@@ -115,7 +115,7 @@ def test_other_states_priors_and_sweeps_are_free(release, sampled):
 
 
 def test_the_summary_has_every_level_of_every_state(sampled):
-    rows = sampled.summary()
+    rows = sampled.rows()
     assert len(rows) == 2 * 7
     assert rows[0]["group"] == "state 1"
     assert rows[0]["parameter"] == "probability[type: attack]"
@@ -124,11 +124,17 @@ def test_the_summary_has_every_level_of_every_state(sampled):
     assert sampled.predict(10, np.random.default_rng(1), draws=5)["state 1"].sum(axis=1) == pytest.approx(30)
 
 
+def test_a_notebook_shows_states_that_were_sampled(release, sampled):
+    assert Posterior.from_release(release)._repr_html_() is None, "to look at it does not start the sampler"
+    sampled.states()
+    assert "state 2" in sampled._repr_html_()
+
+
 def test_cells_are_held_out_and_predicted(release, sampled):
     """Two states predict held-out cells better than ten entries' worth; a flat model is the yardstick."""
     found = Posterior.from_release(release, held_out=0.1, sweeps=60).states()
     assert found.held_out.sum() == 6
-    counts = sampled.reading.counts(release)
+    counts = sampled.reader.counts(release)
     flat = sum(float(table[found.held_out].sum()) * -math.log(table.shape[-1]) for table in counts)
     assert flat < found.log_likelihood < 0
     assert sampled.states().log_likelihood is None
@@ -140,7 +146,7 @@ def test_counts_are_read_back(cell, width, tmp_path):
     frame, _ = planted(each=3)
     found = made(replace(MODEL, cell=cell), "epsilon=90", frame=frame, tmp_path=tmp_path)
     assert len(found.contents["north"].values) == width * len(MONTHS)
-    counts = Posterior.from_release(found).reading.counts(found)
+    counts = Posterior.from_release(found).reader.counts(found)
     wanted = np.zeros((5, 12, 2))
     for (region, month, level), group in frame.groupby(["region", "month", "civil"]):
         wanted[REGIONS.index(region), MONTHS.index(month), ("none", "some").index(level)] = len(group)
@@ -174,7 +180,7 @@ def test_one_charge_pays_for_one_noise(tmp_path):
         tmp_path / "a.ledger", dataset="a", unit="row", neighbours="replace", budget="epsilon=9"
     )
     request = Request(MODEL, Guarantee.parse("epsilon=5", neighbours="replace"), "laplace")
-    ready = request.prepared(schema_of(table), None)
+    ready = request.prepare(schema_of(table), None)
     opened = charge_for(ready.mechanism, ledger, "a test").open()
     private = ready.collect(table, row_key="key")
     ready.mechanism.release(private, opened, SeededNoise(1))
@@ -233,24 +239,24 @@ def test_the_page_shows_the_map_and_the_states(release, sampled):
     body = " ".join(root.all("body")[0].text().split())
     assert "as if they were exact" in body
     assert "is declared public and is not hidden" in body
-    assert "Not hidden: the region and the month of each row" in body
+    assert "Not protected: the region and the month of each row" in body
 
 
 def test_states_are_matched_before_they_are_numbered():
     """Draws whose states are shuffled at random come back as one."""
-    from types import SimpleNamespace
+    from vestry.hmm import StateDraws
 
     rng = np.random.default_rng(2)
     tables = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
     moves = rng.dirichlet(np.ones(3), size=4)
     paths = rng.integers(3, size=(2, 5))
     orders = [[rng.permutation(3) for _ in range(3)] for _ in range(6)]
-    shuffled = SimpleNamespace(
+    shuffled = StateDraws(
         emissions=(np.array([[tables[o] for o in row] for row in orders]),),
         transitions=np.array([[moves[np.append(o, 3)][:, o] for o in row] for row in orders]),
         paths=np.array([[np.argsort(o)[paths] for o in row] for row in orders]),
     )
-    found = named(shuffled, None, None)
+    found = match_states(shuffled, None, None)
     rank = np.argsort(-tables[:, 0], kind="stable")
     assert found.emissions[0].shape == (3, 6, 3, 3)
     assert (found.emissions[0] == tables[rank]).all()
@@ -267,8 +273,8 @@ def test_states_are_matched_before_they_are_numbered():
         ({"sweeps": 0}, "sweeps must be a whole number of at least 1, not 0"),
         ({"sweeps": 10, "burn_in": 10}, "burn_in must be below the number of sweeps"),
         ({"chains": 0}, "chains must be a whole number of at least 1"),
-        ({"held_out": 1.0}, "held_out must be a share between 0 and 1"),
-        ({"sampler": "exact"}, "sampler must be blocked or collapsed"),
+        ({"held_out": 1.0}, "held_out must be a number above 0 and below 1"),
+        ({"sampler": "exact"}, "sampler must be one of blocked, collapsed"),
         ({"rng": 3}, "rng must be a numpy generator"),
         ({"stats": 3}, "an option must be one of states, sweeps, burn_in, chains, sampler, held_out, rng, not 'stats'"),
         ({"prior": (1.0,)}, "a hidden Markov prior must be two finite numbers above 0"),
@@ -284,7 +290,7 @@ def test_questions_of_other_models_are_refused(release):
     with pytest.raises(InvalidParameter, match="classify must be asked of naive Bayes"):
         posterior.classify({})
     with pytest.raises(VestryError, match="states are sampled from all regions together"):
-        posterior.reading.plug_in(release.contents["north"])
+        posterior.reader.plug_in(release.contents["north"])
 
 
 def test_bad_models_are_refused():

@@ -278,7 +278,7 @@ def test_a_whole_life_on_postgresql(make, postgres):
     again = Ledger.open(postgres)
     assert again.terms == ledger.terms
     assert again.verify(head=ledger.head()).entries == 6
-    with pytest.raises(BudgetExceeded, match=r"^the charge epsilon=5 does not fit"):
+    with pytest.raises(BudgetExceeded, match=r"^Budget exceeded: the charge needs epsilon=5,"):
         again.charge("epsilon=5", purpose="too much")
 
 

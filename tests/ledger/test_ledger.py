@@ -116,7 +116,7 @@ def test_create_never_overwrites(make, tmp_path):
 
 
 def test_create_leaves_nothing_where_it_fails(tmp_path):
-    with pytest.raises(InvalidParameter, match=r"^epsilon must be above 0"):
+    with pytest.raises(InvalidParameter, match=r"^epsilon must be a number above 0"):
         Ledger.create(tmp_path / "a.ledger", **TERMS, budget="epsilon=0")
     with pytest.raises(LedgerUnavailable, match=r"cannot be used \(No such file or directory\)"):
         Ledger.create(tmp_path / "no" / "a.ledger", **TERMS, budget="epsilon=1")
@@ -132,8 +132,8 @@ def test_create_leaves_nothing_where_it_fails(tmp_path):
         ({"dataset": "x" * 1001}, r"^dataset must be one line of text"),
         ({"unit": "rows"}, r'^unit must be "row" or "person=COLUMN,rows=K"'),
         ({"unit": "person=id,rows=0"}, r"^rows must be a whole number of at least 1"),
-        ({"neighbours": "both"}, r'^neighbours must be one of "replace" and "add-remove"'),
-        ({"neighbours": None}, r'^neighbours must be one of "replace" and "add-remove"'),
+        ({"neighbours": "both"}, r"^neighbours must be one of replace, add-remove"),
+        ({"neighbours": None}, r"^neighbours must be one of replace, add-remove"),
         ({"budget": 1}, r"^a guarantee must be text or a guarantee"),
         ({"budget": GaussianDP(1, neighbours="replace")}, r"neighbours relation asked for is replace"),
         ({"who": ""}, r"^who must be one line of text"),
@@ -203,11 +203,15 @@ def test_three_charges_fit_and_the_fourth_is_refused_without_a_trace(make):
     for number in (1, 2, 3):
         assert ledger.charge("epsilon=0.3", purpose="one").sequence == number
     before, state = ledger.head(), ledger.state()
-    with pytest.raises(BudgetExceeded, match=r"^the charge epsilon=0\.3 does not fit.* left epsilon=0\.1") as caught:
+    with pytest.raises(BudgetExceeded, match=r"needs epsilon=0\.3, and epsilon=0\.1") as caught:
         ledger.charge("epsilon=0.3", purpose="one too many")
     assert caught.value.exit_code == 3
     assert caught.value.budget == "epsilon=1,delta=1e-6"
     assert caught.value.remaining["pure"] == "epsilon=0.1"
+    assert str(caught.value) == (
+        f"Budget exceeded: the charge needs epsilon=0.3, and {caught.value.left} of epsilon=1, delta=1e-6 remains."
+        " Charge less, or raise the budget with `vestry ledger amend`."
+    )
     assert (ledger.head(), ledger.state()) == (before, state)
     assert actions(ledger) == ["create", "charge", "charge", "charge"]
     ledger.charge("epsilon=0.1", purpose="the rest")
@@ -444,7 +448,7 @@ def test_amend_raises_the_budget_and_keeps_what_was_spent(make):
     for user in (ledger, other, Ledger.open(ledger.address)):
         user.charge("epsilon=0.3", purpose="after")
     assert ledger.state().spent.totals[0] == 18 * 10**11
-    with pytest.raises(BudgetExceeded, match=r"of the budget epsilon=2,delta=1e-6 there is left epsilon=0\.2"):
+    with pytest.raises(BudgetExceeded, match=r"and epsilon=0\.2.* of epsilon=2, delta=1e-6 remains"):
         other.charge("epsilon=0.3", purpose="too much")
     assert ledger.verify().entries == 8
 
@@ -462,10 +466,10 @@ def test_amend_never_lowers(make, budget):
 
 
 @pytest.mark.parametrize("budget", ["epsilon=5", "rho=5", "mu=5", "order=10,epsilon=5"])
-def test_amend_keeps_the_currency(make, budget):
+def test_amend_keeps_the_definition(make, budget):
     ledger = make()
     with pytest.raises(
-        DeclarationMismatch, match=r"^the currency asked for is .*; raise the budget in its own currency\.$"
+        DeclarationMismatch, match=r"^the privacy definition asked for is .*; raise the budget in its own definition\.$"
     ):
         ledger.amend(budget, reason="x")
     assert actions(ledger) == ["create"]
@@ -866,7 +870,7 @@ def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path, whole, kin
     path = tmp_path / "a.ledger"
     NO_LEDGERS[kind](path, whole)
     before = path.read_bytes()
-    with pytest.raises(LedgerCorrupt, match=r"is damaged or is no ledger; restore it from a copy") as caught:
+    with pytest.raises(LedgerCorrupt, match=r"is damaged or is not a ledger; restore it from a copy") as caught:
         Ledger.open(path)
     assert "\n" not in str(caught.value)
     assert path.read_bytes() == before

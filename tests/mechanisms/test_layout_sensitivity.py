@@ -27,64 +27,64 @@ POPULATIONS = [
     *(Adjacency("add-remove", rows) for rows in (1, 2, 3)),
     *(Adjacency(relation, rows, groups=2) for relation in ("replace", "add-remove") for rows in (1, 2)),
 ]
-each_population = pytest.mark.parametrize("population", POPULATIONS, ids=str)
+each_adjacency = pytest.mark.parametrize("adjacency", POPULATIONS, ids=str)
 COUNTS = [BetaBernoulliFamily(), *(DirichletCategoricalFamily(d) for d in (2, 3, 4))]
 
 
-def true_sensitivities(family, population, half=1) -> tuple[int, int]:
+def true_sensitivities(family, adjacency, half=1) -> tuple[int, int]:
     """Return the largest l1 distance and the largest squared l2 distance."""
-    found = shifts(family, population, half=half)
+    found = shifts(family, adjacency, half=half)
     return int(found.sum(axis=1).max()), int((found**2).sum(axis=1).max())
 
 
-@each_population
+@each_adjacency
 @pytest.mark.parametrize("family", COUNTS, ids=str)
-def test_counts(family, population):
-    made = family.layout(population)
-    l1, squared = true_sensitivities(family, population)
+def test_counts(family, adjacency):
+    made = family.layout(adjacency)
+    l1, squared = true_sensitivities(family, adjacency)
     assert made.l1 == l1
     assert made.l2 == pytest.approx(math.sqrt(squared), rel=1e-15)
-    assert len(made.names) * population.groups == shifts(family, population).shape[1]
-    assert made.count == population.count
+    assert len(made.names) * adjacency.groups == shifts(family, adjacency).shape[1]
+    assert made.count == adjacency.count
     assert (made.grid, made.count_grid) == (1, 1)
 
 
-@each_population
+@each_adjacency
 @pytest.mark.parametrize("high", [1, 2, 5])
-def test_sums_of_counts(high, population):
-    made = GammaPoissonFamily(high).layout(population)
-    l1, squared = true_sensitivities(GammaPoissonFamily(high), population)
+def test_sums_of_counts(high, adjacency):
+    made = GammaPoissonFamily(high).layout(adjacency)
+    l1, squared = true_sensitivities(GammaPoissonFamily(high), adjacency)
     assert made.l1 == l1
     assert made.l2 == pytest.approx(math.sqrt(squared), rel=1e-15)
-    assert len(made.names) == 1 + (population.count is None)
-    assert made.count_grid == (1 if population.count is not None else 1 / max(1, high // 2))
+    assert len(made.names) == 1 + (adjacency.count is None)
+    assert made.count_grid == (1 if adjacency.count is not None else 1 / max(1, high // 2))
 
 
-@each_population
+@each_adjacency
 @pytest.mark.parametrize("half", [1, 3])
-def test_sums_of_times(half, population):
-    made = GammaExponentialFamily(1.0, 7.0).layout(population, grid=3 / half)
-    l1, squared = true_sensitivities(GammaExponentialFamily(1.0, 7.0), population, half)
+def test_sums_of_times(half, adjacency):
+    made = GammaExponentialFamily(1.0, 7.0).layout(adjacency, grid=3 / half)
+    l1, squared = true_sensitivities(GammaExponentialFamily(1.0, 7.0), adjacency, half)
     assert (made.l1, made.l2) == (l1, pytest.approx(math.sqrt(squared), rel=1e-15))
 
 
-@each_population
+@each_adjacency
 @pytest.mark.parametrize("half", [1, 3])
 @pytest.mark.parametrize("dimension", [1, 2])
-def test_normal_sums(dimension, half, population):
+def test_normal_sums(dimension, half, adjacency):
     """Attained, with the count beside the sums too; under replace it costs nothing more."""
-    if dimension == 2 and half == 3 and population.rows * population.groups > 2:
+    if dimension == 2 and half == 3 and adjacency.rows * adjacency.groups > 2:
         pytest.skip("a long enumeration that adds nothing")
     family = NormalMeanFamily(1.0, -1.0, 5.0, dimension)
-    made = family.layout(population, grid=3 / half)
-    l1, squared = true_sensitivities(family, population, half)
+    made = family.layout(adjacency, grid=3 / half)
+    l1, squared = true_sensitivities(family, adjacency, half)
     assert made.l1 == l1
     assert made.l2 == pytest.approx(math.sqrt(squared), rel=1e-15)
-    assert len(made.names) == dimension + (population.count is None)
-    if population.count is None:
+    assert len(made.names) == dimension + (adjacency.count is None)
+    if adjacency.count is None:
         assert made.count_grid == 1 / half
-        if population.replaces and population.groups == 1:
-            public = family.layout(Adjacency("replace", population.rows, 9), grid=3 / half)
+        if adjacency.replaces and adjacency.groups == 1:
+            public = family.layout(Adjacency("replace", adjacency.rows, 9), grid=3 / half)
             assert (made.l1, made.l2) == (public.l1, public.l2)
 
 
@@ -98,16 +98,16 @@ def test_a_grid_that_does_not_divide_the_interval_is_covered(step):
     assert made.l1 <= 6 / made.grid + 2
 
 
-@each_population
+@each_adjacency
 @pytest.mark.parametrize("family", [*COUNTS, *(NormalMeanFamily(1.0, 0.0, 1.0, d) for d in (1, 2, 3, 7))], ids=str)
-def test_the_event_never_states_less_than_the_true_l2(family, population):
+def test_the_event_never_states_less_than_the_true_l2(family, adjacency):
     """An l2 sensitivity is a square root: the float in the event must not lie below it."""
-    made = family.layout(population, grid=0.5 if isinstance(family, NormalMeanFamily) else None)
+    made = family.layout(adjacency, grid=0.5 if isinstance(family, NormalMeanFamily) else None)
     if isinstance(family, NormalMeanFamily) and family.dimension > 2:
-        k, d = population.rows, family.dimension
-        squared = k * k * (4 * d if population.replaces else d + 1)
+        k, d = adjacency.rows, family.dimension
+        squared = k * k * (4 * d if adjacency.replaces else d + 1)
     else:
-        _, squared = true_sensitivities(family, population)
+        _, squared = true_sensitivities(family, adjacency)
     stated = dict(event_of(GAUSSIAN, made, 1.0).parameters)["sensitivity"]
     assert Fraction(stated) ** 2 >= squared
 
@@ -123,9 +123,9 @@ def test_a_bad_grid_is_refused(step):
 
 def test_the_factor_two_of_replace_is_needed():
     """As if a replacement moved one cell: the declared diameter is half of the true one."""
-    population = Adjacency("replace", 1, 9)
-    l1, _ = true_sensitivities(DirichletCategoricalFamily(3), population)
-    assert DirichletCategoricalFamily(3).layout(population).l1 == l1 == 2
+    adjacency = Adjacency("replace", 1, 9)
+    l1, _ = true_sensitivities(DirichletCategoricalFamily(3), adjacency)
+    assert DirichletCategoricalFamily(3).layout(adjacency).l1 == l1 == 2
     assert DirichletCategoricalFamily(3).layout(Adjacency("add-remove")).l1 < l1
 
 
@@ -148,11 +148,11 @@ def test_groups_priced_as_parallel_under_replace_fall_short(family):
 
 def test_changes_inside_a_group_forgotten_fall_short():
     """The broken twin prices a move between groups alone."""
-    family, population = NormalMeanFamily(1.0, -1.0, 5.0, 2), Adjacency("replace", groups=2)
+    family, adjacency = NormalMeanFamily(1.0, -1.0, 5.0, 2), Adjacency("replace", groups=2)
     added = family.layout(Adjacency("add-remove"), grid=1.0)
-    _, squared = true_sensitivities(family, population, half=3)
+    _, squared = true_sensitivities(family, adjacency, half=3)
     assert squared > 2 * added.l2**2
-    assert squared == pytest.approx(family.layout(population, grid=1.0).l2 ** 2)
+    assert squared == pytest.approx(family.layout(adjacency, grid=1.0).l2 ** 2)
 
 
 SQUARES = [
@@ -162,24 +162,24 @@ SQUARES = [
 ]
 
 
-@pytest.mark.parametrize("population", SQUARES, ids=str)
-def test_sums_of_values_and_squares(population):
+@pytest.mark.parametrize("adjacency", SQUARES, ids=str)
+def test_sums_of_values_and_squares(adjacency):
     """Every pair of records on a grid of 801 values: never beyond the bound, and within 1e-5 of it."""
-    made, half = NormalInverseGammaFamily(-3.0, 5.0).layout(population), 2**19
+    made, half = NormalInverseGammaFamily(-3.0, 5.0).layout(adjacency), 2**19
     y = np.linspace(-1, 1, 801)
     points = np.stack([np.floor(half * y + 0.5), np.floor(half * y * y + 0.5)], axis=1)
-    if population.count is None:
+    if adjacency.count is None:
         points = np.column_stack([points, np.full(len(points), round(1 / made.count_grid))])
     steps = [points]  # from nothing to one record
-    if population.replaces:
+    if adjacency.replaces:
         steps.append((points[:, None] - points[None]).reshape(-1, points.shape[1]))
-    k = population.rows
+    k = adjacency.rows
     l1 = max(k * np.abs(step).sum(axis=1).max() for step in steps)
     l2 = max(k * np.sqrt((step**2).sum(axis=1)).max() for step in steps)
-    if population.replaces and population.groups > 1:
+    if adjacency.replaces and adjacency.groups > 1:
         l1 = max(l1, 2 * k * np.abs(points).sum(axis=1).max())
         l2 = max(l2, math.sqrt(2) * k * np.sqrt((points**2).sum(axis=1)).max())
-    if population.count is not None:
+    if adjacency.count is not None:
         steps = steps[1:]
     assert l1 <= made.l1 <= l1 * (1 + 1e-4)
     assert l2 <= made.l2 * (1 + 1e-12) <= l2 * (1 + 1e-4)

@@ -67,10 +67,10 @@ def half(name: str) -> int:
     return 1 if "two coordinates" in name else 2
 
 
-def allowed(mechanism: str, name: str, population: Adjacency) -> bool:
+def allowed(mechanism: str, name: str, adjacency: Adjacency) -> bool:
     """Tell whether a theorem covers the combination."""
     if normal(name):
-        return mechanism in ("laplace", "gaussian") or (mechanism != "ops" and population.count is not None)
+        return mechanism in ("laplace", "gaussian") or (mechanism != "ops" and adjacency.count is not None)
     return True
 
 
@@ -78,20 +78,20 @@ def truncation(name: str) -> float:
     return 0.2 / (4 if "four" in name else 3 if "three" in name else 2)
 
 
-def calibrated(mechanism: str, name: str, population: Adjacency, guarantee: str | Guarantee):
+def calibrated(mechanism: str, name: str, adjacency: Adjacency, guarantee: str | Guarantee):
     family, numbers = FAMILIES[name]
     wanted = Guarantee.parse(guarantee)
     if mechanism in ("laplace", "gaussian"):
-        return additive_noise.additive(f"discrete-{mechanism}", layout(name, population), population, wanted)
+        return additive_noise.calibrate_noise(f"discrete-{mechanism}", layout(name, adjacency), adjacency, wanted)
     prior = family.prior(numbers)
     if mechanism == "ops":
-        return truncated_posterior.ops(family, prior, population, wanted, truncation=truncation(name))
-    return getattr(posterior_sample, mechanism)(family, prior, population, wanted)
+        return truncated_posterior.ops(family, prior, adjacency, wanted, truncation=truncation(name))
+    return getattr(posterior_sample, mechanism)(family, prior, adjacency, wanted)
 
 
-def layout(name: str, population: Adjacency) -> additive_noise.Layout:
+def layout(name: str, adjacency: Adjacency) -> additive_noise.Layout:
     family, _ = FAMILIES[name]
-    return family.layout(population, grid=2 / half(name) if normal(name) else None)
+    return family.layout(adjacency, grid=2 / half(name) if normal(name) else None)
 
 
 CASES = [
@@ -110,18 +110,18 @@ def stricter(guarantee: str) -> Guarantee:
 @each_case
 def test_the_guarantee_is_met_and_the_parameter_falls_with_it(mechanism, name, key):
     """The price is the guarantee to a millionth, unless the parameter is at its cap of 1."""
-    population = POPULATIONS[key]
+    adjacency = POPULATIONS[key]
     for guarantee in GUARANTEES[mechanism]:
-        if mechanism == "gaussian" and "delta" in guarantee and (name != "beta" or population.rows > 1):
+        if mechanism == "gaussian" and "delta" in guarantee and (name != "beta" or adjacency.rows > 1):
             continue  # slow, and the same for every family: only the sensitivity enters
-        made = calibrated(mechanism, name, population, guarantee)
-        assert made.event.neighbours is made.guarantee.neighbours is population.neighbours
+        made = calibrated(mechanism, name, adjacency, guarantee)
+        assert made.event.neighbours is made.guarantee.neighbours is adjacency.neighbours
         assert accountant.meets(made.event, made.guarantee), guarantee
         if made.value != 1:
             assert float(accountant.amount(made.event, made.guarantee)) == pytest.approx(
                 made.guarantee.value, rel=1e-6
             ), guarantee
-        less = calibrated(mechanism, name, population, stricter(guarantee))
+        less = calibrated(mechanism, name, adjacency, stricter(guarantee))
         if mechanism in ("laplace", "gaussian", "ops"):
             assert less.value > made.value or less.value == made.value == 1, guarantee
         else:
@@ -133,11 +133,11 @@ def test_the_guarantee_is_met_and_the_parameter_falls_with_it(mechanism, name, k
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_noise_hides_every_move_of_a_unit(mechanism, name, key):
     """Every distance between neighbours' statistics, by exact sums: never above the claim."""
-    population = POPULATIONS[key]
-    made = calibrated(mechanism, name, population, "order=2,epsilon=0.4")
+    adjacency = POPULATIONS[key]
+    made = calibrated(mechanism, name, adjacency, "order=2,epsilon=0.4")
     family, _ = FAMILIES[name]
     found = dict.fromkeys(ORDERS, 0.0) | {("delta", epsilon): 0.0 for epsilon in EPSILONS}
-    for shift in farthest(shifts(family, population, half=half(name))):
+    for shift in farthest(shifts(family, adjacency, half=half(name))):
         loss, law = losses(made.noise, shift, made.scale, most_order=max(ORDERS))
         for order in ORDERS:
             found[order] = max(found[order], renyi_of_losses(loss, law, order))
@@ -165,12 +165,12 @@ def farthest(found: np.ndarray, keep: int = 8) -> np.ndarray:
 @pytest.mark.parametrize("name", [name for name in FAMILIES if not normal(name)])
 @pytest.mark.parametrize("mechanism", cases(["diffused", "concentrated"], quick=["diffused"]))
 def test_a_posterior_draw_hides_worst_and_random_neighbours(mechanism, name, key):
-    population = POPULATIONS[key]
+    adjacency = POPULATIONS[key]
     family, numbers = FAMILIES[name]
     rng = np.random.default_rng(5)
-    pairs = list(dirichlet_neighbours(len(numbers), population, rng, random=examples(30)))
+    pairs = list(dirichlet_neighbours(len(numbers), adjacency, rng, random=examples(30)))
     for guarantee in ("order=2,epsilon=0.1", "epsilon=1,delta=1e-5"):
-        made = calibrated(mechanism, name, population, guarantee)
+        made = calibrated(mechanism, name, adjacency, guarantee)
         members = [posterior(made, family, numbers, one, other) for one, other in pairs]
         for order in ORDERS:
             found = max(renyi_of_dirichlets(p, q, order) for p, q in members)
@@ -229,14 +229,14 @@ def test_a_normal_draw_hides_worst_and_random_neighbours(mechanism, name, rows):
 @pytest.mark.parametrize("name", [name for name in FAMILIES if not normal(name)])
 def test_a_truncated_draw_has_the_range_it_claims(name, key):
     """The log-ratio of two neighbours' truncated densities is linear in log theta: its ends are at corners."""
-    population = POPULATIONS[key]
+    adjacency = POPULATIONS[key]
     _, numbers = FAMILIES[name]
     d, a = len(numbers), truncation(name)
-    made = calibrated("ops", name, population, "epsilon=0.5")
+    made = calibrated("ops", name, adjacency, "epsilon=0.5")
     ((_, epsilon),) = made.event.parameters
     corners = np.log(np.full((d, d), a) + (1 - d * a) * np.eye(d))
     spans = []
-    for one, other in dirichlet_neighbours(d, population, np.random.default_rng(3), random=200):
+    for one, other in dirichlet_neighbours(d, adjacency, np.random.default_rng(3), random=200):
         ratio = corners @ (one - other) / made.temperature
         spans.append(ratio.max() - ratio.min())
     assert max(spans) == pytest.approx(epsilon, rel=1e-9)
@@ -249,20 +249,20 @@ DIRECT = [(name, key) for name in FAMILIES for key in POPULATIONS if allowed("di
 @pytest.mark.parametrize(("name", "key"), DIRECT)
 def test_power_one_and_scale_one_are_the_direct_posterior(name, key):
     """A guarantee that the posterior itself meets leaves both algorithms at 1, and to ask for more is refused."""
-    population = POPULATIONS[key]
+    adjacency = POPULATIONS[key]
     family, numbers = FAMILIES[name]
-    plain = family.worst_draw(family.prior(numbers), population)
+    plain = family.worst_draw(family.prior(numbers), adjacency)
     kept = accountant.price(plain, Guarantee.parse("epsilon=1,delta=1e-3"))
-    made = [calibrated(each, name, population, kept) for each in ("direct", "diffused", "concentrated")]
+    made = [calibrated(each, name, adjacency, kept) for each in ("direct", "diffused", "concentrated")]
     assert [(each.likelihood_power, each.prior_scale) for each in made] == [(1, 1)] * 3
-    assert made[0].event == made[1].event == made[2].event == plain.under(population.neighbours)
+    assert made[0].event == made[1].event == made[2].event == plain.under(adjacency.neighbours)
     less = kept.at(0.99 * kept.value)
     with pytest.raises(
         GuaranteeUnreachable, match=r"by a direct draw cannot be reached; it keeps epsilon=.*diffused posterior"
     ):
-        calibrated("direct", name, population, less)
+        calibrated("direct", name, adjacency, less)
     for each in ("diffused", "concentrated"):
-        assert 0 < calibrated(each, name, population, less).value < 1
+        assert 0 < calibrated(each, name, adjacency, less).value < 1
 
 
 DRAWS = [
@@ -276,18 +276,18 @@ DRAWS = [
 @pytest.mark.parametrize(("mechanism", "guarantee", "draws"), DRAWS)
 def test_draws_bought_together_share_the_budget(mechanism, guarantee, draws):
     family, numbers = FAMILIES["beta"]
-    population, wanted = Adjacency("replace", 1, 40), Guarantee.parse(guarantee)
+    adjacency, wanted = Adjacency("replace", 1, 40), Guarantee.parse(guarantee)
     more = {"truncation": 0.1} if mechanism == "ops" else {}
     make = truncated_posterior.ops if mechanism == "ops" else getattr(posterior_sample, mechanism)
-    one = make(family, family.prior(numbers), population, wanted, **more)
-    several = make(family, family.prior(numbers), population, wanted, draws=draws, **more)
+    one = make(family, family.prior(numbers), adjacency, wanted, **more)
+    several = make(family, family.prior(numbers), adjacency, wanted, draws=draws, **more)
     assert several.event.count == draws
-    check = accountant.meets if mechanism == "ops" else posterior_sample.exactly
+    check = accountant.meets if mechanism == "ops" else posterior_sample.meets_exactly
     assert check(several.event, several.guarantee)
     assert several.value > one.value if mechanism == "ops" else several.value < one.value
     if mechanism != "ops":  # a parameter a little less private is refused
         scales = {several.parameter: several.value * 1.0001}
-        worse = family.worst_draw(several.prior, population, **scales).times(draws).under("replace")
+        worse = family.worst_draw(several.prior, adjacency, **scales).times(draws).under("replace")
         assert not check(worse, several.guarantee)
 
 

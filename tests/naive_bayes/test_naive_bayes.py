@@ -15,14 +15,14 @@ from scipy.special import gammaln
 import vestry
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.errors import InvalidParameter, LedgerStateError
-from vestry.mechanisms.table_sample import DrawnTables, drawn_tables
+from vestry.mechanisms.table_sample import TableSample, calibrate_tables
 from vestry.model.request import Request
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
-from vestry.naive_bayes.naive_bayes_posterior import size_law
+from vestry.naive_bayes.naive_bayes_posterior import size_weights
 from vestry.noise import SystemNoise
 from vestry.pipeline import charge_for, run, schema_of
 from vestry.posterior import Posterior
-from vestry.posterior.discrete_noise import noise_law
+from vestry.posterior.discrete_noise import Gaussian, Laplace
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Certificate, NoisyStatistics, Release
@@ -69,8 +69,8 @@ def release_of(contents, *, target="ill", scale=1.0, prior=(1.0,), count=None):
 @pytest.mark.parametrize("z", [((3, 1), (2, 3)), ((0, -2, 4), (1, 2)), ((-3, -4), (-1, -2))])
 def test_the_size_of_a_class_by_enumeration(z, alpha):
     """Sum over every pair or triple of counts that adds up to n, for each feature; the product over features."""
-    noise = noise_law("discrete-laplace", 1.3)
-    counts, logs = size_law([np.array(each, float) for each in z], alpha=alpha, noise=noise)
+    noise = Laplace(1.3)
+    counts, logs = size_weights([np.array(each, float) for each in z], alpha=alpha, noise=noise)
     found = np.exp(logs - logs.max())
     found /= found.sum()
     top = 60
@@ -89,10 +89,10 @@ def test_the_size_of_a_class_by_enumeration(z, alpha):
 
 def test_all_tables_tell_of_a_class_s_size():
     """Ten features leave the size about sqrt(10) times as sure as one."""
-    noise = noise_law("discrete-gaussian", 20.0)
+    noise = Gaussian(20.0)
 
     def spread(features):
-        counts, logs = size_law([np.array([300.0, 200.0])] * features, alpha=1.0, noise=noise)
+        counts, logs = size_weights([np.array([300.0, 200.0])] * features, alpha=1.0, noise=noise)
         weights = np.exp(logs - logs.max())
         mean = weights @ counts / weights.sum()
         return math.sqrt(weights @ (counts - mean) ** 2 / weights.sum())
@@ -105,8 +105,8 @@ def test_next_to_no_noise_gives_the_conjugate_posterior():
     contents = {"no": (500, 300, 200, 800, 200), "yes": (40, 120, 240, 160, 240)}
     post = Posterior.from_release(release_of(contents, scale=0.02))
     assert post.parameters[:2] == ("probability[this ill]", "probability[low]")
-    assert post.laws["no"].marginal(0).mean() == pytest.approx(1001 / 1402, abs=1e-4)
-    high, p, n = post.laws["yes"].marginal(3), 241 / 403, 403
+    assert post.distributions["no"].marginal(0).mean() == pytest.approx(1001 / 1402, abs=1e-4)
+    high, p, n = post.distributions["yes"].marginal(3), 241 / 403, 403
     assert high.mean() == pytest.approx(p, abs=1e-4)
     assert high.variance() == pytest.approx(p * (1 - p) / (n + 1), rel=0.01)
     rng = np.random.default_rng(1)
@@ -121,15 +121,15 @@ def test_the_probabilities_of_two_classes_differ_together():
     """p - (1 - p) = 2 p - 1: twice the deviation of one. Drawn apart it would be sqrt(2) times. Six standard errors."""
     contents = {"no": (50, 30, 20, 80, 20), "yes": (4, 12, 24, 16, 24)}
     post = Posterior.from_release(release_of(contents, scale=3.0))
-    row, *_ = post.contrast("no", "yes", rng=np.random.default_rng(1), draws=20_000)
-    own = math.sqrt(post.laws["no"].marginal(0).variance())
+    row = post.contrast("no", "yes", rng=np.random.default_rng(1), draws=20_000).iloc[0]
+    own = math.sqrt(post.distributions["no"].marginal(0).variance())
     assert row["sd"] == pytest.approx(2 * own, rel=6 / math.sqrt(2 * 20_000))
 
 
 def test_the_plug_in_is_the_papers():
     contents = {"no": (500, 300, 200, 800, 200), "yes": (40, 120, -7, 160, 240)}
     post = Posterior.from_release(release_of(contents, scale=9.0), method="plug-in")
-    assert post.laws["yes"].marginal(3).mean() == pytest.approx(1 / 163)
+    assert post.distributions["yes"].marginal(3).mean() == pytest.approx(1 / 163)
     assert post.label == "plug-in"
 
 
@@ -137,7 +137,10 @@ def test_noise_widens_what_is_known():
     contents = {"no": (50, 30, 20, 80, 20), "yes": (4, 12, 24, 16, 24)}
     wide, narrow = (Posterior.from_release(release_of(contents, scale=scale)) for scale in (8.0, 0.05))
     for index in range(6):
-        assert wide.laws["yes"].marginal(index).variance() > narrow.laws["yes"].marginal(index).variance()
+        assert (
+            wide.distributions["yes"].marginal(index).variance()
+            > narrow.distributions["yes"].marginal(index).variance()
+        )
 
 
 @pytest.mark.parametrize("target", ["ill", None])
@@ -158,19 +161,19 @@ def test_a_release_of_counts(target, mechanism, spend, tmp_path):
     truth = records(400)
     chosen = truth[truth.ill == "yes"] if target else truth
     place = post.parameters.index("probability[age: high]")
-    found = post.laws["yes" if target else "all"].marginal(place).mean()
+    found = post.distributions["yes" if target else "all"].marginal(place).mean()
     # Noise of scale 1 moves a count of 109 by 20 once in 1e8 releases.
     assert found == pytest.approx((chosen.age == "high").mean(), abs=0.2)
-    assert set(post.predict(10, np.random.default_rng(1), draws=3)) == set(post.laws)
+    assert set(post.predict(10, np.random.default_rng(1), draws=3)) == set(post.distributions)
 
 
 def test_the_number_of_records_is_used_where_it_is_public(tmp_path):
     """Without classes, under replace: a feature of two levels is one count beside the public number."""
     made = Request(NaiveBayes(("age", "smoker")), Guarantee.parse("epsilon=1"), "laplace")
-    layout = made.prepared(schema_of(table()), 400).mechanism.layout
+    layout = made.prepare(schema_of(table()), 400).mechanism.layout
     assert layout.names == ("age=low", "age=middle", "age=high", "smoker=no")
     assert (layout.l1, layout.count) == (3, 400)
-    private = made.prepared(schema_of(table(neighbours="add-remove")), None).mechanism.layout
+    private = made.prepare(schema_of(table(neighbours="add-remove")), None).mechanism.layout
     assert (len(private.names), private.l1, private.count) == (5, 2, None)
 
 
@@ -179,7 +182,7 @@ def test_released_tables_are_draws(tmp_path):
     post = vestry.release(
         model, table(), guarantee="epsilon=20", ledger=made, mechanism="ops", draws=40, truncation=0.05
     )
-    drawn = post.draw()
+    drawn = post.sample()
     assert drawn["no"].shape == (40, 6)
     assert drawn["no"][:, 0] + drawn["yes"][:, 0] == pytest.approx(1)
     for each in drawn.values():
@@ -200,7 +203,7 @@ def test_tables_are_drawn_from_their_own_counts(tmp_path):
     truth, made = records(4000), ledger(tmp_path)
     model, wide = NaiveBayes(("age", "smoker"), target="ill"), table(4000)
     post = vestry.release(model, wide, guarantee="epsilon=60", ledger=made, mechanism="ops", draws=1, truncation=0.01)
-    for group, (row,) in post.draw().items():
+    for group, (row,) in post.sample().items():
         chosen = truth[truth.ill == group]
         wanted = [len(chosen) / 4000]
         wanted += [
@@ -220,8 +223,8 @@ def test_draws_count_the_records_that_noise_counts():
         levels = [(chosen[feature] == level).sum() for feature in ("age", "smoker") for level in columns[feature].names]
         wanted.append([len(chosen), *levels])
     model, spend = NaiveBayes(("age", "smoker"), target="ill"), Guarantee.parse("epsilon=1")
-    drawn = Request(model, spend, "ops", draws=1, truncation=0.05).prepared(schema_of(made), None)
-    noisy = Request(model, spend, "laplace").prepared(schema_of(made), None)
+    drawn = Request(model, spend, "ops", draws=1, truncation=0.05).prepare(schema_of(made), None)
+    noisy = Request(model, spend, "laplace").prepare(schema_of(made), None)
     assert reveal(drawn.collect(made, row_key="key")) == (*wanted[0], *wanted[1])
     assert reveal(noisy.collect(made, row_key="key")) == (*wanted[0][1:], *wanted[1][1:])
 
@@ -231,10 +234,10 @@ LOW = 0.1
 SPAN = sum(math.log((1 - (size - 1) * LOW) / LOW) for size in SIZES)
 
 
-def drawn(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> DrawnTables:
-    population = Adjacency(relation, rows, groups=2 if classes else 1)
-    return drawn_tables(
-        DirichletCategoricalFamily, SIZES, 1.0, population, Guarantee.parse(spend), truncation=LOW, draws=draws
+def drawn(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> TableSample:
+    adjacency = Adjacency(relation, rows, groups=2 if classes else 1)
+    return calibrate_tables(
+        DirichletCategoricalFamily, SIZES, 1.0, adjacency, Guarantee.parse(spend), truncation=LOW, draws=draws
     )
 
 
@@ -263,7 +266,7 @@ def worst_loss(temperature: float, counts=(3, 1, 2)) -> float:
 
 def test_a_forgotten_temperature_is_caught():
     """One table of three levels, calibrated to epsilon = 1: the twin draws from the posterior as it is."""
-    single = drawn_tables(
+    single = calibrate_tables(
         DirichletCategoricalFamily, [3], 1.0, Adjacency("replace", 1), Guarantee.parse("epsilon=1"), truncation=LOW
     )
     assert worst_loss(single.temperature) <= 1
@@ -281,7 +284,7 @@ def test_one_charge_pays_for_one_release(tmp_path):
         request = Request(
             NaiveBayes(("age",), target="ill"), Guarantee.parse("epsilon=2", neighbours="replace"), mechanism, **options
         )
-        prepared = request.prepared(schema_of(table()), None)
+        prepared = request.prepare(schema_of(table()), None)
         charge = charge_for(prepared.mechanism, made, "a test")
         opened = charge.open()
         private = prepared.collect(table(), row_key="key")
@@ -327,7 +330,7 @@ def test_class_probabilities_cover():
             exact = np.concatenate([rng.multinomial(size, each) for each in theta[group]])
             noise = rng.geometric(stop, len(exact)) - rng.geometric(stop, len(exact))
             contents[group] = tuple(int(x) for x in exact + noise)
-        laws = Posterior.from_release(release_of(contents, scale=6.0)).laws
+        laws = Posterior.from_release(release_of(contents, scale=6.0)).distributions
         for place, (index, truth) in enumerate([(0, shares[1]), (2, theta["yes"][0][1])]):
             low, high = laws["yes"].marginal(index).interval(0.9)
             hits[place] += low <= truth <= high

@@ -66,9 +66,9 @@ def test_the_stand_in_says_that_it_is_one():
 def test_calibration_is_the_librarys():
     count, made = 2784, settings(10, 1.0, 2784, 9)
     bound = RenyiDP(10.0, 1.0, neighbours=Neighbours.REPLACE)
-    beta = gibbs_calibration.prior_precision(bound, lipschitz=1.0, count=count, at_least=1e-3, population=ROW)
+    beta = gibbs_calibration.prior_precision(bound, lipschitz=1.0, count=count, at_least=1e-3, adjacency=ROW)
     power = gibbs_calibration.likelihood_power(
-        bound, lipschitz=1.0, strong_convexity=count * 1e-3, population=ROW, at_most=1.0
+        bound, lipschitz=1.0, strong_convexity=count * 1e-3, adjacency=ROW, at_most=1.0
     )
     assert made["concentrated"].precision == pytest.approx(count * beta, rel=1e-6)
     assert made["diffuse"].power == pytest.approx(power, rel=1e-6)
@@ -279,9 +279,7 @@ def test_where_corollary_8_fails():
     assert fails["8 (ii) at delta 1e-05"] == pytest.approx(9.0, abs=0.02)
     assert fails["8 (i)"] == pytest.approx(3.1, abs=0.02)
     # The exact power is just that: a thousandth more is not private.
-    event = gibbs_calibration.draw_event(
-        allowed(1.0, 1e-5) * 1.001, lipschitz=1.0, strong_convexity=1.0, population=ROW
-    )
+    event = gibbs_calibration.draw_event(allowed(1.0, 1e-5) * 1.001, lipschitz=1.0, strong_convexity=1.0, adjacency=ROW)
     assert accountant.delta(event, 1.0) > 1e-5
 
 
@@ -348,7 +346,7 @@ def test_real_draws_agree_with_the_certified_chain():
 
     from vestry.noise import SystemNoise
 
-    chain = np.array([made.drawn([(rows, labels)], SystemNoise()).values[0] for _ in range(40)])
+    chain = np.array([made.draw([(rows, labels)], SystemNoise()).values[0] for _ in range(40)])
     reference, _ = setting.released(Potential(rows, labels), 40, np.random.default_rng(7))
     errors = [(truth[:, None] * (rest @ theta) <= 0).mean(axis=0) for theta in (chain.T, reference)]
     gap = errors[0].mean() - errors[1].mean()

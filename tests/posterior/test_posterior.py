@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from share import examples
 
 from vestry.conjugate import beta_bernoulli, dirichlet_posterior, normal_posterior
@@ -79,34 +80,43 @@ def test_every_answer_agrees_with_the_draws(release, way):
     posterior = Posterior.from_release(release, method=way)
     assert posterior.label == way
     assert posterior.certificate is release.certificate
-    rows = posterior.summary(level=0.8)
-    assert [*rows[0]] == ["group", "parameter", "mean", "sd", "low", "high"]
-    draws, intervals = posterior.draw(rng(), 20_000), posterior.interval(0.8)
-    place = 0
+    frame = posterior.summary(0.8)
+    assert [*frame.columns] == ["mean", "sd", "low", "high"]
+    assert [*frame.index] == [(group, name) for group in release.contents for name in posterior.parameters]
+    assert posterior.interval(0.8).equals(frame[["low", "high"]])
+    assert posterior.rows(0.8) == frame.reset_index().to_dict("records")
+    draws = posterior.sample(20_000, rng())
     for group in release.contents:
         assert draws[group].shape == (20_000, len(posterior.parameters))
         for index, parameter in enumerate(posterior.parameters):
-            row, values = rows[place], draws[group][:, index]
-            assert (row["group"], row["parameter"]) == (group, parameter)
-            assert intervals[group][index] == pytest.approx([row["low"], row["high"]], rel=1e-12)
+            row, values = frame.loc[group, parameter], draws[group][:, index]
             assert row["mean"] == pytest.approx(values.mean(), abs=6 * row["sd"] / 141)
             assert row["sd"] == pytest.approx(values.std(), rel=0.06)
             inside = ((values >= row["low"]) & (values <= row["high"])).mean()
             assert inside == pytest.approx(0.8, abs=6 * 0.4 / 141)
-            place += 1
-    assert place == len(rows)
+
+
+def test_frames_are_indexed_by_group_and_parameter():
+    """Equal-tailed: the plug-in posterior of 31 of 50 with a flat prior is Beta(32, 20)."""
+    posterior = Posterior.from_release(CASES["beta"], method="plug-in")
+    assert posterior.summary().index.names == ["group", "parameter"]
+    low, high = posterior.interval(0.5).loc["all", "probability"]
+    assert stats.beta(32, 20).cdf([low, high]) == pytest.approx([0.25, 0.75], rel=1e-9)
+    grouped = Posterior.from_release(CASES["beta, grouped"])
+    assert grouped.contrast("A", "B").index.names == ["contrast", "parameter"]
+    assert grouped.summary().loc["A"].equals(grouped.summary().xs("A"))
 
 
 @each_case
 def test_a_release_read_back_gives_the_same_posterior(release):
     again = Release.from_dict(json.loads(release.text()))
-    assert Posterior.from_release(again).summary() == Posterior.from_release(release).summary()
+    assert Posterior.from_release(again).summary().equals(Posterior.from_release(release).summary())
 
 
 @each_case
 def test_draws_follow_from_the_generator_alone(release):
     posterior = Posterior.from_release(release)
-    first, again, other = posterior.draw(rng(3), 5), posterior.draw(rng(3), 5), posterior.draw(rng(4), 5)
+    first, again, other = (posterior.sample(5, rng(seed)) for seed in (3, 3, 4))
     for group in release.contents:
         assert np.array_equal(first[group], again[group])
         assert not np.array_equal(first[group], other[group])
@@ -115,8 +125,8 @@ def test_draws_follow_from_the_generator_alone(release):
 def test_another_prior_is_free():
     release = CASES["beta"]
     own, other = Posterior.from_release(release), Posterior.from_release(release, prior=(20, 2))
-    assert own.summary()[0]["mean"] < other.summary()[0]["mean"]
-    assert Posterior.from_release(release, prior=(1, 1)).summary() == own.summary()
+    assert own.rows()[0]["mean"] < other.rows()[0]["mean"]
+    assert Posterior.from_release(release, prior=(1, 1)).rows() == own.rows()
 
 
 def test_repr_is_short():
@@ -138,17 +148,17 @@ def test_repr_is_short():
             {},
             "family must be one of beta-bernoulli, .*not 'gamma-",
         ),
-        (CASES["beta"], {"method": "exact"}, "method must be noise-aware or plug-in, not 'exact'"),
+        (CASES["beta"], {"method": "exact"}, "method must be one of noise-aware, plug-in, not 'exact'"),
         (CASES["beta"], {"prior": (1,)}, "the prior of beta-bernoulli must be alpha and beta"),
-        (CASES["beta"], {"prior": (0, 1)}, "alpha must be above 0 and finite"),
+        (CASES["beta"], {"prior": (0, 1)}, "alpha must be a number above 0"),
         (
             CASES["dirichlet"],
             {"prior": (1, 1, -1)},
-            "alpha must be above 0 and finite",
+            "alpha must be a number above 0",
         ),
         (CASES["dirichlet"], {"prior": (1, 1, 1, 1)}, "must be one alpha for each of 3 categories"),
-        (CASES["normal"], {"prior": (0, 0)}, "the prior's variance must be above 0 and finite"),
-        (CASES["normal"], {"prior": (0, float("inf"))}, "the prior's variance must be a finite number"),
+        (CASES["normal"], {"prior": (0, 0)}, "the prior's variance must be a number above 0"),
+        (CASES["normal"], {"prior": (0, float("inf"))}, "the prior's variance must be a number above 0"),
         (released(counts(1, 2, 3)), {}, "the number of noisy statistics must be 2, not 3"),
         (released(counts(1, 2, count=5)), {}, "the number of noisy statistics must be 1, not 2"),
         (released(counts(1, 2, count=5)), {"method": "plug-in"}, "the number of noisy statistics must be 1, not 2"),
@@ -159,8 +169,8 @@ def test_repr_is_short():
             {},
             "a noisy count must be from",
         ),
-        (released(counts(1, count=5, noise="uniform")), {}, "noise must be discrete-laplace or discrete-gaussian"),
-        (released(counts(1, count=5, scale=0.0)), {}, "scale must be a finite number above 0"),
+        (released(counts(1, count=5, noise="uniform")), {}, "noise must be one of discrete-laplace, discrete-gaussian"),
+        (released(counts(1, count=5, scale=0.0)), {}, "scale must be a number above 0 and finite"),
     ],
 )
 def test_what_cannot_be_read_is_refused(release, options, match):
@@ -168,15 +178,16 @@ def test_what_cannot_be_read_is_refused(release, options, match):
         Posterior.from_release(release, **options)
 
 
-@pytest.mark.parametrize("level", [0, 1, -0.5, 90, float("nan")])
-def test_level_must_be_a_probability(level):
+@pytest.mark.parametrize("prob", [0, 1, -0.5, 90, float("nan"), "0.9", True, None])
+def test_prob_must_be_a_probability(prob):
     posterior = Posterior.from_release(CASES["beta, grouped"])
     for ask in (
-        lambda: posterior.interval(level),
-        lambda: posterior.summary(level=level),
-        lambda: posterior.contrast("A", "B", rng=rng(), level=level),
+        lambda: posterior.interval(prob),
+        lambda: posterior.summary(prob=prob),
+        lambda: posterior.contrast("A", "B", prob, rng=rng()),
+        lambda: posterior.plot(prob=prob),
     ):
-        with pytest.raises(InvalidParameter, match="level must be between 0 and 1"):
+        with pytest.raises(InvalidParameter, match=r"prob must be a number above 0 and below 1, .* write .* prob=0\.9"):
             ask()
 
 
@@ -185,15 +196,31 @@ def test_probabilities_of_quantiles_are_checked():
         BetaMixture(np.ones(1), np.ones(1), np.ones(1)).quantile([0.5, 1.0])
 
 
-@pytest.mark.parametrize("bad", [None, 1, "seed", np.random.RandomState(1)], ids=str)
-def test_draws_need_a_generator(bad):
+@pytest.mark.parametrize("bad", [1, "seed", np.random.RandomState(1)], ids=str)
+def test_a_generator_is_numpys(bad):
     posterior = Posterior.from_release(CASES["beta, grouped"])
     for ask in (
-        lambda: posterior.draw(bad, 3),
+        lambda: posterior.sample(3, bad),
         lambda: posterior.predict(10, bad),
         lambda: posterior.contrast("A", "B", rng=bad),
+        lambda: posterior.to_arviz(bad),
     ):
         with pytest.raises(InvalidParameter, match="rng must be a numpy generator"):
+            ask()
+
+
+def test_without_a_generator_a_fresh_one_draws():
+    posterior = Posterior.from_release(CASES["beta, grouped"])
+    assert not np.array_equal(posterior.sample(5)["A"], posterior.sample(5)["A"])
+    assert posterior.predict(100, draws=7)["B"].shape == (7, 1)
+    assert posterior.contrast("A", "B").loc["A - B", "probability"]["mean"] > 0
+
+
+@pytest.mark.parametrize("draws", [0, -1, 2.5, "10", True])
+def test_a_number_of_draws_is_whole(draws):
+    posterior = Posterior.from_release(CASES["beta, grouped"])
+    for ask in (lambda: posterior.sample(draws), lambda: posterior.contrast("A", "B", draws=draws)):
+        with pytest.raises(InvalidParameter, match="draws must be a whole number of at least 1"):
             ask()
 
 
@@ -202,16 +229,15 @@ def test_draws_need_a_generator(bad):
 
 def test_contrast_is_the_difference_of_independent_groups():
     posterior = Posterior.from_release(CASES["beta, grouped"])
-    (row,) = posterior.contrast("A", "B", rng=rng(), level=0.8, draws=40_000)
-    a, b = posterior.summary()
-    assert row["contrast"] == "A - B"
+    row = posterior.contrast("A", "B", 0.8, rng=rng(), draws=40_000).loc["A - B", "probability"]
+    a, b = posterior.rows()
     assert row["mean"] == pytest.approx(a["mean"] - b["mean"], abs=6 * row["sd"] / 200)
     assert row["sd"] == pytest.approx(np.hypot(a["sd"], b["sd"]), rel=0.04)
     assert row["low"] < row["mean"] < row["high"]
-    assert row["positive"] > 0.99
-    (back,) = posterior.contrast("B", "A", rng=rng(), draws=40_000)
+    assert row["prob_positive"] > 0.99
+    back = posterior.contrast("B", "A", rng=rng(), draws=40_000).loc["B - A", "probability"]
     assert back["mean"] == pytest.approx(-row["mean"], abs=12 * row["sd"] / 200)
-    assert back["positive"] < 0.01
+    assert back["prob_positive"] < 0.01
 
 
 @pytest.mark.parametrize(
@@ -233,7 +259,7 @@ def test_predictions_have_the_predictive_moments(release):
     posterior = Posterior.from_release(release)
     size, draws = 30, 20_000
     predicted = posterior.predict(size, rng(), draws=draws)
-    for row in posterior.summary():
+    for row in posterior.rows():
         values = predicted[row["group"]][:, posterior.parameters.index(row["parameter"])]
         if release.family["name"] == "normal-mean":
             mean, variance = row["mean"], row["sd"] ** 2 + 4.0 / size
@@ -269,8 +295,8 @@ def test_without_noise_it_is_the_conjugate_posterior(release):
         for group, each in release.contents.items()
     }
     exact = Release(release.family, release.prior, contents, CERTIFICATE, release.by)
-    aware = Posterior.from_release(exact).summary()
-    plain = Posterior.from_release(exact, method="plug-in").summary()
+    aware = Posterior.from_release(exact).rows()
+    plain = Posterior.from_release(exact, method="plug-in").rows()
     for a, b in zip(aware, plain, strict=True):
         assert [a[key] for key in ("mean", "sd", "low", "high")] == pytest.approx(
             [b[key] for key in ("mean", "sd", "low", "high")], rel=1e-7
@@ -282,7 +308,7 @@ def test_with_noise_without_end_it_is_the_prior(case):
     release = CASES[case]
     each = release.contents["all"]
     drowned = NoisyStatistics(each.names, each.values, each.noise, 1e9, each.grid, each.count)
-    rows = Posterior.from_release(Release(release.family, release.prior, {"all": drowned}, CERTIFICATE)).summary()
+    rows = Posterior.from_release(Release(release.family, release.prior, {"all": drowned}, CERTIFICATE)).rows()
     if release.family["name"] == "normal-mean":
         prior = NormalMixture(np.ones(1), np.array([5.0]), np.array([9.0]))
     else:
@@ -293,8 +319,8 @@ def test_with_noise_without_end_it_is_the_prior(case):
 
 def test_intervals_are_wider_than_the_plug_in_ones():
     for release in CASES.values():
-        aware = Posterior.from_release(release).summary()
-        plain = Posterior.from_release(release, method="plug-in").summary()
+        aware = Posterior.from_release(release).rows()
+        plain = Posterior.from_release(release, method="plug-in").rows()
         assert all(a["sd"] > b["sd"] for a, b in zip(aware, plain, strict=True) if a["group"] != "B")
 
 
@@ -311,8 +337,8 @@ def test_successes_and_failures_mirror_each_other():
 
 def test_two_categories_are_a_proportion():
     for name, pair in (("beta", "dirichlet, two"), ("beta, private", "dirichlet, two private")):
-        proportion = Posterior.from_release(CASES[name]).summary()[0]
-        first, second = Posterior.from_release(CASES[pair]).summary()
+        proportion = Posterior.from_release(CASES[name]).rows()[0]
+        first, second = Posterior.from_release(CASES[pair]).rows()
         assert first["mean"] == pytest.approx(proportion["mean"], rel=1e-12)
         assert first["high"] == pytest.approx(proportion["high"], rel=1e-12)
         assert second["low"] == pytest.approx(1 - proportion["high"], rel=1e-9)
@@ -408,7 +434,7 @@ def test_a_private_count_needs_bounded_memory():
     ],
 )
 def test_plug_in_takes_the_nearest_valid_counts(release, alphas, betas):
-    law = Posterior.from_release(release, method="plug-in").laws["all"]
+    law = Posterior.from_release(release, method="plug-in").distributions["all"]
     assert np.ravel(law.alphas) == pytest.approx(alphas)
     if betas is not None:
         assert law.betas == pytest.approx(betas)
@@ -426,7 +452,7 @@ def test_plug_in_takes_the_nearest_valid_counts(release, alphas, betas):
 )
 def test_plug_in_normal(statistics, mean, variance):
     release = released(statistics, family=NORMAL, prior=(5, 9))
-    law = Posterior.from_release(release, method="plug-in").laws["all"].marginal(0)
+    law = Posterior.from_release(release, method="plug-in").distributions["all"].marginal(0)
     assert law.mean() == pytest.approx(mean)
     assert law.variance() == pytest.approx(variance)
 
@@ -439,8 +465,8 @@ DRAWN = released({"A": Draws(((0.2,), (0.3,), (0.25,))), "B": Draws(((0.6,), (0.
 def test_released_draws_are_given_as_they_are():
     posterior = Posterior.from_release(DRAWN)
     assert posterior.label == "released draws"
-    assert posterior.draw()["A"].tolist() == [[0.2], [0.3], [0.25]]
-    assert posterior.draw(size=2)["B"].tolist() == [[0.6], [0.7]]
+    assert posterior.sample()["A"].tolist() == [[0.2], [0.3], [0.25]]
+    assert posterior.sample(2)["B"].tolist() == [[0.6], [0.7]]
     assert posterior.predict(10**6, rng())["A"].ravel() == pytest.approx([2e5, 3e5, 2.5e5], rel=0.02)
 
 
@@ -462,7 +488,7 @@ def test_released_draws_have_no_interval(ask):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda posterior: posterior.draw(rng(), 4),
+        lambda posterior: posterior.sample(4, rng()),
         lambda posterior: posterior.predict(5, rng(), draws=4),
         lambda posterior: posterior.contrast("A", "B", rng=rng()),
     ],
@@ -491,12 +517,12 @@ ONE_DRAW = released(Draws(((0.2,),)))
         ),
         (
             coefficients("posterior", (1.0, 2.0), (1.5, 2.5)),
-            r"from 2 released draws, which are all .* cost more; read the coefficients themselves, by draw\(\)\.$",
+            r"from 2 released draws, which are all .* cost more; read the coefficients themselves, by sample\(\)\.$",
             r"9 draws cannot be had: 2 released draws are all there is; ask for no more\.$",
         ),
         (
             coefficients("output", (1.0, 2.0)),
-            r"from one noisy estimate, which is all .* cost more; read the coefficients themselves, by draw\(\)\.$",
+            r"from one noisy estimate, which is all .* cost more; read the coefficients themselves, by sample\(\)\.$",
             r"9 draws cannot be had: one noisy estimate is all there is; ask for no more\.$",
         ),
     ],
@@ -507,7 +533,7 @@ def test_what_was_released_is_called_by_its_name(release, no_interval, no_more):
     with pytest.raises(VestryError, match=no_interval):
         posterior.summary()
     with pytest.raises(VestryError, match=no_more):
-        posterior.draw(size=9)
+        posterior.sample(9)
 
 
 def test_a_regression_is_not_told_to_release_statistics():
@@ -518,7 +544,7 @@ def test_a_regression_is_not_told_to_release_statistics():
 def test_what_was_opened_is_a_release_too(tmp_path):
     (tmp_path / "release.json").write_text(DRAWN.text())
     opened = open_release(tmp_path / "release.json")
-    assert Posterior.from_release(opened).draw()["A"].tolist() == [[0.2], [0.3], [0.25]]
+    assert Posterior.from_release(opened).sample()["A"].tolist() == [[0.2], [0.3], [0.25]]
 
 
 @pytest.mark.parametrize(
@@ -555,7 +581,7 @@ def test_to_arviz(case, name, dims):
     assert tree["posterior"][name].dims == dims
     assert tree["posterior"].sizes["chain"] == 2
     assert tree["posterior"].sizes["draw"] == 500
-    first = next(iter(posterior.draw(rng(), 1000).values()))
+    first = next(iter(posterior.sample(1000, rng()).values()))
     assert np.asarray(tree["posterior"][name]).reshape(1000, -1)[:, 0] == pytest.approx(first[:, 0])
     assert tree.attrs["posterior"] == "noise-aware"
     assert json.loads(tree.attrs["certificate"])["theorem"] == CERTIFICATE.theorem

@@ -20,13 +20,13 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.regression import accelerated_descent, default_penalty, gibbs_calibration, langevin
 from vestry.regression import gradient as losses
-from vestry.regression.certified_minimum import finest, reach_of
+from vestry.regression.certified_minimum import Objective
 from vestry.regression.langevin import posterior
 from vestry.regression.losses import Huber, Logistic, Multinomial, Probit
 from vestry.regression.method import regression
 from vestry.regression.objective_perturbation import kind_for, objective_perturbation
 from vestry.regression.output_perturbation import output_perturbation
-from vestry.regression.problem import LinearProblem, kept
+from vestry.regression.problem import LinearProblem, first_rows
 from vestry.regression.rounding_error import gradient_error, step_error
 from vestry.regression.step_schedule import Schedule, schedule
 
@@ -37,8 +37,8 @@ EPSILON, DELTA = 1.0, 1e-6
 ASKED = Guarantee.parse("epsilon=1,delta=1e-6")
 
 
-def problem(relation: str = "add-remove", *, loss=None, rows: int = 1, at_most: int = MOST, features: int = 3):
-    return LinearProblem(loss or Logistic(), features, NORM, Adjacency(relation, rows), at_most)
+def problem(relation: str = "add-remove", *, loss=None, rows: int = 1, max_rows: int = MOST, features: int = 3):
+    return LinearProblem(loss or Logistic(), features, NORM, Adjacency(relation, rows), max_rows)
 
 
 def profile(mu: float, epsilon: float) -> float:
@@ -112,14 +112,14 @@ def test_the_linear_term_is_cut_where_the_number_of_steps_would_not_do(beyond, m
     """At sqrt(d) + 12 deviations, so that it is never cut; here also at a tenth of one, where it is."""
     linear = []
 
-    def recorded(problem, blocks, regularisation, term, tolerance, **_):
+    def recorded(objective, blocks, term, tolerance, **_):
         linear.append(term.copy())
         return term
 
-    monkeypatch.setattr("vestry.regression.objective_perturbation.regularised", recorded)
+    monkeypatch.setattr(Objective, "minimum", recorded)
     made = objective_perturbation(problem(), ASKED, regularisation=LAM)
     monkeypatch.setattr("vestry.regression.objective_perturbation._BEYOND", beyond)
-    made.drawn([], SeededNoise(7))
+    made.draw([], SeededNoise(7))
     length = float(np.linalg.norm(linear[0])) / made.scale
     assert length == pytest.approx(0.1) if beyond < 0 else 0.3 < length < 5
 
@@ -187,8 +187,8 @@ def test_a_chain_runs_the_steps_that_were_priced(monkeypatch):
     ran, plan = [], Schedule((0.03, 0.02), (7, 4), 0.0, 0.0)
 
     class Recorded:
-        def __init__(self, along, power, precision, step_size, radius):
-            self.step_size = step_size
+        def __init__(self, along, walk):
+            self.step_size = walk.step_size
 
         def run(self, theta, normals):
             ran.append((self.step_size, len(normals)))
@@ -201,7 +201,7 @@ def test_a_chain_runs_the_steps_that_were_priced(monkeypatch):
     monkeypatch.setattr(langevin, "_CHUNK", 9)
     monkeypatch.setattr(losses, "gradient", lambda *_, **__: None)
     made = dataclasses.replace(posterior(problem(), ASKED, prior_precision=3.0), schedule=plan)
-    values = made.drawn([], SeededNoise(1)).values
+    values = made.draw([], SeededNoise(1)).values
     assert ran == [(0.03, 3), (0.03, 3), (0.03, 1), (0.02, 3)]
     assert np.shape(values) == (1, 3)
 
@@ -245,26 +245,26 @@ def test_what_a_schedule_states_is_what_its_steps_do(m, smooth, reach, accuracy)
 
 @pytest.mark.parametrize("accuracy", [0.0, 1.0])
 def test_an_accuracy_is_a_share(accuracy):
-    with pytest.raises(InvalidParameter, match="accuracy must be between 0 and 1"):
+    with pytest.raises(InvalidParameter, match="accuracy must be a number above 0 and below 1"):
         schedule(strong_convexity=1.0, smoothness=2.0, reach=1.0, accuracy=accuracy)
 
 
 def test_how_far_a_minimum_can_be():
     """By the gradient (n L + |b|)/lam; or |b|/lam and the root of its square and 2 sum l(0)/lam."""
-    assert reach_of(problem(at_most=1), LAM, 0.1) == pytest.approx((LIPSCHITZ + 0.1) / LAM)
+    assert Objective(problem(max_rows=1), LAM, 0.1).reach == pytest.approx((LIPSCHITZ + 0.1) / LAM)
     far = 3 / LAM + math.sqrt((3 / LAM) ** 2 + 2 * MOST * math.log(2) / LAM)
-    assert reach_of(problem(), LAM, 3.0) == pytest.approx(far)
+    assert Objective(problem(), LAM, 3.0).reach == pytest.approx(far)
 
 
-@pytest.mark.parametrize(("at_most", "sizes"), [(5, [2, 2]), (4, [2, 2]), (3, [2, 1]), (2, [2]), (1, [1])])
-def test_records_beyond_the_bound_are_left_out_one_by_one(at_most, sizes):
+@pytest.mark.parametrize(("max_rows", "sizes"), [(5, [2, 2]), (4, [2, 2]), (3, [2, 1]), (2, [2]), (1, [1])])
+def test_records_beyond_the_bound_are_left_out_one_by_one(max_rows, sizes):
     block = np.ones((2, 3)), np.ones(2)
-    found = kept([block, block], at_most)
+    found = first_rows([block, block], max_rows)
     assert [len(features) for features, _ in found] == [len(outcomes) for _, outcomes in found] == sizes
 
 
 def test_what_a_problem_may_not_be():
-    for change, message in (({"features": 0}, "features must be"), ({"at_most": True}, "at_most must be")):
+    for change, message in (({"features": 0}, "features must be"), ({"max_rows": True}, "max_rows must be")):
         with pytest.raises(InvalidParameter, match=message):
             problem(**change)
     for length in (0.0, math.inf):
@@ -285,7 +285,7 @@ def test_what_objective_and_output_perturbation_refuse():
 
 def test_currencies_that_objective_perturbation_lacks():
     for asked in ("rho=0.5", "mu=1", "epsilon=1"):
-        with pytest.raises(GuaranteeUnreachable, match="the Jacobian's share is in no other currency"):
+        with pytest.raises(GuaranteeUnreachable, match="the Jacobian's share is known in no other definition"):
             objective_perturbation(problem(), Guarantee.parse(asked), regularisation=LAM)
     with pytest.raises(GuaranteeUnreachable, match="regularise more, or use output perturbation"):
         objective_perturbation(problem(), ASKED, regularisation=0.1)
@@ -363,34 +363,33 @@ def test_a_minimum_is_computed_until_its_gradient_is_small(method, monkeypatch):
     monkeypatch.setattr(losses, "gradient", lambda *_, **__: np.zeros_like)  # no records: nothing is compiled
     given = problem()
     made = regression(given, ASKED, method=method, regularisation=LAM, device="cpu")
-    made.drawn([(np.zeros((1, 3), np.float32), np.ones(1))], SeededNoise(3))
+    made.draw([(np.zeros((1, 3), np.float32), np.ones(1))], SeededNoise(3))
     longest, smooth = made.scale * (math.sqrt(3) + 12) if method == "objective" else 0.0, MOST * SMOOTHNESS + LAM
     near = tolerance_of(made, method) / 2 * LAM / smooth
-    wanted = steps_for(LAM, smooth, reach_of(given, LAM, longest), near)
+    wanted = steps_for(LAM, smooth, Objective(given, LAM, longest).reach, near)
     assert asked == [wanted]
 
 
 @pytest.mark.parametrize("method", ["output", "objective"])
 def test_the_number_of_steps_is_tried_before_anything_is_charged(method, monkeypatch):
     tried = []
-    module = f"vestry.regression.{method}_perturbation"
-    monkeypatch.setattr(f"{module}.iterations_for", lambda *given: tried.append(given[2]))
+    monkeypatch.setattr(Objective, "iterations", lambda _, tolerance: tried.append(tolerance))
     made = regression(problem(), ASKED, method=method, regularisation=LAM)
     assert tried == [pytest.approx(tolerance_of(made, method), rel=1e-6)]
 
 
 def test_rounding_bounds_how_near_a_minimum_comes():
     """Six times e/lam: e bounds the gradient's error, the losses' and eight roundings of its largest terms."""
-    given, rows, longest = problem(at_most=10**7), 10**7, 4.0
+    given, rows, longest = problem(max_rows=10**7), 10**7, 4.0
     far = 2 * (longest / LAM + math.sqrt((longest / LAM) ** 2 + 2 * rows * math.log(2) / LAM))
     error = gradient_error(Logistic(), rows=rows, features=3, norm=NORM, radius=far, outcome=1.0)
     error += 8 * 2.0**-53 * (rows * LIPSCHITZ + longest + (rows * SMOOTHNESS + LAM) * far)
-    assert finest(given, LAM, longest) == pytest.approx(6 * error / LAM, rel=1e-9)
+    assert Objective(given, LAM, longest).finest == pytest.approx(6 * error / LAM, rel=1e-9)
     # With so many rows that this is more than a thousandth of what one record moves, it counts twice.
-    crowd = problem(at_most=10**13)
+    crowd = problem(max_rows=10**13)
     made = output_perturbation(crowd, ASKED, regularisation=1e12)
-    moved = LIPSCHITZ / 1e12 + 2 * finest(crowd, 1e12, 0.0)
-    assert finest(crowd, 1e12, 0.0) > 1e-3 * LIPSCHITZ / 1e12
+    moved = LIPSCHITZ / 1e12 + 2 * Objective(crowd, 1e12).finest
+    assert Objective(crowd, 1e12).finest > 1e-3 * LIPSCHITZ / 1e12
     assert made.scale == pytest.approx(moved / largest_mu(lambda mu: profile(mu, EPSILON), DELTA), rel=1e-9)
 
 
@@ -409,24 +408,24 @@ def test_the_power_of_an_exact_draw_by_each_analysis():
         "minami-corollary-8": EPSILON / 2 * math.sqrt(1 / (1 + 2 * log)),
     }
     for analysis, share in wanted.items():
-        given = {"lipschitz": lipschitz, "strong_convexity": m, "population": REPLACED, "analysis": analysis}
+        given = {"lipschitz": lipschitz, "strong_convexity": m, "adjacency": REPLACED, "analysis": analysis}
         assert gibbs_calibration.likelihood_power(ASKED, **given) == pytest.approx(share * scale, rel=1e-9)
         assert gibbs_calibration.likelihood_power(ASKED, **given, at_most=0.01) == 0.01
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"population": Adjacency("add-remove")}, {"population": Adjacency("replace", 2)}, {"draws": 2}],
+    [{"adjacency": Adjacency("add-remove")}, {"adjacency": Adjacency("replace", 2)}, {"draws": 2}],
     ids=["add-remove", "two rows", "two draws"],
 )
 def test_a_published_bound_is_for_one_draw_and_one_replaced_row(change):
-    given = {"lipschitz": 1.0, "strong_convexity": 1.0, "population": REPLACED, "analysis": "minami-theorem-7"} | change
+    given = {"lipschitz": 1.0, "strong_convexity": 1.0, "adjacency": REPLACED, "analysis": "minami-theorem-7"} | change
     with pytest.raises(InvalidParameter, match="used for one draw and one replaced row: that is what it proves"):
         gibbs_calibration.likelihood_power(ASKED, **given)
 
 
 def test_a_published_bound_is_in_epsilon_and_delta_by_a_known_name():
-    given = {"lipschitz": 1.0, "strong_convexity": 1.0, "population": REPLACED}
+    given = {"lipschitz": 1.0, "strong_convexity": 1.0, "adjacency": REPLACED}
     with pytest.raises(InvalidParameter, match="an epsilon and a delta for minami-theorem-7"):
         gibbs_calibration.likelihood_power(Guarantee.parse("mu=1"), **given, analysis="minami-theorem-7")
     with pytest.raises(InvalidParameter, match="analysis must be one of gdp, renyi"):
@@ -436,7 +435,7 @@ def test_a_published_bound_is_in_epsilon_and_delta_by_a_known_name():
 def test_the_least_prior_precision_of_an_exact_draw():
     """mu^2 = (2 L)^2/(n beta) a draw, unless the given precision does already."""
     mu = largest_mu(lambda x: profile(x, EPSILON), DELTA)
-    given = {"lipschitz": 1.7, "count": 40, "population": REPLACED}
+    given = {"lipschitz": 1.7, "count": 40, "adjacency": REPLACED}
     for draws in (1, 5):
         wanted = draws * (2 * 1.7 / mu) ** 2 / 40
         found = gibbs_calibration.prior_precision(

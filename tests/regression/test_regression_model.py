@@ -13,7 +13,7 @@ from share import cases
 
 from vestry import Interval, Ledger, Levels, LinearRegression, LogisticRegression, Study, Table, release
 from vestry.errors import GuaranteeUnreachable, InvalidParameter, MissingExtra, StudyFileError
-from vestry.regression.problem import LinearProblem, kept
+from vestry.regression.problem import LinearProblem, first_rows
 from vestry.schema.design_matrix import Design
 from vestry.schema.private import PrivateRows, reveal_rows
 
@@ -25,7 +25,7 @@ unit = "row"
 neighbours = "{neighbours}"
 budget = {{ epsilon = 200, delta = 1e-5 }}
 ledger = "patients.ledger"
-largest = 4000
+max_rows = 4000
 
 [columns]
 readmitted = {{ levels = ["no", "yes"] }}
@@ -64,13 +64,13 @@ def ledger(folder, neighbours: str = "add-remove") -> Ledger:
 def test_a_bound_on_the_number_of_records_must_be_declared_where_the_number_is_private(tmp_path, method):
     """By default it would be 1e12, and the penalty that follows from it would leave nothing of the coefficients."""
     path = study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n')
-    path.write_text(path.read_text().replace("largest = 4000\n", ""))
+    path.write_text(path.read_text().replace("max_rows = 4000\n", ""))
     with pytest.raises(
-        StudyFileError, match=r"line 2, study.largest: largest must be declared .* write largest = 10000"
+        StudyFileError, match=r"line 2, study.max_rows: max_rows must be declared .* write max_rows = 10000"
     ):
         Study.open(path).check()
     study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n', "replace")
-    path.write_text(path.read_text().replace("largest = 4000\n", ""))
+    path.write_text(path.read_text().replace("max_rows = 4000\n", ""))
     Study.open(path).check()
 
 
@@ -81,7 +81,7 @@ def test_coefficients_come_back_under_their_names(tmp_path, method, neighbours):
     path = study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n', neighbours)
     ledger(tmp_path, neighbours)
     (outcome,) = Study.open(path).release()
-    drawn = outcome.posterior.draw()["all"][0]
+    drawn = outcome.posterior.sample()["all"][0]
     assert outcome.posterior.labels == ("age", "ward[B]", "ward[C]", "intercept")
     found = dict(zip(outcome.posterior.labels, drawn, strict=True))
     # Of the order of the coefficients' own size, and at least six deviations of what the methods draw: 1e-8.
@@ -104,7 +104,7 @@ def test_a_number_is_explained_in_its_own_units(tmp_path):
     path = study(tmp_path, asked + SPEND.replace("50", "190"))
     ledger(tmp_path)
     (outcome,) = Study.open(path).release()
-    drawn = outcome.posterior.draw()["all"]
+    drawn = outcome.posterior.sample()["all"]
     assert drawn.shape == (16, 4)
     age, _, third, intercept = drawn.mean(axis=0)
     # The means' deviations are 0.006, 0.35 and 0.4, the prior shrinks by up to 3 of them; 6 more are a chance of 2e-9.
@@ -119,7 +119,7 @@ def test_several_classes_have_coefficients_each(tmp_path):
     made = release(LogisticRegression(outcome="ward", predictors=("stay",)), table, guarantee="mu=20",
                    ledger=ledger(tmp_path, "replace"))  # fmt: skip
     assert made.labels == tuple(f"{w}: {name}" for w in "ABC" for name in ("stay", "intercept"))
-    slopes = dict(zip(made.labels, made.draw()["all"][0], strict=True))
+    slopes = dict(zip(made.labels, made.sample()["all"][0], strict=True))
     assert slopes["C: stay"] > slopes["A: stay"]
 
 
@@ -133,7 +133,7 @@ BAD = {
     "an outcome that is a number": ('outcome = "stay"', "the column stay must be levels"),
     "a prior of the wrong sign": ("prior_precision = -1", "prior_precision must be a number above 0"),
     "a prior in words": ('prior_precision = "1"', "prior_precision must be a number above 0"),
-    "a penalty for a posterior": ("regularisation = 1.0", "regularisation must be left out for the method posterior"),
+    "a penalty for a posterior": ("regularisation = 1.0", "regularisation must be omitted for the method posterior"),
     "an intercept in words": ('intercept = "yes"', "intercept must be true or false"),
     "an unknown key": ("priors = [1]", "this key is not known"),
     "a mechanism of another kind": ('mechanism = "laplace"', "mechanism must be one of auto, posterior"),
@@ -156,7 +156,7 @@ def test_a_bad_key_is_told_with_its_line(tmp_path, case):
 
 def test_a_private_number_of_records_needs_a_bound_near_the_truth(tmp_path):
     path = study(tmp_path, LOGISTIC + "spend = { epsilon = 1, delta = 1e-6 }\nprior_precision = 1e-3\n")
-    path.write_text(path.read_text().replace("largest = 4000\n", "largest = 99999999999\n"))
+    path.write_text(path.read_text().replace("max_rows = 4000\n", "max_rows = 99999999999\n"))
     with pytest.raises(StudyFileError, match="declare a smaller bound on the number of records"):
         Study.open(path).check()
 
@@ -195,9 +195,9 @@ def test_one_class_an_empty_table_and_a_constant_column_are_no_errors(tmp_path):
 
 def test_a_plan_says_how_wide_and_what_privacy_takes(tmp_path):
     path = study(tmp_path, LOGISTIC + "spend = { epsilon = 1, delta = 1e-6 }\n")
-    (small,) = Study.open(path).plan("odds")
+    (small,) = Study.open(path).forecasts("odds")
     path.write_text(path.read_text().replace("epsilon = 1,", "epsilon = 8,"))
-    (large,) = Study.open(path).plan("odds")
+    (large,) = Study.open(path).forecasts("odds")
     assert small.exact_width < large.width < small.width
 
 
@@ -239,9 +239,9 @@ def test_rows_of_a_person_are_bounded_and_the_same_on_every_look():
 
 def test_records_beyond_the_bound_are_left_out():
     x, y = np.ones((10, 2), np.float32), np.arange(10.0)
-    blocks = kept([(x[:4], y[:4]), (x[4:], y[4:])], 6)
+    blocks = first_rows([(x[:4], y[:4]), (x[4:], y[4:])], 6)
     assert np.concatenate([each for _, each in blocks]).tolist() == [0, 1, 2, 3, 4, 5]
-    assert kept([(x, y)], 10)[0][1].tolist() == y.tolist()
+    assert first_rows([(x, y)], 10)[0][1].tolist() == y.tolist()
 
 
 def test_private_rows_show_nothing():

@@ -57,9 +57,10 @@ def test_structure(case):
 
 
 @each_case
-def test_every_caption_says_what_lies_across(case):
+def test_every_caption_says_what_is_drawn(case):
     captions = [" ".join(each.text().split()) for each in parsed(case).all("figcaption")]
-    assert [each for each in captions if not re.search(r"[Aa]cross\b", each)] == []
+    shown = r"density of|credible intervals|released (draw|estimate)|profile|divergence|Remaining|probable state"
+    assert [each for each in captions if not re.search(shown, each)] == []
     assert not any(" %" in each.text() for each in parsed(case).all("figcaption")), "% stays with its number"
 
 
@@ -111,7 +112,7 @@ def test_estimates_are_the_posterior_s(case):
         law.marginal(index)
         for each in results
         if each.posterior.label != "released draws"
-        for law in each.posterior.laws.values()
+        for law in each.posterior.distributions.values()
         for index in range(law.dimension)
     ]
     shown = [
@@ -132,7 +133,7 @@ def test_estimates_are_the_posterior_s(case):
 def test_contrasts_are_seeded_by_the_release():
     """Six standard errors of a difference of two independent means, each known exactly."""
     posterior = FOUR.results[0].posterior
-    exact = {row["group"]: row for row in posterior.summary()}
+    exact = {row["group"]: row for row in posterior.rows()}
     shown = rows("four", "Differences for every pair")
     assert len(shown) == 6
     for name, mean, *_ in shown:
@@ -196,7 +197,7 @@ def test_a_wide_map_has_a_box_that_scrolls(columns, boxes):
     assert [each.attributes["tabindex"] for each in found] == ["0"] * boxes
     captions = [" ".join(each.text().split()) for each in root.all("figcaption")]
     assert captions[0].startswith("Figure 1. The most probable state of each region (down) at each month (across).")
-    assert "short lines are 90 % intervals, which leave the noise out of account" in captions[1]
+    assert "short lines are 90 % credible intervals, which ignore the noise" in captions[1]
 
 
 def test_the_numbers_of_an_axis_stand_apart():
@@ -232,7 +233,7 @@ def between(ran):
 
 def test_negative_counts_are_explained():
     assert rows("negative counts", "The numbers as released") == [["successes", "−7"], ["failures", "−2"]]
-    assert "A negative count is noise, and no mistake." in written("negative counts")
+    assert "A negative count comes from the noise; it is not a mistake." in written("negative counts")
     assert rows("negative counts", "Standard deviations")[0][1] == "not defined"
 
 
@@ -241,7 +242,7 @@ def test_the_noise_s_share_is_the_ratio_of_deviations():
     made = AWKWARD["public count"]
     (share,) = shares(made.release, made.posterior, estimates(made))
     exact = np.sqrt(25 * 77 / (102**2 * 103))
-    actual = made.posterior.summary()[0]["sd"]
+    actual = made.posterior.rows()[0]["sd"]
     assert share.exact == pytest.approx(exact)
     assert share.ratio == pytest.approx(actual / exact)
     q = np.exp(-1 / 10)
@@ -320,9 +321,9 @@ def test_another_prior_is_drawn_as_asked():
 @pytest.mark.parametrize("case", ["thirty categories", "two categories", "normal by group", "normal plane"])
 def test_the_prior_is_the_posterior_of_no_records(case):
     posterior = AWKWARD[case].posterior
-    law = prior(posterior).marginal(posterior.reading.dimension - 1)
+    law = prior(posterior).marginal(posterior.reader.dimension - 1)
     wanted = {30: (1 / 30, 29 / 30**2 / 31), 2: (0.5, 1 / 12)}.get(len(AWKWARD[case].release.prior))
-    if posterior.reading.parameter == "mean":
+    if posterior.reader.parameter == "mean":
         wanted = (9.0, 25.0)
     assert (law.mean(), law.variance()) == pytest.approx(wanted)
 

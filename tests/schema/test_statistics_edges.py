@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from vestry.errors import InvalidParameter
 from vestry.ledger.sqlite import Address
-from vestry.schema.design_matrix import clip
+from vestry.schema.design_matrix import RowEncoder
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
 
@@ -40,15 +41,15 @@ def test_a_tally_of_what_is_not_declared_is_refused(tally, message):
 
 
 def test_a_row_is_shortened_to_the_radius_and_never_stretched():
-    rows = np.array([[3.0, 4.0], [0.3, 0.4]])
-    clip(rows, None)
-    assert rows.tolist() == [[3.0, 4.0], [0.3, 0.4]]
-    clip(rows, 1.0)
-    assert np.allclose(rows, [[0.6, 0.8], [0.3, 0.4]], rtol=1e-5)
-    assert math.hypot(*rows[0]) <= 1
+    rows, zeros = np.array([[3.0, 4.0], [0.3, 0.4]]), np.zeros(2)
+    encoder = RowEncoder(zeros, np.full(2, 5.0), zeros, math.sqrt(2), None, False)
+    assert encoder.encode(rows).tolist() == [[0.6, 0.8], [0.06, 0.08]]
+    short = replace(encoder, radius=0.5).encode(rows)
+    assert np.allclose(short, [[0.3, 0.4], [0.06, 0.08]], rtol=1e-5)
+    assert math.hypot(*short[0]) <= 0.5
     for radius in (0.0, math.inf):
         with pytest.raises(InvalidParameter, match="radius must be a number above 0"):
-            clip(rows, radius)
+            replace(encoder, radius=radius)
 
 
 def test_an_address_reads_as_itself():

@@ -79,8 +79,9 @@ def study_in(
     chosen = names or ("readmission",)
     text = (
         f'[study]\nname = "people"\ndata = "{data}"\nunit = {unit}\nneighbours = "{neighbours}"\nbudget = {budget}\n'
-        f'ledger = "people.ledger"\n{"" if n is None else f"n = {n}"}\n\n[columns]\nreadmitted = {{ levels = ["no", '
-        '"yes"] }\nward = { levels = ["A", "B", "C"] }\nstay_days = { interval = [0, 60] }\n'
+        f'ledger = "people.ledger"\n{"" if n is None else f"expected_rows = {n}"}\n\n'
+        '[columns]\nreadmitted = { levels = ["no", "yes"] }\nward = { levels = ["A", "B", "C"] }\n'
+        "stay_days = { interval = [0, 60] }\n"
     )
     text += "".join(f"\n[release.{name}]\n{RELEASES[name]}\n" for name in chosen)
     path = folder / "study.toml"

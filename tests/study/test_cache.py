@@ -35,7 +35,7 @@ def _quick_page():
     """The page's parts without their pictures, which take a second each; every number of the posterior is told."""
 
     def told(result: Result, place: int, figures: int) -> Part:
-        rows = [(row["mean"], row["low"], row["high"]) for row in result.posterior.summary()]
+        rows = [(row["mean"], row["low"], row["high"]) for row in result.posterior.rows()]
         return Part(
             f"{rows[0]}", f'<section id="release-{place}">90\u00a0%: {rows}, {result.spent}</section>', figures + 1
         )

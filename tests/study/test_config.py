@@ -36,8 +36,8 @@ unit = "row"
 neighbours = "add-remove"
 budget = { epsilon = 1.0, delta = 1e-6 }
 ledger = "patients.ledger"
-n = 2000
-largest = 1000000
+expected_rows = 2000
+max_rows = 1000000
 
 [columns]
 readmitted = { levels = ["no", "yes"] }
@@ -104,7 +104,7 @@ BROKEN = [
     ('neighbours = "add-remove"\n', "", "[study]", "study.neighbours", "this key is missing; write neighbours = \"add-remove\""),
     (BUDGET + "\n", "", "[study]", "study.budget", "this key is missing; write budget = { epsilon = 1.0"),
     ("ledger =", "leger =", "leger =", "study.leger", "this key is not known; write ledger."),
-    ("n = 2000", "rows = 2000", "rows = 2000", "study.rows", "write one of name, data, unit, neighbours, budget, ledger, csv, dataset, n"),
+    ("expected_rows = 2000", "size = 2000", "size = 2000", "study.size", "write one of name, data, unit, neighbours, budget, ledger, csv, dataset, expected_rows"),
     ('name = "readmissions"', "name = 7", "name = 7", "study.name", 'name must be one line of text of 1 to 1000 characters, not 7; write name = "readmissions".'),
     ('name = "readmissions"', 'name = "  "', "name =", "study.name", "name must be one line of text"),
     ('name = "readmissions"', 'name = """a\nb"""', "name =", "study.name", "name must be one line of text"),
@@ -117,14 +117,14 @@ BROKEN = [
     ('data = "patients.csv"', 'data = "postgresql://h/d/t?user=me&password=hunter2"', "data =", "study.data", "data must be free of secrets"),
     ('"patients.ledger"', '"postgresql://me:hunter2@h/d"', "ledger =", "study.ledger", "ledger must be free of secrets, not 'one with a password in it'; write ledger ="),
     ('"patients.ledger"', "false", "ledger =", "study.ledger", 'write ledger = "patients.ledger".'),
-    ("n = 2000", "n = 0", "n = 0", "study.n", "n must be a whole number from 1 to 1000000, not 0; write n = 1000."),
-    ("n = 2000", "n = true", "n = true", "study.n", "n must be a whole number"),
-    ("n = 2000", "n = 2e3", "n = 2e3", "study.n", "not 2000.0; write n = 1000."),
-    ("n = 2000", "n = 2000000", "n = 2000000", "study.n", "from 1 to 1000000, not 2000000"),
-    ("largest = 1000000", "largest = 0", "largest =", "study.largest", "largest must be a whole number from 1 to 4611686018427387903, not 0"),
-    ("largest = 1000000", "largest = 4611686018427387904", "largest =", "study.largest", "write largest = 1000000000."),
+    ("expected_rows = 2000", "expected_rows = 0", "expected_rows = 0", "study.expected_rows", "expected_rows must be a whole number from 1 to 1000000, not 0; write expected_rows = 1000."),
+    ("expected_rows = 2000", "expected_rows = true", "expected_rows = true", "study.expected_rows", "expected_rows must be a whole number"),
+    ("expected_rows = 2000", "expected_rows = 2e3", "expected_rows = 2e3", "study.expected_rows", "not 2000.0; write expected_rows = 1000."),
+    ("expected_rows = 2000", "expected_rows = 2000000", "expected_rows = 2000000", "study.expected_rows", "from 1 to 1000000, not 2000000"),
+    ("max_rows = 1000000", "max_rows = 0", "max_rows =", "study.max_rows", "max_rows must be a whole number from 1 to 4611686018427387903, not 0"),
+    ("max_rows = 1000000", "max_rows = 4611686018427387904", "max_rows =", "study.max_rows", "write max_rows = 1000000000."),
     # Neighbours and unit.
-    ('"add-remove"', '"add"', "neighbours =", "study.neighbours", 'neighbours must be one of "replace" and "add-remove", not \'add\'; write replace or add-remove.'),
+    ('"add-remove"', '"add"', "neighbours =", "study.neighbours", 'neighbours must be one of replace, add-remove, not \'add\'; write replace or add-remove.'),
     ('"add-remove"', "[]", "neighbours =", "study.neighbours", "not []"),
     ('unit = "row"', 'unit = "person"', "unit =", "study.unit", 'unit must be "row", or a person and rows, not \'person\'; write unit = "row", or unit = { person = "patient_id", rows = 3 }.'),
     ('unit = "row"', "unit = 1", "unit =", "study.unit", "unit must be"),
@@ -142,20 +142,20 @@ BROKEN = [
     (BUDGET, 'budget = "epsilon=1"', "budget =", "study.budget", "budget must be a table, not 'epsilon=1'; write budget = { epsilon = 1.0"),
     (BUDGET, "budget = 1", "budget =", "study.budget", "budget must be a table, not 1"),
     (BUDGET, "budget = {}", "budget =", "study.budget", "budget must be a known combination of keys, not {}; write budget = { epsilon"),
-    (BUDGET, "budget = { epsilon = 0, delta = 1e-6 }", "budget =", "study.budget.epsilon", "epsilon must be above 0 and finite, not 0; write for example epsilon=1."),
+    (BUDGET, "budget = { epsilon = 0, delta = 1e-6 }", "budget =", "study.budget.epsilon", "epsilon must be a number above 0 and finite, not 0; write for example epsilon=1."),
     (BUDGET, "budget = { epsilon = -1 }", "budget =", "study.budget.epsilon", "not -1"),
     (BUDGET, "budget = { epsilon = nan }", "budget =", "study.budget.epsilon", "not nan"),
     (BUDGET, "budget = { epsilon = inf }", "budget =", "study.budget.epsilon", "not inf"),
     (BUDGET, f"budget = {{ epsilon = {'9' * 400} }}", "budget =", "study.budget.epsilon", "above 0 and finite"),
-    (BUDGET, 'budget = { epsilon = "1" }', "budget =", "study.budget.epsilon", "epsilon must be a number (above 0 and finite), not '1'"),
-    (BUDGET, "budget = { epsilon = true }", "budget =", "study.budget.epsilon", "epsilon must be a number (above 0 and finite), not True"),
-    (BUDGET, "budget = { epsilon = 1, delta = 0 }", "budget =", "study.budget.delta", "delta must be between 0 and 1, both excluded, not 0; write for example delta=1e-6"),
+    (BUDGET, 'budget = { epsilon = "1" }', "budget =", "study.budget.epsilon", "epsilon must be a number above 0 and finite, not '1'"),
+    (BUDGET, "budget = { epsilon = true }", "budget =", "study.budget.epsilon", "epsilon must be a number above 0 and finite, not True"),
+    (BUDGET, "budget = { epsilon = 1, delta = 0 }", "budget =", "study.budget.delta", "delta must be a number above 0 and below 1, not 0; write for example delta=1e-6"),
     (BUDGET, "budget = { epsilon = 1, delta = 1 }", "budget =", "study.budget.delta", "not 1;"),
     (BUDGET, "budget = { epsilon = 1, delta = 2 }", "budget =", "study.budget.delta", "not 2;"),
     (BUDGET, "budget = { epsilom = 1 }", "budget =", "study.budget.epsilom", "this key is not known; write epsilon."),
     (BUDGET, "budget = { epsilon = 1, rho = 1 }", "budget =", "study.budget", "a known combination of keys, not {'epsilon': 1, 'rho': 1}; write budget = { epsilon = 0.3 }, or"),
     ("spend = { rho = 0.01 }", "spend = { order = 10 }", "spend = { order", "release.wards.spend", "or { order = 10, epsilon = 0.1 }, or"),
-    ("spend = { rho = 0.01 }", "spend = { order = 1, epsilon = 1 }", "spend = { order", "release.wards.spend.order", "order must be above 1 and finite, not 1"),
+    ("spend = { rho = 0.01 }", "spend = { order = 1, epsilon = 1 }", "spend = { order", "release.wards.spend.order", "order must be a number above 1 and finite, not 1"),
     ("spend = { rho = 0.01 }", "spend = 0.01", "spend = 0.01", "release.wards.spend", "spend must be a table, not 0.01; write spend = { epsilon = 0.3 }."),
     ("spend = { rho = 0.01 }\n", "", "[release.wards]", "release.wards.spend", "this key is missing; write spend = { epsilon = 0.3 }."),
     # Columns.
@@ -210,7 +210,7 @@ BROKEN = [
     ('column = ["stay"]', "column = []", "column = []", f"{STAY}.column", "column must be one column, or several, each once, not []"),
     ('column = ["stay"]', 'column = ["stay", "stay"]', 'column = ["stay', f"{STAY}.column", "each once"),
     ('column = ["stay"]', 'column = [["stay"]]', "column = [[", f"{STAY}.column", "a column must be the name of one that is declared, not ['stay']"),
-    ('column = ["stay"]', 'column = ["stay", "age"]', 'column = ["stay"', f"{STAY}.column", "the intervals of several columns must be the same, [0.0, 60.0], not '[0.0, 100.0] of age'; write one interval, or a release for each column."),
+    ('column = ["stay"]', 'column = ["stay", "age"]', 'column = ["stay"', f"{STAY}.column", "column must be columns of one interval, here [0.0, 60.0], not 'age from 0.0 to 100.0'; write one interval, or a release for each column."),
     ('by = "ward"', 'by = "wrad"', "wrad", f"{FIRST}.by", 'write "ward".'),
     ('by = "ward"', "by = []", "by = []", f"{FIRST}.by", "not []"),
     ('by = "ward"', 'by = "stay"', 'by = "stay"', f"{FIRST}.by", "the column stay must be levels"),
@@ -220,8 +220,8 @@ BROKEN = [
     ("success = true", "success = 1", "success = 1", f"{DRAWN}.success", "success must be one of the levels (true, false), not 1; write success = false."),
     # Releases: priors and variance.
     ("prior = [1, 1]", "prior = [1]", "prior = [1]", f"{FIRST}.prior", "the prior of beta-bernoulli must be alpha and beta, not (1.0,); write prior = [1, 1]."),
-    ("prior = [1, 1]", "prior = [1, 0]", "prior =", f"{FIRST}.prior", "beta must be above 0 and finite, not 0.0"),
-    ("prior = [1, 1]", "prior = [-1, 1]", "prior =", f"{FIRST}.prior", "alpha must be above 0 and finite, not -1.0"),
+    ("prior = [1, 1]", "prior = [1, 0]", "prior =", f"{FIRST}.prior", "beta must be a number above 0 and finite, not 0.0"),
+    ("prior = [1, 1]", "prior = [-1, 1]", "prior =", f"{FIRST}.prior", "alpha must be a number above 0 and finite, not -1.0"),
     ("prior = [1, 1]", 'prior = ["1", 1]', "prior =", f"{FIRST}.prior", "each number of prior must be a finite number, not '1'; write prior = [1, 1]."),
     ("prior = [1, 1]", 'prior = "flat"', "prior =", f"{FIRST}.prior", "prior must be a list of numbers, not 'flat'; write prior = [1, 1]."),
     ("prior = [1, 1]", "prior = [1e31, 1]", "prior =", f"{FIRST}.prior", "each number of prior must be 0, or from 1e-30 to 1e+30 in size, not 1e+31; write prior = [1, 1]."),
@@ -229,38 +229,38 @@ BROKEN = [
     ("prior = [1, 1]", "prior = [nan, 1]", "prior =", f"{FIRST}.prior", "a finite number, not nan"),
     ("prior = [1, 1]", f"prior = [{'9' * 400}, 1]", "prior =", f"{FIRST}.prior", "a finite number"),
     ("prior = [2, 2, 2]", "prior = [2, 2]", "prior = [2, 2]", "release.wards.prior", "one alpha for each of 3 categories, not (2.0, 2.0); write prior = [1, 1, 1]."),
-    ("prior = [10, 100]", "prior = [10, 0]", "prior = [10", f"{STAY}.prior", "above 0 and finite"),
+    ("prior = [10, 100]", "prior = [10, 0]", "prior = [10", f"{STAY}.prior", "a number above 0"),
     ("prior = [10, 100]", "prior = [1, 2, 3]", "prior = [1, 2", f"{STAY}.prior", "a mean and a variance"),
-    ("variance = 50", "variance = 0", "variance = 0", f"{STAY}.variance", "variance must be above 0 and finite, not 0.0"),
-    ("variance = 50", 'variance = "50"', "variance =", f"{STAY}.variance", "variance must be a finite number, not '50'; write variance = 100."),
+    ("variance = 50", "variance = 0", "variance = 0", f"{STAY}.variance", "variance must be a number above 0 and finite, not 0.0"),
+    ("variance = 50", 'variance = "50"', "variance =", f"{STAY}.variance", "variance must be a number above 0 and finite, not '50'; write"),
     ("variance = 50", f"variance = {'9' * 400}", "variance =", f"{STAY}.variance", "variance must be a finite number"),
     # Releases: mechanisms.
     ('mechanism = "laplace"', 'mechanism = "laplase"', "laplase", f"{FIRST}.mechanism", "mechanism must be one of auto, laplace, gaussian, direct, diffused, concentrated, ops, not 'laplase'; write"),
     ('mechanism = "laplace"', "mechanism = {}", "mechanism = {}", f"{FIRST}.mechanism", "mechanism must be one of"),
-    ('mechanism = "laplace"', 'mechanism = "laplace"\ndraws = 5', "draws = 5", f"{FIRST}.draws", "draws must be left out for laplace, not 5"),
+    ('mechanism = "laplace"', 'mechanism = "laplace"\ndraws = 5', "draws = 5", f"{FIRST}.draws", "draws must be omitted for laplace, not 5"),
     ('mechanism = "laplace"', 'mechanism = "diffused"', "diffused", f"{FIRST}.mechanism", "draws must be given for diffused, not None; write draws = 1."),
     ('mechanism = "laplace"', "draws = 0", "draws = 0", f"{FIRST}.draws", "draws must be a whole number from 1 to 1000000, not 0; write draws = 1."),
     ('mechanism = "laplace"', "draws = 1.0", "draws = 1.0", f"{FIRST}.draws", "not 1.0"),
-    ('mechanism = "laplace"', "truncation = 0.1", "truncation = 0.1", f"{FIRST}.truncation", "truncation must be left out where there are no draws, not 0.1; write draws = 1 beside it."),
+    ('mechanism = "laplace"', "truncation = 0.1", "truncation = 0.1", f"{FIRST}.truncation", "truncation must be omitted where there are no draws, not 0.1; write draws = 1 beside it."),
     ("truncation = 0.05\n", "", 'mechanism = "ops"', f"{DRAWN}.mechanism", "truncation must be given for ops, not None; write truncation = 0.05."),
     ("truncation = 0.05", 'truncation = "low"', "truncation =", f"{DRAWN}.truncation", "truncation must be a finite number, not 'low'; write truncation = 0.05."),
-    ('mechanism = "ops"', 'mechanism = "direct"', "truncation =", f"{DRAWN}.truncation", 'truncation must be left out but for ops, not 0.05; write mechanism = "ops".'),
+    ('mechanism = "ops"', 'mechanism = "direct"', "truncation =", f"{DRAWN}.truncation", 'truncation must be omitted except for ops, not 0.05; write mechanism = "ops".'),
     ('purpose = "quarterly report"', "purpose = 4", "purpose =", f"{FIRST}.purpose", 'write purpose = "quarterly report".'),
     ('purpose = "quarterly report"', 'purpose = ""', "purpose =", f"{FIRST}.purpose", "purpose must be one line of text"),
     # Not TOML.
     ('name = "readmissions"', 'name = "readmissions', "name =", "the file", "a text is not closed on its line; write the closing quotation mark."),
     ('unit = "row"', 'unit = "row"\nunit = "row"', None, "the file", "this key is written twice; write it once."),
     ("[release.wards]", "[release.readmission]", None, FIRST, "[release.readmission] is written twice; write it once."),
-    ("n = 2000", "n 2000", "n 2000", "the file", "a key is not followed by =; write for example n = 2000"),
-    ("n = 2000", "n = two", "n = two", "the file", "this value cannot be read; write text in quotation marks, for example name ="),
+    ("expected_rows = 2000", "expected_rows 2000", "expected_rows 2000", "the file", "a key is not followed by =; write for example expected_rows = 2000"),
+    ("expected_rows = 2000", "expected_rows = two", "expected_rows = two", "the file", "this value cannot be read; write text in quotation marks, for example name ="),
     ('data = "patients.csv"', 'data = "data\\patients.csv"', "data =", "the file", "a text has a backslash; write / in a path, or two backslashes for one."),
-    ("n = 2000", "n = 2,000", "n = 2,", "the file", "there is more than one value on this line; write a number without commas, for example n = 2000"),
+    ("expected_rows = 2000", "expected_rows = 2,000", "expected_rows = 2,", "the file", "there is more than one value on this line; write a number without commas, for example expected_rows = 2000"),
     ("stay = {", "stay days = {", "stay days", "the file", "and a key with spaces in quotation marks."),
     ('data = "patients.csv"', 'data = ""', "data =", "study.data", "data must be one line of text of 1 to 1000 characters, not ''; write"),
-    ('by = "ward"', 'by = ["ward"]', "by =", "release.readmission.by", """a column must be the name of one that is declared, not ['ward']; write "ward"."""),
+    ('by = "ward"', 'by = ["ward"]', "by =", "release.readmission.by", """by must be the name of one column, not ['ward']; write by = "ward"."""),
     ('mechanism = "laplace"', "draws = 3", "[release.readmission]", "release.readmission", "truncation must be given for draws that keep a pure epsilon"),
-    ("n = 2000", "n = " + "9" * 5000, "[study]", "the file", "nested too deeply, or a number is too long"),
-    ("n = 2000", "n = " + "[" * 50000, "[study]", "the file", "nested too deeply, or a number is too long"),
+    ("expected_rows = 2000", "expected_rows = " + "9" * 5000, "[study]", "the file", "nested too deeply, or a number is too long"),
+    ("expected_rows = 2000", "expected_rows = " + "[" * 50000, "[study]", "the file", "nested too deeply, or a number is too long"),
     ("truncation = 0.05", "truncation = [0.05", "truncation =", "the file", "an array is not closed; write ]."),
     (GOOD, "", None, "study", "this section is missing; write [study] with name"),
     # What calibration alone can see.
@@ -310,7 +310,7 @@ def test_the_good_file_is_good(tmp_path, command):
     path.write_text(GOOD)
     checked(path)
     code, out, _ = command("check", path)
-    assert (code, out[:35]) == (0, "study.toml is sound: 4 releases, bu")
+    assert (code, out[:35]) == (0, "study.toml is valid: 4 releases, bu")
 
 
 @pytest.mark.parametrize(("old", "new", "words", "key", "sentence"), BROKEN, ids=[f"{i}-{b[3][:40]}" for i, b in enumerate(BROKEN)])  # fmt: skip
@@ -352,8 +352,8 @@ def test_windows_files_are_read(tmp_path):
     path = tmp_path / "study.toml"
     path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
     assert Study.open(path).config.name == "readmissions"
-    path.write_bytes(GOOD.replace("n = 2000", "n = 0").replace("\n", "\r\n").encode())
-    with pytest.raises(StudyFileError, match=r"study\.toml, line 8, study\.n: "):
+    path.write_bytes(GOOD.replace("expected_rows = 2000", "expected_rows = 0").replace("\n", "\r\n").encode())
+    with pytest.raises(StudyFileError, match=r"study\.toml, line 8, study\.expected_rows: "):
         Study.open(path)
 
 
@@ -374,13 +374,13 @@ budget.epsilon = 1.0                                     #: study.budget study.b
 budget . "delta" = 1e-6                                  #: study.budget.delta
 unit = { person = "id", rows = 3 } # { rows = 4 }        #: study.unit study.unit.person study.unit.rows
 ledger = """
-n = 5
+expected_rows = 5
 [columns]
 \\"""[x]"""                                               # still the ledger's text
-n = 2000                                                 #: study.n
+expected_rows = 2000                                     #: study.expected_rows
 note = \'\'\'
-largest = 7 \'\' \'\'\'\'\'
-largest = 9                                              #: study.largest
+max_rows = 7 \'\' \'\'\'\'\'
+max_rows = 9                                             #: study.max_rows
 
   [ columns ]                                            #: columns
 ward = { levels = [ "A", "]", "}", # , x = 3             #: columns.ward columns.ward.levels
@@ -557,6 +557,37 @@ SHAPE = re.compile(
 )
 
 
+def test_keys_of_0_1_0_are_read_with_a_notice(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(GOOD.replace("expected_rows = ", "n = ").replace("max_rows = ", "largest = "))
+    found = Study.open(path).config
+    path.write_text(GOOD)
+    today = Study.open(path).config
+    assert (found.expected_rows, found.max_rows, found.schema) == (2000, 1_000_000, today.schema)
+    assert found.notices == (
+        "study.toml, line 8: n was renamed: write expected_rows = 2000.",
+        "study.toml, line 9: largest was renamed: write max_rows = 1000000.",
+    )
+    assert today.notices == ()
+    for old, new in zip(found.releases, today.releases, strict=True):
+        assert old.request.definition(found.schema) == new.request.definition(today.schema)
+
+
+@pytest.mark.parametrize(
+    ("new", "sentence"),
+    [
+        ("n = 2000\nexpected_rows = 2000", "line 8, study.n: n was renamed to expected_rows, which is here too; write"),
+        ("n = 0", "line 8, study.expected_rows: expected_rows must be a whole number from 1 to 1000000, not 0"),
+        ('n = "many"', "line 8, study.expected_rows: expected_rows must be a whole number"),
+    ],
+)
+def test_a_key_of_0_1_0_is_refused_by_its_new_name(new, sentence, tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(GOOD.replace("expected_rows = 2000", new))
+    with pytest.raises(StudyFileError, match=re.escape(sentence)):
+        Study.open(path)
+
+
 def test_broken_files_are_invalid_by_the_schema():
     found = 0
     for old, new, _, key, sentence in BROKEN:
@@ -595,7 +626,7 @@ def test_the_schema_has_every_key_and_no_other():
         assert part["properties"]["prior"].get("default") == (None if written is None else list(written))
     assert definitions["mechanism"]["enum"] == [AUTO, *PARAMETERS]
     assert definitions["mechanism"]["default"] == AUTO
-    assert study["properties"]["largest"]["default"] == config.LARGEST
+    assert study["properties"]["max_rows"]["default"] == config.DEFAULT_MAX_ROWS
 
 
 PAGE = (ROOT / "docs" / "study.md").read_text()
@@ -625,7 +656,7 @@ unit = "row"
 neighbours = "replace"
 budget = { epsilon = 9 }
 ledger = "incidents.ledger"
-n = 200000
+expected_rows = 200000
 
 [columns]
 region = { levels = ["north", "south"] }
@@ -691,17 +722,17 @@ BROKEN_COUNTS = [
     ("states = 2", "states = true", "states = true", f"{STATES}.states", "not True"),
     ("states = 2", "state = 2", "state = 2", f"{STATES}.state", "this key is not known; write states."),
     ("prior = [1, 1]", "prior = [1]", "prior = [1]", f"{STATES}.prior", "prior must be two numbers: transitions and emissions, not (1,); write prior = [1, 1]."),
-    ("prior = [1, 1]", "prior = [1, 0]", "prior = [1, 0]", f"{STATES}.prior", "prior must be a number from 1e-30 to 1e+30, not 0"),
+    ("prior = [1, 1]", "prior = [1, 0]", "prior = [1, 0]", f"{STATES}.prior", "prior must be a number at least 1e-30 and at most 1e+30, not 0"),
     ("prior = [1, 1]", "prior = [1, nan]", "prior = [1, nan]", f"{STATES}.prior", "not nan"),
     ("prior = [1, 1]", "prior = 1", "prior = 1", f"{STATES}.prior", "two numbers"),
     ('mechanism = "laplace"', 'mechanism = "ops"', 'mechanism = "ops"', f"{STATES}.mechanism", "mechanism must be one of auto, laplace, gaussian, not 'ops'"),
     ('mechanism = "laplace"', 'mechanism = "gaussian"', "spend = { epsilon = 5", f"{STATES}.spend", "cannot be reached"),
-    ('mechanism = "laplace"', "draws = 3", "draws = 3", f"{STATES}.draws", "draws must be left out"),
+    ('mechanism = "laplace"', "draws = 3", "draws = 3", f"{STATES}.draws", "draws must be omitted"),
     ('target = "type"', 'target = "kind"', "target =", f"{KINDS_OF}.target", "a column must be one that is declared"),
     ('target = "type"', 'target = "hour"', "target =", f"{KINDS_OF}.target", "target must be columns of levels, not 'hour'"),
     ('target = "type"', 'target = "region"', "target =", f"{KINDS_OF}.target", "target must be no feature, not 'region'; write another column."),
     ('target = "type"', 'target = ["type"]', "target =", f"{KINDS_OF}.target", "target must be"),
-    ("prior = 1\n", "prior = 0\n", "prior = 0", f"{KINDS_OF}.prior", "prior must be a number from 1e-30 to 1e+30, not 0; write prior = 1."),
+    ("prior = 1\n", "prior = 0\n", "prior = 0", f"{KINDS_OF}.prior", "prior must be a number at least 1e-30 and at most 1e+30, not 0; write prior = 1."),
     ("prior = 1\n", "prior = [1, 1]\n", 'prior = [1, 1]\nspend', f"{KINDS_OF}.prior", "prior must be a number"),
     ("prior = 1\n", 'mechanism = "diffused"\ndraws = 1\n', 'mechanism = "diffused"', f"{KINDS_OF}.mechanism", "mechanism must be laplace, gaussian, ops for naive-bayes, not 'diffused'"),
     ("truncation = 0.01", "truncation = 0.34", "truncation = 0.34", f"{TABLES}.truncation", "truncation must be above 0 and below 1/3, one over the most levels, not 0.34"),
@@ -746,7 +777,7 @@ def test_any_value_in_a_file_of_counts_gives_our_errors_alone(change, tmp_path_f
 
 @pytest.mark.parametrize(("n", "epsilon", "swamped"), [(200_000, "5", False), (200_000, "0.002", True), (60, "0.5", True)])  # fmt: skip
 def test_a_plan_says_when_noise_drowns_the_cells(n, epsilon, swamped, tmp_path, command):
-    (tmp_path / "study.toml").write_text(COUNTS.replace("n = 200000", f"n = {n}").replace("epsilon = 5", f"epsilon = {epsilon}"))  # fmt: skip
+    (tmp_path / "study.toml").write_text(COUNTS.replace("expected_rows = 200000", f"expected_rows = {n}").replace("epsilon = 5", f"epsilon = {epsilon}"))  # fmt: skip
     code, out, _ = command("plan", tmp_path / "study.toml", "states")
     assert code == 0
     assert ("privacy more than doubles the width" in out) is swamped

@@ -22,6 +22,7 @@ from scipy.stats import beta as beta_law
 from scipy.stats import norm
 from seeded_noise import SeededNoise
 from share import cases
+from study.fault_study import study_in
 
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
@@ -32,11 +33,12 @@ from vestry.conjugate.simulation import noise_aware
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.model.request import PreparedSums, Request, TableSchema
-from vestry.planning import Forecast, best, budget_for_width, choose_mechanism, forecasts
+from vestry.planning import Forecast, best_forecast, budget_for_width, choose_mechanism, compare_mechanisms
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import Private
+from vestry.study import Study
 
 DOMAINS = {"yes": Levels("n", "y"), "ward": Levels("A", "B", "C"), "days": Interval(-200, 200)}
 MODELS = {
@@ -66,7 +68,7 @@ def predicted(made: Request, relation: str, datasets: int) -> Forecast:
     """Return what the plan says, from this many simulated datasets."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vestry.conjugate.simulation._DATASETS", datasets)
-        (found,) = forecasts(made, frame(relation), n=N)
+        (found,) = compare_mechanisms(made, frame(relation), expected_rows=N)
     return found
 
 
@@ -177,7 +179,7 @@ class Achieved:
 
 def achieved(made: Request, relation: str, studies: int, seed: int, *, wrong: float = 1.0) -> Achieved:
     """Release simulated studies, of one group; the noise is `wrong` times what is claimed."""
-    prepared = made.prepared(frame(relation), N)
+    prepared = made.prepare(frame(relation), N)
     mechanism = prepared.mechanism
     assert isinstance(mechanism, Additive)
     rng, noise = np.random.default_rng(seed), SeededNoise(seed)
@@ -190,7 +192,7 @@ def achieved(made: Request, relation: str, studies: int, seed: int, *, wrong: fl
     for place, (theta, sums) in enumerate(made_up):
         values = family_from(prepared.described).to_units(mechanism.layout, sums, n) * len(prepared.groups)
         content = replace(mechanism, scale=wrong * mechanism.scale).release(Private(values), Leave(), noise)[0]
-        law = noise_aware(prepared, replace(content, scale=mechanism.scale)).laws["all"]
+        law = noise_aware(prepared, replace(content, scale=mechanism.scale)).distributions["all"]
         low, high = np.quantile(law.draw(rng, 4000), [0.05, 0.95], axis=0)
         gap = exactly[:, place] - law.marginal(0).log_density(points[:, place])
         found.append(((high - low).mean(), ((low <= theta) & (theta <= high)).mean(), gap.mean()))
@@ -279,10 +281,10 @@ def test_a_prediction_that_is_a_tenth_off_is_rejected():
 def test_the_noise_is_as_predicted_and_a_tenth_off_is_rejected(name, relation, mechanism):
     """The predicted deviation is that of 10,000 releases within six standard errors: a false alarm below 1e-6."""
     asked = request(MODELS[name], mechanism, SPENDS[mechanism])
-    plan, made = predicted(asked, relation, 0), asked.prepared(frame(relation), N).mechanism
+    plan, made = predicted(asked, relation, 0), asked.prepare(frame(relation), N).mechanism
 
     def agreed(wrong: float) -> bool:
-        noise, zeros = SeededNoise(15), [0] * len(made.layout.names) * made.population.groups
+        noise, zeros = SeededNoise(15), [0] * len(made.layout.names) * made.adjacency.groups
         twin = replace(made, scale=wrong * made.scale)
         drawn = np.array([twin.release(Private(zeros), Leave(), noise)[0].values[0] for _ in range(10_000)], float)
         squares = drawn**2 / plan.noise**2
@@ -349,7 +351,7 @@ def test_the_law_of_draws_is_as_predicted(mechanism, name, relation):
     """
     studies, datasets, given = 2000, 512, dict(DRAWN[mechanism])
     made = request(MODELS[name], mechanism, given.pop("spend"), draws=1, **given)
-    plan, prepared = predicted(made, relation, datasets), made.prepared(frame(relation), N)
+    plan, prepared = predicted(made, relation, datasets), made.prepare(frame(relation), N)
     sums, draws = drawn(prepared, studies, seed=13, wrong=1.0)
     own = Oracle.of(prepared, sums, N)
     if mechanism == "ops":
@@ -378,7 +380,7 @@ def test_the_law_of_draws_is_as_predicted(mechanism, name, relation):
 )
 def test_auto_takes_the_best_or_nearly(name, relation, spend):
     made = request(MODELS[name], "auto", spend)
-    found = {each.mechanism: each.width for each in forecasts(made, frame(relation), n=N)}
+    found = {each.mechanism: each.width for each in compare_mechanisms(made, frame(relation), expected_rows=N)}
     chosen = choose_mechanism(made, frame(relation), N).mechanism
     assert found[chosen] <= 1.05 * min(found.values())
 
@@ -400,20 +402,50 @@ def test_auto_never_takes_draws_unless_they_are_asked_for():
 @pytest.mark.long
 def test_two_looks_at_one_plan_agree():
     made = request(MODELS["beta"], "auto", "epsilon=0.3,delta=1e-6")
-    assert forecasts(made, frame("replace"), n=N) == forecasts(made, frame("replace"), n=N)
+    assert compare_mechanisms(made, frame("replace"), expected_rows=N) == compare_mechanisms(
+        made, frame("replace"), expected_rows=N
+    )
 
 
 @pytest.mark.parametrize("spend", cases(["epsilon=0.1", "epsilon=0.1,delta=1e-6", "rho=0.001"], quick=["epsilon=0.1"]))
 def test_the_budget_for_a_width_gives_that_width(spend):
     made = request(MODELS["normal"], "auto", spend)
-    wanted = budget_for_width(made, frame("replace"), n=N, width=4.0)
-    found = best(forecasts(request(MODELS["normal"], "auto", str(wanted)), frame("replace"), n=N))
+    wanted = budget_for_width(made, frame("replace"), expected_rows=N, width=4.0)
+    found = best_forecast(
+        compare_mechanisms(request(MODELS["normal"], "auto", str(wanted)), frame("replace"), expected_rows=N)
+    )
     assert 3.4 < found.width <= 4.0 * 1.001
 
 
 def test_a_width_that_no_budget_gives_is_refused():
     made = request(MODELS["normal"], "auto", "epsilon=0.1")
     with pytest.raises(GuaranteeUnreachable, match=r"is the shortest with this many records"):
-        budget_for_width(made, frame("replace"), n=N, width=0.5)
-    with pytest.raises(InvalidParameter, match="width must be above 0"):
-        budget_for_width(made, frame("replace"), n=N, width=0.0)
+        budget_for_width(made, frame("replace"), expected_rows=N, width=0.5)
+    with pytest.raises(InvalidParameter, match="width must be a number above 0"):
+        budget_for_width(made, frame("replace"), expected_rows=N, width=0.0)
+
+
+# --- frames -----------------------------------------------------------------------------------------------------------
+
+
+def test_check_and_plan_are_frames(tmp_path):
+    study = Study.open(study_in(tmp_path, "readmission", "stay"))
+    checked = study.check()
+    assert list(checked.index) == ["readmission", "stay"]
+    assert list(checked.columns) == ["question", "spend", "mechanism", "parameter", "value", "fits", "state"]
+    assert checked.fits.all()
+    planned = study.plan("stay")
+    assert planned.index.names == ["release", "mechanism"]
+    (forecast,) = study.forecasts("stay")
+    assert planned.loc[("stay", "laplace")].tolist() == [
+        forecast.parameter, forecast.value, forecast.width, forecast.exact_width, forecast.kl, forecast.note
+    ]  # fmt: skip
+    assert list(study.plan().index.get_level_values(0).unique()) == ["readmission", "stay"]
+
+
+def test_a_study_says_little_and_shows_itself_in_a_notebook(tmp_path):
+    study = Study.open(study_in(tmp_path, "readmission", "stay"))
+    assert repr(study) == f"Study({study.config.name!r}, 2 releases, budget {study.config.budget})"
+    shown = study._repr_html_()
+    assert "<b>" + study.config.name + "</b>" in shown
+    assert shown.count("<tr>") == 3

@@ -303,15 +303,15 @@ def test_a_budget_that_does_not_hold_is_exit_code_three(tmp_path):
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.out) == (3, "")
     assert done.err.strip() == (
-        "vestry: the charge for stay (epsilon=0.2) after readmission does not fit: of the budget epsilon=0.4 there is"
-        " left epsilon=0.1; nothing was charged; readmission alone would fit; charge less, or raise the budget with"
+        "vestry: Budget exceeded: after readmission, stay needs epsilon=0.2, and epsilon=0.1 of epsilon=0.4 remains."
+        " Nothing was charged; readmission alone would fit. Charge less, or raise the budget with"
         " `vestry ledger amend`."
     )
     assert_untouched(tmp_path, head)
     assert vestry("release", study, "readmission", "--yes").code == 0
     done = vestry("release", study, "stay", "--yes", "--json")
     assert done.code == 3
-    assert done.err.startswith("vestry: the charge for stay (epsilon=0.2) does not fit: of the budget epsilon=0.4")
+    assert done.err.startswith("vestry: Budget exceeded: stay needs epsilon=0.2, and epsilon=0.1 of epsilon=0.4")
     assert actions(tmp_path) == ["charge", "open", "release"]
 
 
@@ -322,7 +322,7 @@ def test_what_was_released_is_told_though_the_next_fails(tmp_path, monkeypatch):
     done = vestry("release", study, "--yes")
     assert done.code == 3
     assert done.out.startswith("readmission: released\n")
-    assert done.err.splitlines()[-1].startswith("vestry: the charge for stay (epsilon=0.2) does not fit")
+    assert done.err.splitlines()[-1].startswith("vestry: Budget exceeded: stay needs epsilon=0.2")
     assert_sound(tmp_path, "readmission", 1)
     assert not (tmp_path / "stay").exists()
     assert (tmp_path / "report.html").read_text() == "<html>1 releases</html>"
@@ -334,9 +334,7 @@ def test_a_delta_above_what_charges_may_bring_is_told(tmp_path):
     study.write_text(study.read_text().replace("delta = 1e-8", "delta = 1e-6"))
     done = vestry("release", study, "--yes", "--json")
     assert done.code == 3
-    assert re.search(r"its delta 1e-6 is above the 1\.\d+e-7 left for charges that bring their own;", done.err), (
-        done.err
-    )
+    assert re.search(r"Its own delta 1e-6 is above the 1\.\d+e-7 that remains for charges", done.err), done.err
     assert actions(tmp_path) == []
 
 
@@ -347,29 +345,29 @@ def test_a_regression_shows_coefficients_and_counts_the_draws_that_it_leaves_out
     head = study.read_text().partition("[release")[0]
     study.write_text(
         head + '[release.odds]\nmodel = "logistic"\noutcome = "readmitted"\nsuccess = "yes"\npredictors = ["ward"]\n'
-        "draws = 4\nspend = { epsilon = 50, delta = 1e-6 }\n"
+        "draws = 6\nspend = { epsilon = 50, delta = 1e-6 }\n"
     )
     done = vestry("release", study, "--yes")
     assert done.code == 0, done.err
-    assert "  coefficient  draw 1" in done.out
-    assert "  and 1 more draw in release.json\n" in done.out
+    assert re.search(r"  coefficient +draw 1", done.out)
+    assert "  no interval: 6 draws are all that was released; the first 5:\n" in done.out
     file = tmp_path / "odds" / "release.json"
     shown = vestry("posterior", file)
     assert (shown.code, shown.err) == (0, "")
     assert [line.split()[0] for line in shown.out.splitlines()[2:5]] == ["ward[B]", "ward[C]", "intercept"]
     rows = json.loads(vestry("posterior", file, "--json").out)["rows"]
-    assert [len(row["values"]) for row in rows] == [4, 4, 4]
-    drawn = plot(Posterior.from_release(open_release(file)))
-    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == ["intercept", "ward[C]", "ward[B]"]
+    assert [len(row["values"]) for row in rows] == [6, 6, 6]
+    axes = plot(Posterior.from_release(open_release(file)))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["intercept", "ward[C]", "ward[B]"]
 
 
 @pytest.mark.parametrize(("names", "room"), [(["stay"], "3.8"), (["gauss"], r"[0-3]\.\d+")])
 def test_what_is_left_leads_with_what_a_release_may_spend(tmp_path, names, room):
     done = vestry("release", study_in(tmp_path, *names), "--yes")
-    words = rf"^left of epsilon=4,delta=1e-6: epsilon=({room}) for a release, with a delta of its own up to \d"
+    words = rf"^Remaining of the budget epsilon=4,delta=1e-6: epsilon=({room}) for the next release, with its own delta"
     (epsilon,) = re.search(words, done.out, re.MULTILINE).groups()
     ledger = ledger_of(tmp_path)
-    with pytest.raises(BudgetExceeded, match="does not fit"):
+    with pytest.raises(BudgetExceeded, match="Budget exceeded"):
         ledger.charge(f"epsilon={float(epsilon) + 2e-5:.6g}", purpose="more than is left")
     ledger.charge(f"epsilon={epsilon},delta=1e-7", purpose="all that is left")
 
@@ -393,7 +391,7 @@ def test_a_report_that_fails_does_not_hide_a_refused_budget(tmp_path, monkeypatc
     monkeypatch.setattr("vestry.study.runner.ReleaseRunner.afford", lambda course, asked, charges: None)
     done = vestry("release", study, "--yes", "--json")
     assert done.code == 3
-    assert "does not fit" in done.err
+    assert "Budget exceeded" in done.err
     assert "the page" not in done.err
 
 
@@ -401,7 +399,7 @@ def test_without_a_terminal_nothing_is_spent_unasked(fresh, tmp_path):
     study, head = fresh
     done = vestry("release", study)
     assert (done.code, done.out) == (2, "")
-    assert done.err.endswith("not 'unconfirmed'; write --yes to spend without asking.\n")
+    assert done.err.endswith("not 'unconfirmed'; write --yes to skip the confirmation prompt.\n")
     assert_untouched(tmp_path, head)
 
 
@@ -424,10 +422,10 @@ def test_a_missing_ledger_is_told_with_the_command_that_makes_it(tmp_path):
     done = vestry("release", study, "--yes")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("vestry: study.toml, line 7, study.ledger: there is no ledger at ")
-    command = done.err.partition("make it once with: ")[2].strip()
+    command = done.err.partition("create it once with: ")[2].strip()
     assert command.startswith("vestry ledger create ")
     assert not (study.parent / "people.ledger").exists()
-    assert "There is no ledger yet. Make it once: " + command in vestry("check", study).out
+    assert "There is no ledger yet. Create it once:\n  " + command in vestry("check", study).out
     assert vestry(*shlex.split(command)[1:]).code == 0
     assert vestry("release", study, "--yes").code == 0
     assert ledger_of(study.parent).terms.to_dict() == {
@@ -598,7 +596,7 @@ def test_check_says_that_the_data_file_is_not_here(tmp_path, data):
     (tmp_path / "people.csv").unlink(missing_ok=True)
     done = vestry("check", study)
     assert done.code == 0
-    assert f"\nThe data file {data} is not here; a release needs it.\n" in done.out
+    assert f"\nThe data file {data} is missing; a release needs it.\n" in done.out
     assert json.loads(vestry("check", study, "--json").out)["data"] == "missing"
 
 
@@ -610,7 +608,7 @@ def test_check_looks_for_a_file_and_opens_none_and_asks_no_server(tmp_path, data
     for name in ("people.csv", "people.parquet", "people.db"):
         (tmp_path / name).write_text("nothing that could be read as a table")
     done = vestry("check", study)
-    assert (done.code, "is not here" in done.out) == (0, False)
+    assert (done.code, "is missing" in done.out) == (0, False)
     assert json.loads(vestry("check", study, "--json").out)["data"] == "not read"
 
 
@@ -641,8 +639,8 @@ def test_the_mechanism_that_check_names_is_the_one_that_runs(tmp_path):
     guesses = {}
     for n in (20, 100_000):
         text = study.read_text().replace('mechanism = "diffused"\n', "").replace("draws = 2", "draws = 1")
-        study.write_text(text.replace("\n\n[columns]", f"\nn = {n}\n[columns]", 1) if n == 20 else
-                         text.replace("n = 20\n", f"n = {n}\n"))  # fmt: skip
+        study.write_text(text.replace("\n\n[columns]", f"\nexpected_rows = {n}\n[columns]", 1) if n == 20 else
+                         text.replace("expected_rows = 20\n", f"expected_rows = {n}\n"))  # fmt: skip
         (cost,) = json.loads(vestry("check", study, "--json").out)["releases"]
         done = vestry("release", study, "draws", "--yes", "--again")
         assert done.code == 0, done.err
@@ -671,7 +669,7 @@ MODEL = BetaBernoulli("readmitted", success="yes", by="ward")
 def test_a_release_in_python(table, tmp_path):
     ledger = ledger_of(tmp_path)
     posterior = release(MODEL, table, guarantee="epsilon=0.3", ledger=ledger, purpose="a first look")
-    assert posterior.interval(0.9)["A"].shape == (1, 2)
+    assert posterior.interval(0.9).loc["A"].shape == (1, 2)
     assert actions(tmp_path) == ["charge", "open", "release"]
     charge = next(entry for entry in ledger.entries() if entry.action == "charge")
     assert charge.facts["purpose"] == "a first look"
@@ -688,14 +686,14 @@ def test_a_release_in_python(table, tmp_path):
 
 def test_a_study_knows_a_release_of_python_by_its_question(table, tmp_path):
     release(MODEL, table, guarantee="epsilon=0.3", ledger=ledger_of(tmp_path))
-    (cost,) = Study.open(tmp_path / "study.toml").check()
+    (cost,) = Study.open(tmp_path / "study.toml").costs()
     assert cost.state == "released before"
 
 
 def test_python_refuses_before_the_charge(table, tmp_path):
     ledger = ledger_of(tmp_path)
     ask = {"guarantee": "epsilon=0.3", "ledger": ledger}
-    with pytest.raises(BudgetExceeded, match=r"^the charge discrete-laplace\("):
+    with pytest.raises(BudgetExceeded, match=r"^Budget exceeded: the charge needs discrete-laplace\("):
         release(MODEL, table, **{**ask, "guarantee": "epsilon=5"})
     with pytest.raises(InvalidParameter, match=r"^a column must be one that is declared \(readmitted, ward\), not"):
         release(BetaBernoulli("height", success="yes"), table, **ask)

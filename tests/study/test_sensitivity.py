@@ -63,19 +63,19 @@ def table(rows: list[dict], policy: str, unit: str, relation: str) -> Table:
     frame = pd.DataFrame(rows, columns=["id", "yes", "ward", "days"]).astype({"days": float})
     for column in ("id", "yes", "ward"):
         frame[column] = frame[column].astype("object")
-    return Table(frame, domains(policy), unit=unit, neighbours=relation, largest=10**6)
+    return Table(frame, domains(policy), unit=unit, neighbours=relation, max_rows=10**6)
 
 
 def collected(model, made: Table, *, like: Table | None = None) -> tuple[int, ...]:
     """Return the integers that a Laplace release would add noise to."""
     frame = schema_of(like or made)
-    tally = Request(model, Guarantee.parse("epsilon=1"), "laplace").prepared(frame, 5).tally
+    tally = Request(model, Guarantee.parse("epsilon=1"), "laplace").prepare(frame, 5).tally
     return reveal(made.collect(tally, row_key="key"))
 
 
 def bounds(model, made: Table) -> tuple[float, float]:
     frame = schema_of(made)
-    found = model.family(frame.domains).layout(frame.population(model, 5))
+    found = model.family(frame.domains).layout(frame.adjacency(model, 5))
     return found.l1, found.l2
 
 
@@ -158,7 +158,7 @@ def test_a_dropped_record_makes_the_count_private():
     rows, changed = [row("y"), row("n")], [row(None), row("n")]
     frames = [schema_of(table(each, "drop", "row", "replace")) for each in (rows, changed)]
     assert not any(frame.counts_publicly(model) for frame in frames)
-    assert frames[0].population(model, 2) == Adjacency("replace")
+    assert frames[0].adjacency(model, 2) == Adjacency("replace")
     counted = [sum(collected(model, table(each, "drop", "row", "replace"))) for each in (rows, changed)]
     assert counted == [2, 1]  # what the broken twin would print as the public count
 

@@ -271,7 +271,7 @@ def test_a_release_without_its_certificate_is_moved_and_that_is_said(tmp_path):
     done = vestry("release", study, "--yes")
     assert done.code == 0, done.err
     aside = folder / f"release-{hashlib.sha256(first).hexdigest()[:16]}.json"
-    assert f"another release lay in its place, and is now {aside}" in done.out
+    assert f"another release was in its place; it is now {aside}" in done.out
     assert aside.read_bytes() == (folder / "release-1.json").read_bytes() == first
     assert (folder / "release.json").read_bytes() != first
 
@@ -284,9 +284,9 @@ def test_two_study_files_on_one_ledger_share_its_budget_and_keep_each_others_rel
     first = (tmp_path / "readmission" / "release.json").read_bytes()
     done = vestry("release", other, "--yes")
     assert done.code == 0, done.err
-    assert f"another release lay in its place, and is now {tmp_path / 'readmission' / 'release-1.json'}" in done.out
+    assert f"another release was in its place; it is now {tmp_path / 'readmission' / 'release-1.json'}" in done.out
     assert (tmp_path / "readmission" / "release-1.json").read_bytes() == first
-    assert "left of epsilon=1: epsilon=0.2" in done.out
+    assert "Remaining of the budget epsilon=1: epsilon=0.2" in done.out
     done = vestry("release", study)  # free, and found
     assert "readmission: released before, free\n" in done.out
     assert (tmp_path / "readmission" / "release.json").read_bytes() == first
@@ -301,8 +301,8 @@ def test_changed_data_are_not_read_again_and_that_is_said(tmp_path):
     done = vestry("release", study)
     assert done.code == 0, done.err
     assert (
-        "note: readmission is of the records as they were then; to pay for the records as they are now write: vestry"
-        " release study.toml readmission --again." in done.err
+        "note: readmission describes the records as they were then; to pay for the records as they are now write:"
+        " vestry release study.toml readmission --again." in done.err
     )
     assert (tmp_path / "readmission" / "release.json").read_bytes() == content
     assert actions(tmp_path) == CYCLE
@@ -348,10 +348,11 @@ def test_check_says_what_fits(tmp_path):
     study = study_in(tmp_path, "readmission", "stay", budget="{ epsilon = 0.4 }")
     done = vestry("check", study)
     assert done.code == 0
-    assert done.out.startswith("study.toml is sound: 2 releases, budget epsilon=0.4,")
+    assert done.out.startswith("study.toml is valid: 2 releases, budget epsilon=0.4,")
     assert (
-        "\nLeft of the budget: epsilon=0.4. stay does not fit, so all of them together are refused. Spend less, or"
-        f" raise the budget with vestry ledger amend, or release what fits: vestry release {study} readmission.\n"
+        "\nRemaining of the budget epsilon=0.4: epsilon=0.4. stay does not fit, so all of them together are refused."
+        f" Spend less, or raise the budget with vestry ledger amend, or release what fits: vestry"
+        f" release {study} readmission.\n"
     ) in done.out
     assert vestry("release", study, "--yes").code == 3  # as check said
     assert vestry("release", study, "readmission", "--yes").code == 0
@@ -367,10 +368,10 @@ def test_a_study_of_which_nothing_fits_is_not_sound(tmp_path, ledger):
     assert done.out.startswith(
         "study.toml can be read, and no release fits the budget: 2 releases, budget epsilon=0.1,"
     )
-    assert "is sound" not in done.out
+    assert "is valid" not in done.out
     assert done.out.count("does not fit the budget") == 2
 
 
 def test_check_says_so_if_all_fits(tmp_path):
     done = vestry("check", study_in(tmp_path, *RELEASES))
-    assert (done.code, "is sound" in done.out, "fit" in done.out) == (0, True, False)
+    assert (done.code, "is valid" in done.out, "fit" in done.out) == (0, True, False)

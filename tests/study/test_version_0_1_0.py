@@ -60,6 +60,12 @@ def old(request, tmp_path, monkeypatch) -> Old:
         yield Old(tmp_path, EXPECTED[request.param])
 
 
+def test_an_old_key_has_a_notice_with_the_new_one(old):
+    done = vestry("check", old.file)
+    assert done.code == 0
+    assert f"n was renamed: write expected_rows = {Study.open(old.file).config.expected_rows}." in done.err
+
+
 def said(*arguments: object) -> dict[str, Any]:
     done = vestry(*arguments, "--json")
     assert done.code == 0, done.err
@@ -119,12 +125,18 @@ def told(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_other_posteriors_are_the_same(old):
     for each in old.expected["posteriors"]:
         if each["options"]:
-            found = said("posterior", old.folder / each["release"] / "release.json", *each["options"])
-            assert_same(found, each["record"])
+            options = ["--prob" if option == "--level" else option for option in each["options"]]
+            found = said("posterior", old.folder / each["release"] / "release.json", *options)
+            assert_same(found, renamed(each["record"]))
 
 
 def test_a_release_that_was_kept_from_python_opens(old):
-    assert_same(said("posterior", old.folder / "python.json"), old.expected["python"])
+    assert_same(said("posterior", old.folder / "python.json"), renamed(old.expected["python"]))
+
+
+def renamed(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what 0.1.0 printed, by the names of today."""
+    return {"prob" if key == "level" else key: value for key, value in record.items()}
 
 
 def test_certificates_hold(old):

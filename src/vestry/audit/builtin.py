@@ -1,4 +1,4 @@
-"""Audits a mechanism of the package at its worst-case neighbours: the release itself, and its law in bulk."""
+"""Audits a mechanism of the package at its worst-case neighbours: the release itself, and simulations of it in bulk."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.noise import NoiseSource
+from vestry.validation import is_whole
 
-# How often the release itself runs unless told: exact draws are slower than integer noise.
+# How often the release itself runs by default: exact draws are slower than integer noise.
 NOISY_RELEASES, DRAWN_RELEASES = 20_000, 4_000
 
 
@@ -43,9 +44,9 @@ def audit_shipped(
     noise
         The noise source of the releases; its stream draws the simulations.
     trials
-        How often the released law is simulated, over all pairs.
+        How often what is released is simulated, over all pairs.
     releases
-        How often the code that releases runs, over all pairs; 0 for not at all. Left out, often enough to catch a gross
+        How often the code that releases runs, over all pairs; 0 for not at all. Omitted, often enough to catch a gross
         mistake in a few seconds.
     alarm
         The probability of a false alarm, at most, over everything.
@@ -58,7 +59,7 @@ def audit_shipped(
         raise InvalidParameter("a mechanism", mechanism, "one of the package's", "what `calibrated` returns, or audit")
     if releases is None:
         releases = NOISY_RELEASES if isinstance(mechanism, Additive) else DRAWN_RELEASES
-    if isinstance(releases, bool) or not isinstance(releases, int) or (releases and releases < LEAST_TRIALS):
+    if not is_whole(releases) or 0 != releases < LEAST_TRIALS:
         allowed = f"0, or a whole number of at least {LEAST_TRIALS}"
         raise InvalidParameter("releases", releases, allowed, f"for example releases={NOISY_RELEASES}")
     asserted = Claim.of((mechanism.event, mechanism.guarantee) if claim is None else claim)

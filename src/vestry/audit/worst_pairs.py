@@ -24,7 +24,7 @@ def worst_pairs(mechanism: BuiltinMechanism, family: ConjugateFamily) -> tuple[P
     over datasets that none attains, so two are tried. Groups under replace: a unit that moves between two groups, and
     one that changes within its own.
     """
-    adjacency = mechanism.population
+    adjacency = mechanism.adjacency
     if adjacency.groups > 1:
         return tuple(_grouped(mechanism, family))
     match mechanism:
@@ -38,16 +38,16 @@ def worst_pairs(mechanism: BuiltinMechanism, family: ConjugateFamily) -> tuple[P
 
 def _grouped(mechanism: BuiltinMechanism, family: ConjugateFamily) -> Iterator[Pair]:
     """Yield an addition to one group; or a move out of one group into the next, and a change within one."""
-    groups, rows = mechanism.population.groups, mechanism.population.rows
-    for pair in worst_pairs(replace(mechanism, population=Adjacency(Neighbours.ADD_REMOVE, rows)), family):
+    groups, rows = mechanism.adjacency.groups, mechanism.adjacency.rows
+    for pair in worst_pairs(replace(mechanism, adjacency=Adjacency(Neighbours.ADD_REMOVE, rows)), family):
         without, present, others = pair.first, pair.second, pair.first * (groups - 2)
-        if mechanism.population.replaces:
+        if mechanism.adjacency.replaces:
             yield Pair(
                 f"{pair.name}: to one group or to another", present + without + others, without + present + others
             )
         else:
             yield Pair(f"{pair.name}, in one group", without * 2 + others, present + without + others)
-    if mechanism.population.replaces:
-        for pair in worst_pairs(replace(mechanism, population=Adjacency(Neighbours.REPLACE, rows)), family):
+    if mechanism.adjacency.replaces:
+        for pair in worst_pairs(replace(mechanism, adjacency=Adjacency(Neighbours.REPLACE, rows)), family):
             rest = pair.first * (groups - 1)
             yield Pair(f"{pair.name}, in one group", pair.first + rest, pair.second + rest)

@@ -6,9 +6,10 @@ import os
 import sys
 
 try:
-    from typing import Annotated, NoReturn
+    from typing import Annotated, Any, NoReturn
 
     import typer
+    from typer import Option
 
     from vestry import __version__
     from vestry.cli import (
@@ -27,33 +28,56 @@ except KeyboardInterrupt:  # `main` catches it from here on
     sys.stderr.write("vestry: interrupted; nothing was charged.\n")
     sys.exit(130)
 
+
+class _Everything(Commands):
+    """Lists the commands by what they are for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names, in the order of the panels."""
+        return [name for names in _PANELS.values() for name in names]
+
+
+_PANELS: dict[str, dict[str, Any]] = {
+    "Study": {
+        "init": (init_command.init, init_command.EXAMPLES),
+        "check": (study_commands.check, study_commands.CHECK_EXAMPLES),
+        "plan": (study_commands.plan, study_commands.PLAN_EXAMPLES),
+        "release": (study_commands.release, study_commands.RELEASE_EXAMPLES),
+        "report": (study_commands.report, study_commands.REPORT_EXAMPLES),
+    },
+    "Results": {"posterior": (posterior_command.posterior, posterior_command.EXAMPLES)},
+    "Budget": {"ledger": ledger_commands.app},
+    "Expert": {
+        "calibrate": calibrate_command.app,
+        "curve": curve_command.app,
+        "convert": (convert_command.convert, convert_command.EXAMPLES),
+        "audit": audit_command.app,
+        "reproduce": (reproduce_command.reproduce, reproduce_command.EXAMPLES),
+    },
+}
 app = typer.Typer(
     help="Differentially private Bayesian data analysis.",
     epilog=examples(
         "vestry init readmissions", "vestry check readmissions/study.toml", "vestry release readmissions/study.toml"
     ),
-    cls=Commands,
+    cls=_Everything,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("init", epilog=init_command.EXAMPLES)(init_command.init)
-app.command("check", epilog=study_commands.CHECK_EXAMPLES)(study_commands.check)
-app.command("plan", epilog=study_commands.PLAN_EXAMPLES)(study_commands.plan)
-app.command("release", epilog=study_commands.RELEASE_EXAMPLES)(study_commands.release)
-app.command("report", epilog=study_commands.REPORT_EXAMPLES)(study_commands.report)
-app.command("convert", epilog=convert_command.EXAMPLES)(convert_command.convert)
-app.add_typer(calibrate_command.app, name="calibrate")
-app.add_typer(curve_command.app, name="curve")
-app.command("posterior", epilog=posterior_command.EXAMPLES)(posterior_command.posterior)
-app.add_typer(audit_command.app, name="audit")
-app.command("reproduce", epilog=reproduce_command.EXAMPLES)(reproduce_command.reproduce)
-app.add_typer(ledger_commands.app, name="ledger")
+for _panel, _commands in _PANELS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_panel)
+        else:
+            app.command(_name, epilog=_command[1], rich_help_panel=_panel)(_command[0])
 
 # What typer raises for a missing or unknown option; it exports the subclass only.
 _USAGE: type[Exception] = typer.BadParameter.__mro__[2]
+# Options of 0.1.0 that have another name now.
+_RENAMED = {"--level": "--prob"}
 # The exit code of what was interrupted, which typer returns too.
 _INTERRUPTED = 130
 
@@ -66,9 +90,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _top(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+    version: Annotated[bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Differentially private Bayesian data analysis."""
 
@@ -101,6 +123,9 @@ def _end(sentence: str, code: int) -> NoReturn:
 
 def _misused(error: Exception) -> str:
     """Say what is wrong with a call, and show a right one where the command is known."""
+    option = getattr(error, "option_name", None)
+    if option in _RENAMED:
+        return f"{option} was renamed: write {_RENAMED[option]}; see --help."
     message = getattr(error, "format_message", lambda: "")().rstrip(".") or "the command is not complete"
     said = f"{message} See --help." if message.endswith("?") else f"{message}; see --help."
     command = getattr(getattr(error, "ctx", None), "command", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from vestry.cli.mechanism_commands import CONJUGATE, GLM, LANGEVIN, LINEAR, add, group
 from vestry.cli.mechanism_options import CalibrationOption, MechanismOption
@@ -21,7 +21,7 @@ EXAMPLES = examples(
 
 
 def calibrate(given: MechanismOption, guarantee: Wanted, json: Json = False) -> None:
-    """Find the parameter by which it meets a guarantee, on the private side. Touches no data."""
+    """Find the parameter at which it meets the guarantee, rounded to the private side. Reads no data."""
     with working("calibrating"):
         found = given.calibrated(guarantee)
     _show(given.mechanism, given.parameter, found, as_json=json)
@@ -29,11 +29,11 @@ def calibrate(given: MechanismOption, guarantee: Wanted, json: Json = False) -> 
 
 def price(
     given: Langevin,
-    likelihood_power: Annotated[float, typer.Option(help="The power of the likelihood.")] = 1.0,
+    likelihood_power: Annotated[float, Option(help="The power of the likelihood.")] = 1.0,
     json: Json = False,
 ) -> None:
-    """Find the exact mu that a chain keeps; of several draws, each by as many steps. Touches no data."""
-    _show(given.mechanism, "mu", given.priced(likelihood_power), as_json=json)
+    """Find the exact mu of a chain; of several draws, each takes as many steps. Reads no data."""
+    _show(given.mechanism, "mu", given.find_mu(likelihood_power), as_json=json)
 
 
 def _show(mechanism: str, parameter: str, found: CalibrationOption, *, as_json: bool) -> None:
@@ -56,8 +56,6 @@ def _show(mechanism: str, parameter: str, found: CalibrationOption, *, as_json: 
     emit(record, text, as_json=as_json)
 
 
-app = group(
-    "Find the parameter by which a mechanism meets a guarantee, on the private side. Touches no data.", EXAMPLES
-)
+app = group("Find the parameter at which a mechanism meets a guarantee. Reads no data.", EXAMPLES)
 add(app, "calibrate", calibrate, {**CONJUGATE, **LINEAR, **GLM}, "--guarantee {guarantee}")
 add(app, "calibrate", price, LANGEVIN, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from vestry.cli.output import Json, emit, examples
 from vestry.errors import InvalidParameter
@@ -29,7 +29,7 @@ unit = "row"
 neighbours = "add-remove"         # or "replace"
 budget = { epsilon = 1.0, delta = 1e-6 }
 ledger = "patients.ledger"
-n = 2000                          # a guess at the number of records: check, plan and "auto" go by it
+expected_rows = 2000              # a guess at the number of records: check, plan and "auto" go by it
 
 [columns]                         # nothing is learnt from the data: say what each column may contain
 readmitted = { levels = ["no", "yes"] }
@@ -53,11 +53,8 @@ spend = { epsilon = 0.2 }
 """
 
 
-def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")],
-    json: Json = False,
-) -> None:
-    """Make a new study: a commented study file, fictional example data and an empty ledger."""
+def init(folder: Annotated[Path, Argument(metavar="DIR", help="A new or empty folder.")], json: Json = False) -> None:
+    """Create a study: a commented study file, fictional example data and an empty ledger."""
     from vestry.ledger import Ledger
     from vestry.study import Study
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from vestry.cli.output import Commands, Json, emit, examples, working
+from vestry.cli.output import Commands, Json, columns, emit, examples, working
 from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError, printable
+from vestry.validation import require_whole
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,15 +25,15 @@ if TYPE_CHECKING:
 _SHOWN, _PAGE = 50, 500
 
 app = typer.Typer(
-    help="The budget of one dataset: what was spent, what is left, and the proof that nobody changed it.",
+    help="The budget of one dataset: what was spent, what remains, and the proof that nobody changed it.",
     epilog=examples("vestry ledger show patients.ledger"),
     cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
 
-Address = Annotated[str, typer.Argument(metavar="URL", help="A path, or postgresql://USER:${VARIABLE}@HOST/DATABASE.")]
-Who = Annotated[str | None, typer.Option(help="Who does it; your user name if left out.")]
+Address = Annotated[str, Argument(metavar="URL", help="A path, or postgresql://USER:${VARIABLE}@HOST/DATABASE.")]
+Who = Annotated[str | None, Option(help="The name that is written down; your user name if omitted.")]
 
 
 @app.command(
@@ -44,20 +46,20 @@ Who = Annotated[str | None, typer.Option(help="Who does it; your user name if le
 )
 def create(
     url: Address,
-    dataset: Annotated[str, typer.Option(help="The dataset's name.")],
-    unit: Annotated[str, typer.Option(help="Whose privacy is protected: row, or person=COLUMN,rows=K.")],
-    neighbours: Annotated[str, typer.Option(help="Which change is hidden: replace or add-remove.")],
-    budget: Annotated[str, typer.Option(help="What may be spent in all, for example epsilon=1,delta=1e-6.")],
+    dataset: Annotated[str, Option(help="The dataset's name.")],
+    unit: Annotated[str, Option(help="Whose privacy is protected: row, or person=COLUMN,rows=K.")],
+    neighbours: Annotated[str, Option(help="Which change is protected: replace or add-remove.")],
+    budget: Annotated[str, Option(help="What may be spent in all, for example epsilon=1,delta=1e-6.")],
     orders: Annotated[
-        str | None, typer.Option(help="Renyi orders to follow, for example 8,16,32; chosen if left out.")
+        str | None, Option(help="Renyi orders to follow, for example 8,16,32; chosen if omitted.")
     ] = None,
     accept_unproved: Annotated[
-        bool, typer.Option("--accept-unproved", help="Allow charges that rest on assumptions no theorem covers.")
+        bool, Option("--accept-unproved", help="Accept charges that rest on an unproved assumption.")
     ] = False,
     who: Who = None,
     json: Json = False,
 ) -> None:
-    """Make a new ledger. Only this command and init do; nothing is ever overwritten."""
+    """Create a ledger. Nothing is ever overwritten."""
     from vestry.ledger import Ledger
 
     ledger = Ledger.create(
@@ -77,23 +79,21 @@ def create(
 @app.command(epilog=examples('vestry ledger charge patients.ledger epsilon=0.3 --purpose "readmissions by ward"'))
 def charge(
     url: Address,
-    guarantee: Annotated[
-        str, typer.Argument(metavar="GUARANTEE", help="What to charge, for example epsilon=0.3 or rho=0.01.")
-    ],
-    purpose: Annotated[str, typer.Option(help="Why; it is written down.")],
-    unit: Annotated[str | None, typer.Option(help="Refuse unless the ledger protects this unit.")] = None,
-    neighbours: Annotated[str | None, typer.Option(help="Refuse unless the ledger hides this change.")] = None,
+    guarantee: Annotated[str, Argument(metavar="GUARANTEE", help="What to charge, for example epsilon=0.3.")],
+    purpose: Annotated[str, Option(help="Why; it is written into the ledger.")],
+    unit: Annotated[str | None, Option(help="Refuse unless the ledger protects this unit.")] = None,
+    neighbours: Annotated[str | None, Option(help="Refuse unless the ledger protects this change.")] = None,
     who: Who = None,
     json: Json = False,
 ) -> None:
-    """Charge the budget, or be refused with exit code 3. A charge cannot be taken back."""
+    """Charge the budget; exit code 3 if it does not fit. A charge cannot be taken back."""
     ledger = _open(url)
     ledger.require(unit=unit, neighbours=neighbours)
     made = ledger.charge(guarantee, purpose=purpose, who=who)
     state = ledger.state()
     remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
     record = {"entry": made.sequence, "charged": guarantee, "remaining": remaining, "head": made.entry.hash}
-    emit(record, f"charged {guarantee} as entry {made.sequence}\nleft: {left}", as_json=json)
+    emit(record, f"charged {guarantee} as entry {made.sequence}\nremaining: {left}", as_json=json)
 
 
 @app.command(
@@ -101,12 +101,12 @@ def charge(
 )
 def amend(
     url: Address,
-    budget: Annotated[str, typer.Option(help="The new, larger budget, in the same currency.")],
-    reason: Annotated[str, typer.Option(help="Why; it is written down.")],
+    budget: Annotated[str, Option(help="The new, larger budget, in the same privacy definition.")],
+    reason: Annotated[str, Option(help="Why; it is written into the ledger.")],
     who: Who = None,
     json: Json = False,
 ) -> None:
-    """Raise the budget. The promise weakens for everything that was or will be released."""
+    """Raise the budget. The guarantee weakens for everything that was or will be released."""
     ledger = _open(url)
     entry = ledger.amend(budget, reason=reason, who=who)
     record = {"entry": entry.sequence, "budget": budget, "head": entry.hash}
@@ -123,18 +123,21 @@ def amend(
 def show(
     url: Address,
     last: Annotated[
-        int | None, typer.Option(min=0, help="How many of the latest charges to list: 50 if left out, all with --json.")
+        int | None, Option(help="How many of the latest charges to list: 50 if omitted, all with --json.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print the dataset's terms, what is spent and left, and the latest charges."""
+    """Print the dataset's terms, what is spent and what remains, and the latest charges."""
+    if last is not None:
+        require_whole("--last", last, "for example --last 50", least=0)
     ledger = _open(url)
     shown = _SHOWN if last is None and not json else last
     try:
         record = _summary(ledger)
-        charges = _begun(map(_described, ledger.charges(newest=shown)))
+        charges = _start(map(_describe, ledger.charges(newest=shown)))
         if json:
-            _write_json(record, charges)
+            for piece in _object_pieces(record, "charges", charges):
+                typer.echo(piece, nl=False)
         else:
             _print(record, charges, shown or 0)
     except VestryError:
@@ -151,10 +154,10 @@ def show(
 )
 def verify(
     url: Address,
-    head: Annotated[str | None, typer.Option(help="A head hash you kept: it must be in the chain.")] = None,
+    head: Annotated[str | None, Option(help="A head hash that you kept elsewhere; it must be in the chain.")] = None,
     json: Json = False,
 ) -> None:
-    """Check every page, hash and total. Finds any changed byte of what the ledger says; with --head also a cut tail."""
+    """Verify every page, hash and total. Any changed byte is found; with --head also lost entries at the end."""
     if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
         raise InvalidParameter(
             "--head", head, "a hash of 64 hexadecimal digits", "the head that create or verify printed"
@@ -169,11 +172,11 @@ def verify(
 @app.command(epilog=examples("vestry ledger export patients.ledger --output patients.jsonl"))
 def export(
     url: Address,
-    output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+    output: Annotated[Path | None, Option(metavar="FILE", help="Write to this file, not to standard output.")] = None,
     json: Json = False,
 ) -> None:
-    """Write every entry as a line of JSON. The row-choice key stays in the ledger."""
-    lines = _begun(entry.to_dict() for entry in _open(url).entries())
+    """Write every entry as a line of JSON. The key that chooses rows stays in the ledger."""
+    lines = _start(entry.to_dict() for entry in _open(url).entries())
     pieces = _object_pieces({}, "entries", lines) if json else (codec.dumps(line) + "\n" for line in lines)
     if output is None:
         for piece in pieces:
@@ -189,10 +192,10 @@ def export(
 @app.command(epilog=examples("vestry ledger backup patients.ledger patients-copy.ledger"))
 def backup(
     url: Address,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; nothing is overwritten.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="A new file; nothing is overwritten.")],
     json: Json = False,
 ) -> None:
-    """Write a verified copy into a new file, also from a server. It can be shown and verified, not charged."""
+    """Write a verified copy into a new file, also from a server. A copy can be shown and verified, but not charged."""
     with working("copying the ledger"):
         verified = _open(url).backup(file)
     record = {"copy": str(file), "entries": verified.entries, "head": verified.head}
@@ -206,24 +209,21 @@ def backup(
     )
 )
 def restore(
-    copy: Annotated[str, typer.Argument(metavar="COPY", help="A file that `vestry ledger backup` wrote.")],
+    copy: Annotated[str, Argument(metavar="COPY", help="A file that `vestry ledger backup` wrote.")],
     url: Address,
-    lost: Annotated[
-        str,
-        typer.Option(metavar="GUARANTEE", help="A bound on all that was charged after the copy was made, or nothing."),
-    ],
-    reason: Annotated[str, typer.Option(help="Why; it is written down.")],
+    lost: Annotated[str, Option(metavar="GUARANTEE", help="A bound on all charges made after the copy, or nothing.")],
+    reason: Annotated[str, Option(help="Why; it is written into the ledger.")],
     who: Who = None,
     json: Json = False,
 ) -> None:
-    """Make a ledger of a copy, after the ledger itself was lost. What may be missing from the copy is charged."""
+    """Create a ledger from a copy, after the ledger itself was lost. What the copy may lack is charged."""
     from vestry.ledger import Ledger
 
     ledger = Ledger.restore(copy, url, lost=None if lost == "nothing" else lost, reason=reason, who=who)
     state = ledger.state()
     left = state.filter.left(state.spent)
     record = {"ledger": ledger.address, "lost": lost, "left": left, "head": ledger.head()}
-    emit(record, f"restored {ledger.address} from {copy}\nleft: {left}\nhead {record['head']}", as_json=json)
+    emit(record, f"restored {ledger.address} from {copy}\nremaining: {left}\nhead {record['head']}", as_json=json)
 
 
 def _open(url: str) -> Ledger:
@@ -260,17 +260,12 @@ def _summary(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _described(charge: tuple[Entry, frozenset[str]]) -> dict[str, Any]:
+def _describe(charge: tuple[Entry, frozenset[str]]) -> dict[str, Any]:
     """Write a charge with its state, without the versions that made it."""
     entry, followed = charge
     state = "released" if "release" in followed else "opened" if "open" in followed else "charged"
     facts = {key: value for key, value in entry.facts.items() if key != "versions"}
     return {"entry": entry.sequence, "state": state, **facts}
-
-
-def _write_json(record: dict[str, Any], charges: Iterable[dict[str, Any]]) -> None:
-    for piece in _object_pieces(record, "charges", charges):
-        typer.echo(piece, nl=False)
 
 
 def _object_pieces(record: dict[str, Any], name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -282,7 +277,7 @@ def _object_pieces(record: dict[str, Any], name: str, rows: Iterable[dict[str, A
     yield "\n  ]\n}\n"
 
 
-def _begun(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _start(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Read the first page before anything is printed, so that a line that cannot be read is said alone."""
     return chain(list(islice(rows, _PAGE)), rows)
 
@@ -293,10 +288,11 @@ def _print(record: dict[str, Any], charges: Iterator[dict[str, Any]], shown: int
     page = list(islice(charges, _PAGE))
     table = _table(page, record["alternatives"], heading=True)
     unproved = "accepted" if record["accepts_unproved"] else "refused"
-    for name in ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "left", "entries", "head"):
-        typer.echo(f"{name:<18} {printable(str(record.get(name, unproved)))}")
+    facts = {"unproved samplers": unproved, **record, "remaining": record["left"]}
+    names = ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "remaining", "entries", "head")
+    typer.echo("\n".join(columns([(name, printable(str(facts[name]))) for name in names])))
     if record["copy"]:
-        typer.echo("this is a copy: it can be shown and verified, and not charged")
+        typer.echo("this is a copy: it can be shown and verified, but not charged")
     if page:
         typer.echo()
     listed, first = 0, None
@@ -325,7 +321,7 @@ def _table(rows: list[dict[str, Any]], alternatives: list[dict[str, Any]], *, he
 
 
 def _price(price: dict[str, Any], alternatives: list[dict[str, Any]]) -> str:
-    """Write a price in the first currency that has one, pure before rho before mu before Renyi, and its delta."""
+    """Write a price in the first definition that has one: pure, then rho, then mu, then Renyi; and its delta."""
     from vestry.ledger.privacy_filter import FAILURE_UNITS, UNITS
     from vestry.numerics import format_up, root
 

@@ -8,18 +8,24 @@ One sentence for whatever went wrong: of what was not foreseen, the kind and the
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from vestry.errors import VestryError, printable
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+# The narrowest column that is broken at words.
+_NARROWEST = 10
+Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 
 
 def emit(record: dict[str, Any], text: str, *, as_json: bool) -> None:
@@ -28,22 +34,46 @@ def emit(record: dict[str, Any], text: str, *, as_json: bool) -> None:
         say(text)
         return
     try:
-        say(json.dumps(record, indent=2, allow_nan=False))
+        typer.echo(printable(json.dumps(record, indent=2, allow_nan=False)))
     except ValueError:
         raise VestryError("a result is no finite number, so nothing is printed; write more moderate numbers.") from None
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print text, of which a terminal obeys nothing: control characters are written as escapes."""
-    typer.echo(printable(text), err=err, nl=nl)
+    """Print sentences, broken at words in a terminal, which obeys nothing of them: control characters are escaped.
+
+    A line that begins with a space is laid out already, or is a command to copy, and stays as it is.
+    """
+    width = _width(sys.stderr if err else sys.stdout)
+    lines = [line for each in printable(text).split("\n") for line in _broken(each, width)]
+    typer.echo("\n".join(lines), err=err, nl=nl)
 
 
-def columns(rows: Sequence[tuple[str, ...]], *, names: int | None = None) -> list[str]:
-    """Line up cells to the left; after so many names, numbers to the right."""
+def _width(stream: Any) -> int | None:
+    """Return how wide a terminal is, or COLUMNS if that is set; None where lines may be of any length."""
+    if "COLUMNS" in os.environ or stream.isatty():
+        return max(2 * _NARROWEST, shutil.get_terminal_size().columns)
+    return None
+
+
+def _broken(line: str, width: int | None) -> list[str]:
+    if width is None or len(line) <= width or line.startswith(" "):
+        return [line]
+    return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
+
+
+def columns(rows: Sequence[tuple[str, ...]], *, names: int | None = None, indent: int = 0) -> list[str]:
+    """Line up cells to the left; after so many names, numbers to the right. The last cell is broken in a terminal."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     marks = ["<" if names is None or place < names else ">" for place in range(len(widths))]
     layout = "  ".join(f"{{:{mark}{width}}}" for mark, width in zip(marks, widths, strict=True))
-    return [layout.format(*row).rstrip() for row in rows]
+    start, whole = indent + sum(widths[:-1]) + 2 * (len(widths) - 1), _width(sys.stdout)
+    room = None if whole is None or whole - start < _NARROWEST else whole - start
+    lines = []
+    for row in rows:
+        first, *more = _broken(row[-1], room)
+        lines += [layout.format(*row[:-1], first), *(" " * (start - indent) + piece for piece in more)]
+    return [" " * indent + line.rstrip() for line in lines]
 
 
 def examples(*lines: str) -> str:
@@ -109,22 +139,37 @@ _AGAIN = "change what is asked, or run it again: what was charged and not opened
 
 
 class Commands(TyperGroup):
-    """Shows switches without a value, in its own help and in that of the commands below it."""
+    """Shows each option with a word for its value, in its own help and in that of the commands below it."""
 
     def get_params(self, ctx: Any) -> Any:
         """Return its own options."""
-        return _switched(super().get_params(ctx))
+        return _worded(super().get_params(ctx))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command below it."""
+        """Return a command below it; each paragraph of its help is one line, which a terminal breaks."""
         found = super().get_command(ctx, cmd_name)
         if found is not None:
-            _switched(found.get_params(ctx))
+            _worded(found.get_params(ctx))
+            found.help = "\n\n".join(" ".join(part.split()) for part in (found.help or "").split("\n\n"))
         return found
 
 
-def _switched(options: Any) -> Any:
+# What to write for an option; a number where nothing is said.
+_WORDS = {
+    "guarantee": "GUARANTEE", "budget": "GUARANTEE", "to": "GUARANTEE", "neighbours": "NEIGHBOURS",
+    "to_neighbours": "NEIGHBOURS", "unit": "UNIT", "family": "FAMILY", "dataset": "NAME", "who": "NAME",
+    "analysis": "NAME", "count": "NAME", "purpose": "SENTENCE", "reason": "SENTENCE", "head": "HASH",
+    "prior": "NUMBERS", "orders": "NUMBERS", "epsilons": "NUMBERS", "steps": "NUMBERS", "step_size": "NUMBERS",
+    "plot": "FILE", "output": "FOLDER", "data": "FOLDER",
+}  # fmt: skip
+
+
+def _worded(options: Any) -> Any:
     for each in options:
-        if getattr(each, "is_flag", False):
+        if each.param_type_name == "argument":
+            each.display_type_rich = lambda ctx: None  # its name says what it is
+        elif getattr(each, "is_flag", False):
             each.metavar = ""
+        elif each.metavar is None:
+            each.metavar = _WORDS.get(each.name, "NUMBER")
     return options

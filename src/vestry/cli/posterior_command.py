@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from vestry.cli.options import Plot, numbers
 from vestry.cli.output import Json, columns, emit, examples, working
-from vestry.cli.study_commands import coefficient_lines
 
 if TYPE_CHECKING:
     from vestry.hmm.hidden_states import States
@@ -18,28 +17,28 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "vestry posterior release.json",
-    "vestry posterior release.json --prior 2,2 --level 0.95 --json",
+    "vestry posterior release.json --prior 2,2 --prob 0.95 --json",
     "vestry posterior release.json --states 3 --sweeps 1000",
     "vestry posterior release.json --draws draws.nc",
 )
 
 
 def posterior(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.json file.")],
-    prior: Annotated[str | None, typer.Option(help="Another prior; the release's own if left out.")] = None,
-    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.9,
+    release: Annotated[Path, Argument(metavar="RELEASE", help="A release.json file.")],
+    prior: Annotated[str | None, Option(help="Another prior; the release's own if omitted.")] = None,
+    prob: Annotated[float, Option(help="The probability of each credible interval.")] = 0.9,
     plug_in: Annotated[
-        bool, typer.Option("--plug-in", help="The papers' posterior, which takes the noisy statistics as exact.")
+        bool, Option("--plug-in", help="Take the noisy statistics as exact: intervals are too short.")
     ] = False,
-    states: Annotated[int | None, typer.Option(help="Another number of hidden states (hmm).")] = None,
-    sweeps: Annotated[int | None, typer.Option(help="How many sweeps sample hidden states (hmm).")] = None,
+    states: Annotated[int | None, Option(help="hmm: another number of hidden states.")] = None,
+    sweeps: Annotated[int | None, Option(help="hmm: the number of sweeps of the sampler.")] = None,
     draws: Annotated[
-        Path | None, typer.Option(help="Also write draws, 4 chains of 1000 or those that were released, as netCDF.")
+        Path | None, Option(metavar="FILE", help="Also write draws as netCDF, 4 chains of 1000 each.")
     ] = None,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Compute a posterior from a release. Nothing is spent: a release may be used in any way, for ever."""
+    """Compute a posterior from a release. Nothing is spent: what is released may be used freely."""
     from vestry.releases import open_release
 
     told = None if prior is None else numbers("--prior", prior, "2,2")
@@ -47,7 +46,7 @@ def posterior(
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
         found = open_release(release).posterior(prior=told, method=kind, **options)
-        record, lines = _told(found, level)
+        record, lines = _describe(found, prob)
         if draws is not None:
             _write_draws(found, release, draws)
             lines = [*lines, "", f"draws: {draws}"]
@@ -55,7 +54,7 @@ def posterior(
     if plot is not None:
         from vestry.display.plotting import plot as draw
 
-        draw(found, path=plot)
+        draw(found, prob=prob, path=plot)
     emit({"posterior": found.label, **record}, "\n".join(lines), as_json=json)
 
 
@@ -71,20 +70,16 @@ def _write_draws(found: Posterior, release: Path, path: Path) -> None:
     write(path, content)
 
 
-def _told(found: Posterior, level: float) -> tuple[dict[str, Any], list[str]]:
+def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
     """Return what is told of a posterior, as a record and as lines."""
-    if found.reading.parameter == "coefficient":
-        said = "a regression's coefficients are released as they are and have no interval:"
-        return {"rows": _coefficients(found)}, [said, *coefficient_lines(found)]
     if found.label == "released draws":
-        return _draws(found)
-
-    rows = found.summary(level=level)
-    record: dict[str, Any] = {"level": level, "rows": rows}
+        return {"rows": _draw_rows(found)}, draw_lines(found)
+    rows = found.rows(prob)
+    record: dict[str, Any] = {"prob": prob, "rows": rows}
     lines = _table(rows)
     if found.label == "plug-in":
-        lines = ["plug-in: the noise is left out of account, so these intervals are too short.", "", *lines]
-    if found.reading.display == "states":
+        lines = ["plug-in: the noise is ignored, so these intervals are too short.", "", *lines]
+    if found.reader.display == "states":
         states = found.states()
         record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
         lines += ["", *_map(states)]
@@ -101,24 +96,34 @@ def _table(rows: Rows) -> list[str]:
     return columns([("group", "parameter", "mean", "sd", "low", "high"), *cells], names=2)
 
 
-def _draws(found: Posterior) -> tuple[dict[str, Any], list[str]]:
-    """Tell released draws as they are, the first of them in the text."""
-    drawn = found.draw()
-    rows = [
-        {"group": group, "parameter": parameter, "values": values}
-        for group, draws in drawn.items()
-        for parameter, values in zip(found.parameters, draws.T.tolist(), strict=True)
+def draw_lines(found: Posterior, most: int | None = None) -> list[str]:
+    """Show what was released where it has no interval: draws, or one estimate; the first of many, and of many rows."""
+    rows = _draw_rows(found)
+    count, names = len(rows[0]["values"]), [name for name in rows[0] if name != "values"]
+    what = "draw" if getattr(found.reader, "method", "posterior") == "posterior" else "noisy estimate"
+    heads = [f"{what} {place + 1}" if what == "draw" else what for place in range(min(count, _MOST_DRAWS))]
+    cells = [
+        (*(row[name] for name in names), *(f"{x:.5g}" for x in row["values"][: len(heads)])) for row in rows[:most]
     ]
-    count = len(rows[0]["values"])
-    heads = tuple(f"draw {place + 1}" for place in range(min(count, _MOST_DRAWS)))
-    cells = [(row["group"], row["parameter"], *(f"{x:.5g}" for x in row["values"][: len(heads)])) for row in rows]
-    said = "one draw is all that was released" if count == 1 else f"{count} draws are all that was released"
-    more = f"; the first {_MOST_DRAWS}" if count > _MOST_DRAWS else ""
-    return {"rows": rows}, [f"no interval: {said}{more}:", *columns([("group", "parameter", *heads), *cells], names=2)]
+    said = f"one {what} is all that was released" if count == 1 else f"{count} {what}s are all that was released"
+    first = f"; the first {_MOST_DRAWS}" if count > _MOST_DRAWS else ""
+    more = [f"and {len(rows) - len(cells)} more"] if len(rows) > len(cells) else []
+    table = columns([(*names, *heads), *cells], names=len(names))
+    return [f"no interval: {said}{first}:", *table, *more]
+
+
+def _draw_rows(found: Posterior) -> Rows:
+    """Return released draws, one row per group and parameter; of a regression, one per coefficient."""
+    alone = found.reader.parameter == "coefficient"
+    return [
+        {**({"coefficient": name} if alone else {"group": group, "parameter": name}), "values": values}
+        for group, draws in found.sample().items()
+        for name, values in zip(found.labels if alone else found.parameters, draws.T.tolist(), strict=True)
+    ]
 
 
 def _map(states: States) -> list[str]:
-    """Draw the states in text, one sign a cell: regions down, times across, folded to the width of a terminal."""
+    """Draw the states in text, one sign per cell: regions down, times across, folded to the width of a terminal."""
     from vestry.report.hmm_section import unsure
 
     width = max(map(len, states.regions))
@@ -132,11 +137,6 @@ def _map(states: States) -> list[str]:
             f"{name:<{width}}  {row[start : start + room]}" for name, row in zip(states.regions, most, strict=True)
         ]
     return lines
-
-
-def _coefficients(found: Posterior) -> Rows:
-    columns = zip(found.labels, found.draw()["all"].T.tolist(), strict=True)
-    return [{"coefficient": name, "values": values} for name, values in columns]
 
 
 # A sign for each state; the width of a terminal, and the least room for a map beside long names; draws in the text.

@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from vestry.cli.output import Json, columns, emit, examples, say, working
+from vestry.cli.posterior_command import draw_lines
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vestry.planning import Forecast
     from vestry.study import Study
-    from vestry.study.config import ReleaseSpec
     from vestry.study.release_costs import Cost
     from vestry.study.runner import ReleaseOutcome
 
-File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Releases; all if left out.")]
-Output = Annotated[Path | None, typer.Option(help="Where to write; the study file's folder if left out.")]
+File = Annotated[Path, Argument(metavar="STUDY", help="A study file, for example study.toml.")]
+Names = Annotated[list[str] | None, Argument(metavar="NAME", help="Releases; all if omitted.")]
+Output = Annotated[Path | None, Option(help="The folder to write to; the study file's own if omitted.")]
 
 CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --json")
 PLAN_EXAMPLES = examples("vestry plan study.toml", "vestry plan study.toml readmission --width 0.1")
@@ -33,14 +32,14 @@ REPORT_EXAMPLES = examples("vestry report .", "vestry report study.toml")
 
 
 def check(study: File, json: Json = False) -> None:
-    """Read a study file and say what each release would cost, and which of them fit the budget. Touches no data.
+    """Read a study file and show what each release would cost, and whether it fits the budget. Reads no data.
 
-    A fault is told with its file, line and key, and what to write instead, with exit code 2. Exit code 3 says that
-    no release that is still to be made fits what is left of the budget; 0 that one does, or that all are made.
+    Exit code 2: the file has a fault, which is shown with its line, its key and what to write instead. Exit code 3:
+    no new release fits what remains of the budget. Exit code 0: at least one does, or all were released before.
     """
-    opened = _opened(study)
+    opened = _open(study)
     with working("calibrating"):
-        costs = opened.check()
+        costs = opened.costs()
     config, schema = opened.config, opened.config.schema
     record = {
         "study": config.name,
@@ -53,57 +52,53 @@ def check(study: File, json: Json = False) -> None:
         "releases": [vars(cost) for cost in costs],
     }
     count = "1 release" if len(costs) == 1 else f"{len(costs)} releases"
-    none = _none_fits(costs)
-    head = f"{study.name} can be read, and no release fits the budget" if none else f"{study.name} is sound"
+    due = [cost for cost in costs if cost.state == "new"]
+    none = bool(due) and not any(cost.fits for cost in due)
+    head = f"{study.name} can be read, and no release fits the budget" if none else f"{study.name} is valid"
     lines = [f"{head}: {count}, budget {config.budget}, {schema.neighbours}, unit {schema.unit}."]
     if not record["fits"]:
-        lines.append(f"Left of the budget: {opened.left()}. {_short(costs)} {_remedy(study, costs)}")
+        lines.append(f"{_remaining(opened, opened.remaining())} {_remedy(study, costs)}")
     if record["ledger"] == "missing":
-        lines.append(f"There is no ledger yet. Make it once: {opened.create_command()}")
+        lines += ["There is no ledger yet. Create it once:", f"  {opened.create_command()}"]
     if record["data"] == "missing":
-        lines.append(f"The data file {config.data} is not here; a release needs it.")
+        lines.append(f"The data file {config.data} is missing; a release needs it.")
     emit(record, "\n".join([*lines, "", *_cost_lines(opened, costs)]), as_json=json)
     if none:
         raise typer.Exit(BudgetExceeded.exit_code)
 
 
-def _none_fits(costs: list[Cost]) -> bool:
-    """Tell whether there are releases to be made and none of them fits."""
-    due = [cost for cost in costs if cost.state == "new"]
-    return bool(due) and not any(cost.fits for cost in due)
-
-
-def _short(costs: list[Cost]) -> str:
-    """Say which releases do not fit the budget."""
-    names = [cost.name for cost in costs if not cost.fits]
-    return f"{', '.join(names)} {'does' if len(names) == 1 else 'do'} not fit, so all of them together are refused."
-
-
 def _remedy(study: Path, costs: list[Cost]) -> str:
+    """Say which releases do not fit the budget, and what to do."""
+    names = [cost.name for cost in costs if not cost.fits]
     due = [cost.name for cost in costs if cost.fits and cost.state == "new"]
     alone = f", or release what fits: vestry release {study} {' '.join(due)}" if due else ""
-    return f"Spend less, or raise the budget with vestry ledger amend{alone}."
+    return (
+        f"{', '.join(names)} {'does' if len(names) == 1 else 'do'} not fit, so all of them together are refused."
+        f" Spend less, or raise the budget with vestry ledger amend{alone}."
+    )
 
 
 def plan(
     study: File,
     names: Names = None,
-    width: Annotated[float | None, typer.Option(help="Also find the spend for 90 % intervals this wide.")] = None,
+    width: Annotated[
+        float | None, Option(help="Also find the spend for 90 % credible intervals of this width.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Compare mechanisms before anything is spent, by simulation from the priors. Touches neither data nor ledger.
+    """Compare mechanisms before anything is spent, by simulation from the priors. Reads neither data nor ledger.
 
     KL is the Kullback-Leibler divergence from the posterior without privacy to the released one.
     """
-    opened = _opened(study)
+    opened = _open(study)
     specs = opened.choose(tuple(names or ()))
-    record: dict[str, Any] = {"study": opened.config.name, "n": opened.assumed, "releases": {}}
-    where = "declared" if opened.config.n else "assumed; write n = ... under [study] to change it"
-    lines = [f"With {opened.assumed} records ({where}); widths are of 90 % intervals."]
+    record: dict[str, Any] = {"study": opened.config.name, "expected_rows": opened.assumed, "releases": {}}
+    where = "declared" if opened.config.expected_rows else "assumed; to change it write expected_rows under [study]"
+    lines = [f"With {opened.assumed} records ({where}); widths are those of 90 % credible intervals."]
     for spec in specs:
         name, request = spec.name, spec.request
         with working(f"simulating {name}"):
-            forecasts = opened.plan(name)
+            forecasts = opened.forecasts(name)
         record["releases"][name] = {"mechanisms": [each.to_dict() for each in forecasts]}
         lines += ["", f"{name}: {request.model.question()} ({request.guarantee})"]
         lines += _plan_lines(opened, name, forecasts)
@@ -111,47 +106,48 @@ def plan(
             with working(f"searching a budget for {name}"):
                 budget = opened.budget_for(name, width)
             record["releases"][name]["needed"] = budget.to_dict()
-            lines.append(f"  for intervals of width {width:g} spend {budget}")
+            lines.append(f"  for 90 % credible intervals of width {width:g} spend {budget}")
     emit(record, "\n".join(lines), as_json=json)
 
 
 def release(
     study: File,
     names: Names = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Release again what is named; it costs again.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
+    again: Annotated[bool, Option("--again", help="Release again what is named, and pay for it again.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done; touch neither data nor ledger.")
+        bool, Option("--dry-run", help="Show what would be spent; read neither data nor ledger.")
     ] = False,
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """Run releases: charge the ledger, sum over the records, draw noise, write the files and the report.
+    """Run releases: charge the ledger, read the data, draw noise, write the files and the report.
 
-    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html; posterior.nc holds up to 10,000
-    numbers of draws, and vestry posterior --draws FILE writes more.
+    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html. posterior.nc holds up to 10,000
+    numbers of draws; vestry posterior --draws FILE writes more.
 
-    What was released before is free and is not released again. Where another process releases into the same folder,
-    it is waited for. The folder .vestry keeps what was computed; it may be deleted at any time.
+    What was released before is free and is not released again. If another process is releasing into the same folder,
+    this one waits for it. The folder .vestry is a cache; it may be deleted at any time.
     """
-    from vestry.study.release_costs import room
+    from vestry.study.release_costs import remaining_words
 
     if again and not names:
         raise VestryError(
             f"--again pays again; name the releases to pay for again: vestry release {study} NAME --again."
         )
-    opened = _opened(study)
+    opened = _open(study)
     specs = opened.choose(tuple(names or ()))
     if dry_run:
-        _emit_spends(specs, as_json=json)
+        spends = [{"name": spec.name, "spend": str(spec.request.guarantee)} for spec in specs]
+        text = "\n".join(f"{each['name']}: would spend at most {each['spend']}" for each in spends)
+        emit({"dry_run": True, "releases": spends}, text, as_json=json)
         return
     with working("calibrating"):
         runner, state = opened.runner(again=again, output=output)
         costs, notes = runner.preview(specs, state)
-    budget = f"left of {opened.config.budget}"
     if not json:
-        notes += [] if again else _of_their_day(study, costs)
-        lines = [*_cost_lines(opened, costs), f"{budget}: {room(state.filter, state.spent)}"]
+        notes += [] if again else _older_records(study, costs)
+        lines = [*_cost_lines(opened, costs), _remaining(opened, remaining_words(state.filter, state.spent))]
         say("\n".join([*lines, *(f"note: {note}" for note in notes)]), err=True)
     due = [cost.name for cost in costs if again or cost.state == "new"]
     if due and not yes:
@@ -164,32 +160,36 @@ def release(
         if not json:
             say("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
     after = runner.after(outcomes)
-    remaining, page = after.state, runner.store.path / "report.html"
+    left, page = after.state, runner.store.path / "report.html"
     record = {
         "releases": [{"name": each.name, "done": each.done, "summary": each.summary} for each in outcomes],
-        "left": remaining.filter.left(remaining.spent),
+        "left": left.filter.left(left.spent),
         "head": after.head,
         "report": str(page),
     }
-    emit(record, f"{budget}: {room(remaining.filter, remaining.spent)}\nreport: {page}", as_json=json)
+    emit(record, f"{_remaining(opened, remaining_words(left.filter, left.spent))}\nreport: {page}", as_json=json)
 
 
-def _of_their_day(study: Path, costs: list[Cost]) -> list[str]:
-    """Say what is easily overlooked: a release is of its day."""
+def _remaining(study: Study, words: str) -> str:
+    return f"Remaining of the budget {study.config.budget}: {words}."
+
+
+def _older_records(study: Path, costs: list[Cost]) -> list[str]:
+    """Say what is easily overlooked: an earlier release describes the records of its day."""
     before = [cost.name for cost in costs if cost.state == "released before"]
     note = (
-        f"{', '.join(before)} {'is' if len(before) == 1 else 'are'} of the records as they were then; to pay"
-        f" for the records as they are now write: vestry release {study.name} {' '.join(before)} --again."
+        f"{', '.join(before)} {'describes' if len(before) == 1 else 'describe'} the records as they were then; to"
+        f" pay for the records as they are now write: vestry release {study.name} {' '.join(before)} --again."
     )
     return [note] if before else []
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with one study file, or the file.")],
+    folder: Annotated[Path, Argument(metavar="DIR", help="A folder with one study file, or the file itself.")],
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """Write the page of a study's releases again. Reads releases and the ledger, never data."""
+    """Write the report of a study again. Reads releases and the ledger, never data."""
     if _is_folder(folder):
         files = sorted(folder.glob("*.toml"))
         if len(files) != 1:
@@ -199,7 +199,7 @@ def report(
             )
         folder = files[0]
     with working("writing the report"):
-        path = _opened(folder).report(output, on_wait=_say)
+        path = _open(folder).report(output, on_wait=_say)
     emit({"report": str(path)}, f"report: {path}", as_json=json)
 
 
@@ -211,22 +211,19 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _opened(path: Path) -> Study:
+def _open(path: Path) -> Study:
     from vestry.study import Study
 
-    return Study.open(path)
-
-
-def _emit_spends(specs: list[ReleaseSpec], *, as_json: bool) -> None:
-    rows = [{"name": spec.name, "spend": str(spec.request.guarantee)} for spec in specs]
-    text = "\n".join(f"{row['name']}: would spend at most {row['spend']}" for row in rows)
-    emit({"dry_run": True, "releases": rows}, text, as_json=as_json)
+    opened = Study.open(path)
+    for notice in opened.config.notices:
+        _say(notice)
+    return opened
 
 
 def _confirm(due: list[str]) -> None:
     if not sys.stdin.isatty():
         raise InvalidParameter(
-            "a release without a terminal", "unconfirmed", "confirmed", "--yes to spend without asking"
+            "a release without a terminal", "unconfirmed", "confirmed", "--yes to skip the confirmation prompt"
         )
     typer.confirm(f"Spend on {', '.join(due)}?", abort=True, err=True)
 
@@ -247,13 +244,12 @@ def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]
     rows = [("mechanism", "parameter", "width", "without privacy", "KL", "")]
     for each in forecasts:
         if each.value is None or each.width is None or each.exact_width is None:
-            rows.append((each.mechanism, "-", "-", "-", "-", each.reason))
+            rows.append((each.mechanism, "-", "-", "-", "-", each.note))
             continue
         kl = "-" if each.kl is None else f"{each.kl:.3g}"
-        note = "privacy more than doubles the width" if each.swamped else ""
         value = study.format_parameter(name, each.parameter, each.value)
-        rows.append((each.mechanism, value, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, note))
-    return [f"  {line}" for line in columns(rows)]
+        rows.append((each.mechanism, value, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, each.note))
+    return columns(rows, indent=2)
 
 
 def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
@@ -262,50 +258,28 @@ def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
     weakened = " ".join(weight(outcome.release.certificate).split())  # a terminal needs no thin spaces
     how = [f"  {weakened}"] if weakened else []
     if outcome.moved is not None:
-        how.append(f"  another release lay in its place, and is now {outcome.moved}")
+        how.append(f"  another release was in its place; it is now {outcome.moved}")
     return [f"{outcome.name}: {outcome.done}", *_posterior_lines(outcome), *how, ""]
 
 
 def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     from vestry.releases import Draws
 
-    rows, contents = outcome.summary, outcome.release.contents.values()
-    only_draws = any(isinstance(each, Draws) for each in contents)
-    if only_draws and outcome.posterior.reading.parameter == "coefficient":
-        return coefficient_lines(outcome.posterior)
-    if only_draws:
-        words = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
-        return [f"  {words} no interval"]
+    rows = outcome.summary
+    if any(isinstance(each, Draws) for each in outcome.release.contents.values()):
+        return [f"  {line}" for line in draw_lines(outcome.posterior, most=_ROWS)]
     if not rows:
-        return ["  the counts are released; states are sampled by the extra: pip install 'vestry[glm]'"]
+        return ["  the counts are released; hidden states need an extra: pip install 'vestry[glm]'"]
     shown = [
         (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:_ROWS]
     ]
-    return _first_lines(("group", "parameter", "mean", "90 % interval"), shown, len(rows))
-
-
-def coefficient_lines(posterior: Any) -> list[str]:
-    """Show a regression's first coefficients: of one estimate, or of the first draws."""
-    every = posterior.draw()["all"]
-    first = every[:_MOST_DRAWS]
-    heads = [f"draw {place + 1}" for place in range(len(first))]
-    if posterior.reading.method != "posterior":
-        heads = ["noisy estimate"]
-    shown = [(name, *(f"{x:.4g}" for x in first[:, place])) for place, name in enumerate(posterior.labels)]
-    left = len(every) - len(first)
-    more = [f"  and {left} more {'draw' if left == 1 else 'draws'} in release.json"] if left else []
-    return _first_lines(("coefficient", *heads), shown[:_ROWS], len(shown)) + more
-
-
-def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], count: int) -> list[str]:
-    more = [f"  and {count - len(rows)} more"] if count > len(rows) else []
-    return [f"  {line}" for line in columns([heads, *rows])] + more
+    more = [f"  and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []
+    return columns([("group", "parameter", "mean", "90 % credible interval"), *shown], indent=2) + more
 
 
 def _say(line: str) -> None:
     say(f"vestry: {line}", err=True)
 
 
-# A record that counts less than this is told before anything is spent; draws of a regression, and rows, beyond these
-# are counted.
-_FAINT, _MOST_DRAWS, _ROWS = 0.1, 3, 24
+# A record that counts less than this is reported before anything is spent; of more rows only the number is shown.
+_FAINT, _ROWS = 0.1, 24

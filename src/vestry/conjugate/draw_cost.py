@@ -1,6 +1,6 @@
-"""What one draw from a conjugate posterior costs: the law of events of kind `conjugate-draw`.
+"""What one draw from a conjugate posterior costs: the price of events of kind `conjugate-draw`.
 
-For the families here the worst neighbouring posteriors reduce to pairs of two shapes, and the law is the maximum over
+For the families here the worst neighbouring posteriors reduce to pairs of two shapes, and the price is the maximum over
 the pairs that the event lists, both ways round:
 
 - beta: P = Beta(a, b) against Q = Beta(a + s, b - s), a replacement;
@@ -44,7 +44,7 @@ def draw(*, betas: tuple[Triple, ...] = (), gammas: tuple[Pair, ...] = (), **opt
     return event("conjugate-draw", betas=flat[0], gammas=flat[1], **options)
 
 
-def moved(low: float, shift: float, population: Adjacency) -> Event:
+def grouped_draw(low: float, shift: float, adjacency: Adjacency) -> Event:
     """Record one draw in each of several groups, a unit being one record; `low` is the smallest alpha.
 
     Under add-remove a record touches one group's draw: Gamma(low) against Gamma(low + shift). Under replace it may
@@ -54,12 +54,12 @@ def moved(low: float, shift: float, population: Adjacency) -> Event:
 
     Refused for units of several records, which may lie in several groups: no supremum is proved there.
     """
-    if population.rows > 1:
+    if adjacency.rows > 1:
         raise GuaranteeUnreachable(
             "posterior draws by group for units of several records",
             "no theorem bounds them; release noisy statistics (laplace or gaussian), or leave out by",
         )
-    return draw(gammas=((low, shift),), neighbours=population.neighbours).times(2 if population.replaces else 1)
+    return draw(gammas=((low, shift),), neighbours=adjacency.neighbours).times(2 if adjacency.replaces else 1)
 
 
 def order_limit(*, betas: tuple[float, ...], gammas: tuple[float, ...]) -> float:
@@ -95,7 +95,7 @@ class BoundedEstimate(NamedTuple):
         """Return a tight upper bound, refined if doubles kept too few digits."""
         if self.error <= _WANTED * abs(self.value):
             return self.value + self.error
-        return _refined(self.formula)
+        return _refine(self.formula)
 
 
 def greatest(estimates: list[BoundedEstimate]) -> float:
@@ -126,7 +126,7 @@ def _both_ways(flat: tuple[float, ...]) -> Iterator[Triple]:
 def _beta_renyi(order: float, a: float, b: float, s: float) -> BoundedEstimate:
     """Return D_order(Beta(a, b) || Beta(a + s, b - s))."""
     x = (order - 1) * s
-    return _combined(
+    return _combine(
         order,
         s,
         (_log_gamma_step(a, -x), _log_gamma_step(b, x)),
@@ -139,7 +139,7 @@ def _beta_renyi(order: float, a: float, b: float, s: float) -> BoundedEstimate:
 def _gamma_renyi(order: float, a: float, s: float) -> BoundedEstimate:
     """Return D_order(Gamma(a) || Gamma(a + s))."""
     x = (order - 1) * s
-    return _combined(
+    return _combine(
         order,
         s,
         (_log_gamma_step(a, -x),),
@@ -152,7 +152,7 @@ def _gamma_renyi(order: float, a: float, s: float) -> BoundedEstimate:
 def _gamma_renyi_back(order: float, a: float, s: float) -> BoundedEstimate:
     """Return D_order(Gamma(a + s) || Gamma(a))."""
     x = (order - 1) * s
-    return _combined(
+    return _combine(
         order,
         s,
         (_log_gamma_step(a + s, x),),
@@ -162,7 +162,7 @@ def _gamma_renyi_back(order: float, a: float, s: float) -> BoundedEstimate:
     )
 
 
-def _combined(
+def _combine(
     order: float,
     s: float,
     far: tuple[Step, ...],
@@ -266,7 +266,7 @@ def _log_beta(a: float, b: float) -> float:
 # --- ball arithmetic -------------------------------------------------------------------------------------------------
 
 
-def _refined(formula: Callable[[Any], Any]) -> float:
+def _refine(formula: Callable[[Any], Any]) -> float:
     """Evaluate with more and more bits until ten digits are certain, and return the ball's upper end."""
     import flint
 

@@ -1,11 +1,14 @@
 """Pictures of privacy curves and of posteriors.
 
-One look for every plot, readable in black and white. Rows of a picture are named from the top, each with its
+One look permanentlyy plot, readable in black and white. Rows of a picture are named from the top, each with its
 interval, its mean and its density.
 """
 
 from __future__ import annotations
 
+import base64
+import html
+import io
 import math
 import textwrap
 from collections.abc import Iterator
@@ -15,15 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from vestry.display.formatting import SUPERSCRIPT
+from vestry.display.formatting import SUPERSCRIPT, Digits, number
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
 from vestry.posterior import Posterior, ReleasedDraws
-from vestry.posterior.mixture import Marginal, PosteriorDistribution
+from vestry.posterior.mixture import Marginal, PosteriorDistribution, tail_of
 from vestry.posterior.reader import DRAWS
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
 
+Target = Path | io.BytesIO
 # Inches: a picture that a telephone shows whole.
 WIDTH = 4.8
 
@@ -64,33 +68,91 @@ def profile_panel(axes: Any, event: Event) -> None:
     powers(axes.yaxis)
 
 
-def plot(posterior: Posterior, *, level: float = 0.9, path: Path | None = None) -> Any:
-    """Draw the posterior density of each parameter, groups side by side, with its interval; return the figure.
+def plot(posterior: Posterior, ax: Any = None, *, prob: float = 0.9, path: Target | None = None) -> Any:
+    """Draw the posterior density of each parameter, groups side by side, with its credible interval; return the axes.
 
     Released draws have no density: they are shown as the points that they are.
+
+    Parameters
+    ----------
+    posterior
+        What is drawn.
+    ax
+        Axes of Matplotlib to draw into; if None, those of a new figure, which a notebook shows.
+    prob
+        The probability of the credible intervals.
+    path
+        A file to save a new figure to, instead of showing it.
     """
-    groups = list(posterior.laws)
-    title = DRAWS if posterior.label == DRAWS else f"{posterior.label} posterior, {100 * level:g} % intervals"
-    with figure(1, path=path, width=6.4, height=1.2 + 0.9 * max(2, len(groups)), title=title) as (drawn, (axes,)):
-        rows = [(group, index) for group in groups for index in range(posterior.laws[group].dimension)][:_MOST]
-        for height, (group, index) in enumerate(reversed(rows)):
-            _row(axes, posterior.laws[group], index, height, level)
-        bare = posterior.labels if posterior.reading.parameter == "coefficient" else posterior.parameters
-        names = [name_of(group, bare[index], posterior) for group, index in rows]
-        name_rows(axes, names, posterior.reading.parameter, below=0.4, above=0.95)
-    return drawn
+    tail_of(prob)
+    title = DRAWS if posterior.label == DRAWS else f"{posterior.label} posterior, {100 * prob:g} % credible intervals"
+    if ax is not None:
+        _draw_rows(_checked_axes(ax), posterior, prob)
+        ax.set_title(title)
+        return ax
+    height = 1.2 + 0.9 * max(2, len(posterior.distributions))
+    with figure(1, path=path, width=6.4, height=height, title=title, shown=path is None) as (_, (axes,)):
+        _draw_rows(axes, posterior, prob)
+    return axes
 
 
-def _row(axes: Any, law: PosteriorDistribution | ReleasedDraws, index: int, height: int, level: float) -> None:
-    if isinstance(law, ReleasedDraws):
-        dots(axes, height, law.values[:, index])
+def _checked_axes(ax: Any) -> Any:
+    from matplotlib.axes import Axes
+
+    if not isinstance(ax, Axes):
+        raise InvalidParameter("ax", type(ax).__name__, "axes of Matplotlib", "ax=matplotlib.pyplot.gca()")
+    return ax
+
+
+def _draw_rows(axes: Any, posterior: Posterior, prob: float) -> None:
+    groups = posterior.distributions
+    rows = [(group, index) for group in groups for index in range(groups[group].dimension)][:_MOST]
+    for height, (group, index) in enumerate(reversed(rows)):
+        _row(axes, groups[group], index, height, prob)
+    bare = posterior.labels if posterior.reader.parameter == "coefficient" else posterior.parameters
+    names = [name_of(group, bare[index], posterior) for group, index in rows]
+    name_rows(axes, names, posterior.reader.parameter, below=0.4, above=0.95)
+
+
+def posterior_html(posterior: Posterior) -> str:
+    """Return what a notebook shows: one line, the summary or the released draws, and the plot."""
+    from pandas import DataFrame
+
+    picture = io.BytesIO()
+    plot(posterior, path=picture)
+    encoded = base64.b64encode(picture.getvalue()).decode()
+    rows = _draw_cells(posterior) if posterior.label == DRAWS else map(_summary_cells, posterior.rows())
+    table = DataFrame(rows).set_index(["group", "parameter"]).to_html(max_rows=_MOST)
+    return (
+        f"<div><p>{html.escape(repr(posterior))}</p>{table}"
+        f'<img alt="posterior" width="640" src="data:image/png;base64,{encoded}"></div>'
+    )
+
+
+def _summary_cells(row: dict[str, Any]) -> dict[str, str]:
+    """Write a row of a summary to the digits that its spread supports."""
+    digits = Digits(row["mean"], row["sd"])
+    return {**row, **{key: digits(row[key]) for key in ("mean", "low", "high")}, "sd": number(row["sd"])}
+
+
+def _draw_cells(posterior: Posterior) -> Iterator[dict[str, str]]:
+    """Write the first released draws, a column each."""
+    for group, draws in posterior.sample().items():
+        for parameter, values in zip(posterior.parameters, draws[:_MOST_DRAWS].T, strict=True):
+            cells = {f"draw {place}": number(value) for place, value in enumerate(values, 1)}
+            yield {"group": group, "parameter": parameter, **cells}
+
+
+def _row(axes: Any, distribution: PosteriorDistribution | ReleasedDraws, index: int, height: int, prob: float) -> None:
+    if isinstance(distribution, ReleasedDraws):
+        dots(axes, height, distribution.values[:, index])
         return
-    marginal = law.marginal(index)
+    marginal = distribution.marginal(index)
     low, high = marginal.quantile([0.0005, 0.9995])
     x = np.linspace(low, high, 301)
     found = density(marginal, x)
     y = height + 0.75 * found / found.max()
-    low, high = marginal.interval(level)
+    low, high = marginal.interval(prob)
     inside = (x >= low) & (x <= high)
     axes.fill_between(x, height, y, color=INK, alpha=0.12, linewidth=0)
     axes.fill_between(x[inside], height, y[inside], color=INK, alpha=0.25, linewidth=0)
@@ -98,8 +160,8 @@ def _row(axes: Any, law: PosteriorDistribution | ReleasedDraws, index: int, heig
     whisker(axes, height, marginal.mean(), (low, high))
 
 
-# Rows beyond this many are left to the table.
-_MOST = 24
+# Rows beyond this many are left to the table, and draws to the release.
+_MOST, _MOST_DRAWS = 24, 5
 
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 INK = "#1b3a57"
@@ -117,11 +179,12 @@ def line(place: int) -> dict[str, Any]:
 def figure(
     columns: int,
     *,
-    path: Path | None,
+    path: Target | None,
     width: float = 4.6,
     height: float = 3.4,
     heights: tuple[float, ...] = (1.0,),
     title: str | None = None,
+    shown: bool = False,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield a figure and its axes in the house style, and save it if a path is given.
 
@@ -134,12 +197,13 @@ def figure(
     width, height
         Of one panel, and of the whole, in inches.
     heights
-        The relative heights of rows of panels; one row unless told. The axes are in reading order.
+        The relative heights of rows of panels; one row by default. The axes are in reading order.
     title
         What stands above all panels.
+    shown
+        Whether a notebook or `matplotlib.pyplot.show` shows it.
     """
     import matplotlib
-    from matplotlib.figure import Figure
 
     with matplotlib.rc_context(
         {
@@ -157,7 +221,7 @@ def figure(
             "figure.dpi": 150,
         }
     ):
-        drawn = Figure(figsize=(width * columns, height), layout="constrained")
+        drawn = _new_figure(shown)(figsize=(width * columns, height), layout="constrained")
         yield drawn, drawn.subplots(len(heights), columns, squeeze=False, height_ratios=heights).ravel()
         if title is not None:
             drawn.suptitle(title, x=0.01, ha="left", fontsize=11)
@@ -169,6 +233,16 @@ def figure(
                 raise InvalidParameter(
                     "the plot's file", str(path), f"one that can be written ({reason})", "curve.png"
                 ) from None
+
+
+def _new_figure(shown: bool) -> Any:
+    if shown:
+        from matplotlib.pyplot import figure as shown_figure
+
+        return shown_figure
+    from matplotlib.figure import Figure
+
+    return Figure
 
 
 def powers(axis: Any) -> None:
@@ -235,7 +309,7 @@ def dots(axes: Any, height: float, values: Array) -> None:
 
 
 def density(marginal: Marginal, x: Array) -> Array:
-    """Return the density, cut where it is infinite: at the end of a Beta law with a parameter below 1."""
+    """Return the density, cut where it is infinite: at the end of a Beta distribution with a parameter below 1."""
     with np.errstate(over="ignore", divide="ignore"):
         found = np.exp(marginal.log_density(x))
     finite = found[np.isfinite(found)]
@@ -252,4 +326,4 @@ def name_of(group: str, label: str, posterior: Posterior) -> str:
     """Return what a row is called: by its group, by its parameter, or by both."""
     if posterior.by is None:
         return label
-    return group if posterior.reading.dimension == 1 else f"{group}: {label}"
+    return group if posterior.reader.dimension == 1 else f"{group}: {label}"

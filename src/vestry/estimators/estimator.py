@@ -7,32 +7,34 @@ import json
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from functools import cache
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.input_checks as checks
-from vestry.data.contribution_bounding import limited
+from vestry.data.row_limit import limit_records
 from vestry.errors import InvalidParameter, UnpaidRelease
-from vestry.estimators.bounds import Scaling
+from vestry.estimators.bounds import encoder_of
 from vestry.ledger import Ledger, OpenCharge
-from vestry.mechanisms.release import certificate, publish
+from vestry.mechanisms.release import certify, publish
 from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.pipeline import charge_for
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency, Neighbours
-from vestry.regression.losses import Loss
-from vestry.regression.method import Regression, penalty, regression, try_out
+from vestry.regression.coefficients import coefficients_reader
+from vestry.regression.loss import Loss
+from vestry.regression.method import POSTERIOR, Regression, penalty, regression, try_out
 from vestry.regression.problem import LinearProblem
 from vestry.releases import Draws, Release
-from vestry.schema.design_matrix import INTERCEPT
+from vestry.schema.design_matrix import INTERCEPT, RowEncoder
 from vestry.schema.private import PrivateRows
+from vestry.validation import require_truth, require_whole
 
 _LEDGER = 'ledger=vestry.Ledger.open("study.ledger"), or ledger=None if the release is accounted for elsewhere'
 _UNPAID = (
@@ -42,7 +44,7 @@ _UNPAID = (
 
 
 class Required:
-    """Stands for a ledger that was not named; None is a declaration of its own."""
+    """Stands for a ledger that was not named; None is a declaration too."""
 
 
 REQUIRED = Required  # a type, which scikit-learn's checks allow as a default and its copies leave as it is
@@ -57,11 +59,11 @@ class Unledgered:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """All that a fit needs but the ledger's leave and the values.
+    """All that a fit needs except the ledger's leave and the values.
 
     Attributes
     ----------
-    scaling, mechanism
+    encoder, mechanism
         How rows are encoded, and what is run over them.
     described, labels, precision
         As the release will name them.
@@ -69,7 +71,7 @@ class FitPlan:
         Returns encoded outcomes; it is called after the charge.
     """
 
-    scaling: Scaling
+    encoder: RowEncoder
     mechanism: Regression
     described: dict[str, Any]
     labels: tuple[str, ...]
@@ -77,31 +79,33 @@ class FitPlan:
     outcomes: Callable[[], np.ndarray]
 
     def collect(self, X: np.ndarray, *, row_key: str) -> PrivateRows:  # noqa: N803 - scikit-learn's name
-        """Encode the rows, in single precision: what one row may be is bounded after rounding. At most `at_most`."""
-        block = self.scaling.encode(X, np.float32), self.outcomes()
-        return PrivateRows(limited([block], self.mechanism.problem.at_most, row_key=row_key))
+        """Encode the rows, in single precision: what one row may be is bounded after rounding. At most `max_rows`."""
+        block = self.encoder.encode(X, np.float32), self.outcomes()
+        return PrivateRows(limit_records([block], self.mechanism.problem.max_rows, row_key=row_key))
 
 
+@dataclass(eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """A linear learner whose `fit` is one release. Not to be used itself."""
 
-    guarantee: Any
-    method: str
-    bounds: Any
-    radius: Any
-    ledger: Any
-    neighbours: Any
-    at_most: Any
-    fit_intercept: bool
-    prior_precision: float | None
-    regularisation: float | None
-    draws: int
-    accuracy: float
-    analysis: str
-    device: str
+    guarantee: Any = None
+    _: KW_ONLY
+    method: str = POSTERIOR
+    bounds: Any = None
+    radius: Any = None
+    ledger: Any = REQUIRED
+    neighbours: Any = None
+    max_rows: Any = None
+    fit_intercept: bool = True
+    prior_precision: float | None = None
+    regularisation: float | None = None
+    draws: int = 1
+    accuracy: float = 0.05
+    analysis: str = "auto"
+    device: str = "auto"
 
     # What its releases call the regression: a posterior reads them by this name.
-    _family: str
+    _family: ClassVar[str]
 
     @abstractmethod
     def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
@@ -118,7 +122,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         ----------
         X
             Rows of numbers (n, features): an array, a list, or a data frame. Values beyond the declared bounds are
-            clipped; those that are no number become the middle of their interval, or 0 in a ball.
+            clipped; those that are not numbers become the middle of their interval, or 0 in a ball.
         y
             One outcome for each row.
         """
@@ -134,41 +138,41 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         for name, value in vars(probe).items():
             setattr(self, name, value)
-        self._scaling = plan.scaling
+        self._encoder = plan.encoder
         self.release_, self.certificate_ = release, release.certificate
         self.spent_ = _spent(plan.mechanism)
-        content = release.contents["all"]
-        values = np.array(cast(Draws, content).values)
-        predictors = plan.mechanism.problem.loss.predictors
-        self._theta = values.reshape(len(values), predictors, plan.scaling.features)
-        self._read(*plan.scaling.restore(self._theta))
+        values = np.array(cast(Draws, release.contents["all"]).values)
+        shape = len(values), plan.mechanism.problem.loss.predictors, plan.encoder.features
+        self._theta = values.reshape(shape)
+        restored = coefficients_reader(plan.described, ()).unscaled(values).reshape(shape)
+        width = len(plan.encoder.middle)
+        self._read(restored[..., :width], restored[..., width] if plan.encoder.intercept else np.zeros(shape[:2]))
         return self
 
     def _ledger(self) -> Ledger | None:
         given = self.ledger
         if given is REQUIRED:
-            raise InvalidParameter("ledger", "left out", "named, since a fit spends privacy", _LEDGER)
+            raise InvalidParameter("ledger", "omitted", "named, since a fit spends privacy", _LEDGER)
         return given if given is None or isinstance(given, Ledger) else Ledger.open(given)
 
     def _plan(self, rows: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> FitPlan:
         """Try all that can fail without touching values."""
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise InvalidParameter("fit_intercept", self.fit_intercept, "true or false", "fit_intercept=True")
+        given: Any = self.fit_intercept
+        given = given.item() if isinstance(given, np.bool_) else given
+        intercept = require_truth("fit_intercept", given, "fit_intercept=True")
         neighbours = self._neighbours(ledger)
         if self.guarantee is None:
             instead = 'guarantee="epsilon=1,delta=1e-6"'
             raise InvalidParameter("guarantee", None, "what the release may cost", instead)
         guarantee = Guarantee.parse(self.guarantee, neighbours=neighbours)
-        scaling = Scaling.from_bounds(
-            self.bounds, self.radius, features=rows.shape[1], intercept=bool(self.fit_intercept)
-        )
+        encoder = encoder_of(self.bounds, self.radius, features=rows.shape[1], intercept=intercept)
         loss, described, encode = self._outcome(y)
-        population, at_most = self._population(neighbours, len(rows))
-        problem = LinearProblem(loss, scaling.features, scaling.norm, population, at_most)
+        adjacency, max_rows = self._adjacency(neighbours, len(rows))
+        problem = LinearProblem(loss, encoder.features, encoder.norm, adjacency, max_rows)
         mechanism = self._mechanism(problem, guarantee)
         try_out(mechanism)
         features = [f"x{place}" for place in range(rows.shape[1])] if names is None else [str(name) for name in names]
-        own = [*features, INTERCEPT] if scaling.intercept else features
+        own = [*features, INTERCEPT] if encoder.intercept else features
         classes = described["classes"]
         labels = tuple(f"{label}: {name}" for label in classes for name in own) if classes else tuple(own)
         record = {
@@ -176,12 +180,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             "method": self.method,
             "loss": loss.to_dict(),
             "features": own,
-            **scaling.to_dict(),
+            "scales": np.stack([encoder.middle, encoder.reach], axis=1).tolist(),
+            "boxed": encoder.boxed,
+            "radius": encoder.radius,
+            "intercept": encoder.intercept,
             **described,
-            "at_most": at_most,
+            "at_most": max_rows,
             "ledger": "elsewhere" if ledger is None else ledger.terms.dataset,
         }
-        return FitPlan(scaling, mechanism, record, labels, float(penalty(mechanism)), encode)
+        return FitPlan(encoder, mechanism, record, labels, float(penalty(mechanism)), encode)
 
     def _neighbours(self, ledger: Ledger | None) -> Neighbours:
         if ledger is not None:
@@ -193,44 +200,31 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
         return Neighbours.parse(self.neighbours)
 
-    def _population(self, neighbours: Neighbours, count: int) -> tuple[Adjacency, int]:
+    def _adjacency(self, neighbours: Neighbours, count: int) -> tuple[Adjacency, int]:
         """Return which neighbours are hidden, and how many rows there are at most."""
-        given = self.at_most.item() if isinstance(self.at_most, np.integer) else self.at_most
-        whole = isinstance(given, int) and not isinstance(given, bool) and given >= 1
-        if given is not None and not whole:
-            raise InvalidParameter("at_most", given, "a whole number of at least 1", "at_most=100_000")
+        given = None if self.max_rows is None else require_whole("max_rows", self.max_rows, "max_rows=100_000")
         if neighbours is Neighbours.REPLACE:
-            if count == 0:
-                raise InvalidParameter("the number of rows", 0, "at least 1", "a table with rows")
+            require_whole("the number of rows", count, "a table with rows")
             return Adjacency(neighbours, 1, count), count if given is None else min(given, count)
         if given is None:
             raise InvalidParameter(
-                "at_most",
+                "max_rows",
                 None,
                 "declared under add-remove, where the number of rows is private",
-                "at_most=100_000, a number that the rows will not exceed",
+                "max_rows=100_000, a number that the rows will not exceed",
             )
         return Adjacency(neighbours), given
 
     def _mechanism(self, problem: LinearProblem, guarantee: Guarantee) -> Regression:
-        return regression(
-            problem,
-            guarantee,
-            method=self.method,
-            prior_precision=self.prior_precision,
-            regularisation=self.regularisation,
-            draws=self.draws,
-            accuracy=self.accuracy,
-            analysis=self.analysis,
-            device=self.device,
-        )
+        names = "method", "prior_precision", "regularisation", "draws", "accuracy", "analysis", "device"
+        return regression(problem, guarantee, **{name: getattr(self, name) for name in names})
 
     def _predictors(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the linear predictors of each draw (draws, predictors, n), rows encoded as they were for the fit."""
         check_is_fitted(self, "release_")
         rows = checks.features(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return np.asarray(self._theta @ self._scaling.encode(rows).T)
+        return np.asarray(self._theta @ self._encoder.encode(rows).T)
 
     def to_arviz(self) -> Any:
         """Return the released draws as an ArviZ tree, without data; its attributes hold the certificate."""
@@ -269,7 +263,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return state
 
     def __sklearn_tags__(self) -> Any:
-        """Say that noise has no seed, and that missing values are no error."""
+        """Say that noise has no seed, and that missing values are allowed."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.input_tags.allow_nan = True
@@ -285,14 +279,14 @@ def warn_uncharged(ledger: Ledger | None) -> None:
 
 @cache
 def _warn() -> None:
-    """Warn once a process: scikit-learn's tools make Python forget what it has shown. As an error, it is one always."""
+    """Warn once per process: scikit-learn's tools make Python forget what it has shown. An error is always one."""
     warnings.warn(_UNPAID, UnpaidRelease, stacklevel=4)
 
 
 def _release(plan: FitPlan, rows: np.ndarray, ledger: Ledger | None, *, purpose: str) -> Release:
     """Charge, read the rows, open, draw; without a ledger, draw.
 
-    Every fit is a new question: which rows it is of is no public fact, by which a charge could be found again.
+    Every fit is a new question: which rows it is of is not a public fact, by which a charge could be found again.
     """
     mechanism, prior = plan.mechanism, (plan.precision,)
     if ledger is not None:
@@ -302,9 +296,9 @@ def _release(plan: FitPlan, rows: np.ndarray, ledger: Ledger | None, *, purpose:
     noise = SystemNoise()
     private = plan.collect(rows, row_key=noise.random_bytes(16).hex())
     contents = mechanism.release(private, cast(OpenCharge, Unledgered()), noise)
-    return Release(plan.described, prior, {"all": contents[0]}, certificate(mechanism), None, plan.labels)
+    return Release(plan.described, prior, {"all": contents[0]}, certify(mechanism), None, plan.labels)
 
 
 def _spent(mechanism: Regression) -> Guarantee:
-    """Return what the release cost, in the currency that was asked for."""
+    """Return what the release cost, in the privacy definition that was asked for."""
     return mechanism.guarantee.at(up(accountant.amount(mechanism.charge, mechanism.guarantee)))

@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 import vestry.estimators.input_checks as checks
-from vestry.errors import InvalidParameter
-from vestry.estimators.bounds import interval
-from vestry.estimators.estimator import REQUIRED, PrivateEstimator, warn_uncharged
-from vestry.regression.loss import positive
-from vestry.regression.losses import Huber, Loss, PseudoHuber
-from vestry.regression.method import POSTERIOR
+from vestry.estimators.bounds import interval, scale_of
+from vestry.estimators.estimator import PrivateEstimator, warn_uncharged
+from vestry.registry import LOSSES
+from vestry.regression.loss import Loss
+from vestry.regression.losses import robust_losses
+from vestry.validation import require_choice, require_number
 
-LOSSES: dict[str, type[Huber | PseudoHuber]] = {"huber": Huber, "pseudo-huber": PseudoHuber}
 # The threshold where none is declared, as a share of the outcome's reach.
 _SHARE = 0.25
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     """Linear regression by a robust loss, whose coefficients may be published.
 
     A residual beyond the threshold weighs no more than the threshold, which bounds what one row can do. `fit` is one
     release: it is charged to the ledger before the rows are read. Bounds are declared, never learnt; an outcome beyond
-    its bounds is clipped, one that is no finite number becomes their middle, and no value is ever an error.
+    its bounds is clipped, one that is not a finite number becomes their middle, and no value is ever an error.
 
     Parameters
     ----------
-    guarantee, method, bounds, radius, ledger, neighbours, at_most, fit_intercept, draws, accuracy, analysis, device
+    guarantee, method, bounds, radius, ledger, neighbours, max_rows, fit_intercept, draws, accuracy, analysis, device
         See `PrivateLogisticRegression`. Objective perturbation holds here too.
     outcome_bounds
         (low, high), declared: outcomes are scaled to [-1, 1]. Without an intercept they are divided by the farther end,
         and not moved.
     loss
-        `huber` or `pseudo-huber`.
+        `huber`, `pseudo-huber`, or another that is registered and has a threshold.
     threshold
         In units of the outcome. None: an eighth of the interval of its bounds, or a quarter of the farther end without
         an intercept.
@@ -62,42 +63,19 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     Privacy: as `PrivateLogisticRegression`, with the slope of the loss its threshold.
     """
 
-    _family = "linear"
+    _: KW_ONLY
+    outcome_bounds: Any = None
+    loss: str = "huber"
+    threshold: float | None = None
 
-    def __init__(
-        self,
-        guarantee: Any = None,
-        *,
-        method: str = POSTERIOR,
-        bounds: Any = None,
-        radius: Any = None,
-        outcome_bounds: Any = None,
-        loss: str = "huber",
-        threshold: float | None = None,
-        ledger: Any = REQUIRED,
-        neighbours: Any = None,
-        at_most: Any = None,
-        fit_intercept: bool = True,
-        prior_precision: float | None = None,
-        regularisation: float | None = None,
-        draws: int = 1,
-        accuracy: float = 0.05,
-        analysis: str = "auto",
-        device: str = "auto",
-    ) -> None:
-        self.guarantee, self.method, self.bounds, self.radius = guarantee, method, bounds, radius
-        self.outcome_bounds, self.loss, self.threshold = outcome_bounds, loss, threshold
-        self.ledger, self.neighbours, self.at_most, self.fit_intercept = ledger, neighbours, at_most, fit_intercept
-        self.prior_precision, self.regularisation, self.draws = prior_precision, regularisation, draws
-        self.accuracy, self.analysis, self.device = accuracy, analysis, device
+    _family = "linear"
 
     def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
         middle, reach, stand_in = self._scale()
-        if self.loss not in LOSSES:
-            raise InvalidParameter("loss", self.loss, "one of " + ", ".join(LOSSES), 'loss="huber"')
+        require_choice("loss", self.loss, robust_losses(), 'loss="huber"')
         threshold = _SHARE
         if self.threshold is not None:
-            threshold = positive("threshold", self.threshold, "threshold=1.0") / reach
+            threshold = require_number("threshold", self.threshold, "threshold=1.0", above=0) / reach
 
         def encode() -> np.ndarray:
             values = checks.numbers(y)
@@ -111,16 +89,12 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     def _scale(self) -> tuple[float, float, float]:
         """Return the outcome's middle and reach, and what a missing one becomes after scaling."""
         low, high = interval("outcome_bounds", self.outcome_bounds, "for example outcome_bounds=(0, 30)")
-        centre = low / 2 + high / 2
-        if self.fit_intercept:
-            return centre, high / 2 - low / 2, 0.0
-        reach = max(abs(low), abs(high))
-        return 0.0, reach, centre / reach
+        middle, reach, stand_in = scale_of(low, high, intercept=bool(self.fit_intercept))
+        return middle, float(reach), float(stand_in)
 
     def _read(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
         self._middle, self._reach, _ = self._scale()
-        self.coefficients_ = self._reach * weights[:, 0]
-        self.intercepts_ = self._middle + self._reach * intercepts[:, 0]
+        self.coefficients_, self.intercepts_ = weights[:, 0], intercepts[:, 0]
         self.coef_, self.intercept_ = self.coefficients_.mean(axis=0), float(self.intercepts_.mean())
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803

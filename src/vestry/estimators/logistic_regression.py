@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -12,12 +13,13 @@ from sklearn.base import ClassifierMixin
 
 import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter
-from vestry.estimators.estimator import REQUIRED, PrivateEstimator, warn_uncharged
-from vestry.regression.losses import Logistic, Loss, Multinomial
-from vestry.regression.method import POSTERIOR
+from vestry.estimators.estimator import PrivateEstimator, warn_uncharged
+from vestry.regression.loss import Loss
+from vestry.regression.losses import Logistic, Multinomial
 from vestry.schema.meaning import level_text
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     """Logistic regression whose coefficients may be published.
 
@@ -45,9 +47,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         release elsewhere.
     neighbours
         "add-remove" or "replace"; taken from the ledger where there is one.
-    at_most
+    max_rows
         How many rows there are at most. Under add-remove it must be declared: the number of rows is private, the
-        promise covers datasets of no more rows, and further ones are left out. Under replace the number of rows is
+        promise covers datasets of no more rows, and further ones are omitted. Under replace the number of rows is
         public and is used.
     fit_intercept
         Whether there is an intercept.
@@ -86,35 +88,13 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     Notes
     -----
     Privacy, by method. posterior: [BokSA24, Thm 4.1]. objective: [RedbergKW23, Thm 1], and tighter for two classes.
-    output: [ChaudhuriMS11, Lemma 7]. All for at most `at_most` rows of the declared norm; `certificate_` states it.
+    output: [ChaudhuriMS11, Lemma 7]. All for at most `max_rows` rows of the declared norm; `certificate_` states it.
     """
 
-    _family = "logistic"
+    _: KW_ONLY
+    classes: Any = None
 
-    def __init__(
-        self,
-        guarantee: Any = None,
-        *,
-        method: str = POSTERIOR,
-        bounds: Any = None,
-        radius: Any = None,
-        classes: Any = None,
-        ledger: Any = REQUIRED,
-        neighbours: Any = None,
-        at_most: Any = None,
-        fit_intercept: bool = True,
-        prior_precision: float | None = None,
-        regularisation: float | None = None,
-        draws: int = 1,
-        accuracy: float = 0.05,
-        analysis: str = "auto",
-        device: str = "auto",
-    ) -> None:
-        self.guarantee, self.method, self.bounds, self.radius = guarantee, method, bounds, radius
-        self.classes = classes
-        self.ledger, self.neighbours, self.at_most, self.fit_intercept = ledger, neighbours, at_most, fit_intercept
-        self.prior_precision, self.regularisation, self.draws = prior_precision, regularisation, draws
-        self.accuracy, self.analysis, self.device = accuracy, analysis, device
+    _family = "logistic"
 
     def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
         classes = _check_classes(self.classes)

@@ -62,7 +62,7 @@ class HiddenMarkovModel:
 
     Notes
     -----
-    Under replace, with one row a unit and no feature dropped, public cells have totals that do not move. Features of
+    Under replace, with one row per unit and no feature dropped, public cells have totals that do not move. Features of
     two levels are then counted by one of them, and cost half (see `vestry.model.histograms`); the certificate says that
     cells are not hidden. With a person as the unit the choice of rows may move entries between cells, and under
     add-remove totals move: there `cell` changes nothing.
@@ -104,7 +104,7 @@ class HiddenMarkovModel:
                 "sequence", column, 'a time that has a place in the order, not missing = "level"', 'missing = "drop"'
             )
         feature_levels(domains, self.features)
-        counts.each_once(self.columns, "features")
+        counts.check_distinct(self.columns, "features")
         if self.cell not in (PUBLIC, PRIVATE):
             raise InvalidParameter("cell", self.cell, f'"{PUBLIC}" or "{PRIVATE}"', f'cell = "{PRIVATE}"')
         cells = len(region.names) * len(time.names)
@@ -116,26 +116,28 @@ class HiddenMarkovModel:
         for each in self.prior:
             concentration(each)
 
-    def fixed(self, frame: TableSchema) -> bool:
+    def fixed(self, schema: TableSchema) -> bool:
         """Tell whether neighbours have the same number of entries in every cell."""
         # An entry that is dropped for its region or time is dropped in both: these are public and do not change.
-        dropped = any(drops(frame.domains[column]) for column in self.features)
-        single = frame.unit.person is None and frame.neighbours is Neighbours.REPLACE
+        dropped = any(drops(schema.domains[column]) for column in self.features)
+        single = schema.unit.person is None and schema.neighbours is Neighbours.REPLACE
         return self.cell == PUBLIC and single and not dropped
 
-    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedSums:
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations alone."""
-        self.check(frame.domains)
-        levels = feature_levels(frame.domains, self.features)
-        short = self.fixed(frame) and any(len(names) == 2 for names in levels)
+        self.check(schema.domains)
+        levels = feature_levels(schema.domains, self.features)
+        short = self.fixed(schema) and any(len(names) == 2 for names in levels)
         cell = counts.Histograms(self.features, levels, fixed=short, total=short)
-        regions, times = (key_levels(frame.domains, self.sequence[key], "sequence").names for key in ("region", "time"))
-        population = frame.population(self, None)
-        layout = cell.layout(population, times)
+        regions, times = (
+            key_levels(schema.domains, self.sequence[key], "sequence").names for key in ("region", "time")
+        )
+        adjacency = schema.adjacency(self, None)
+        layout = cell.layout(adjacency, times)
         limits = _INSIDE if short else ""
-        mechanism = counts.noisy(request.mechanism, layout, population, request.guarantee, limits=limits)
+        mechanism = counts.calibrate_counts(request.mechanism, layout, adjacency, request.guarantee, limits=limits)
         tally = SumQuery((self.sequence["region"], self.sequence["time"]), cell.terms)
-        tally.check(frame.domains)
+        tally.check(schema.domains)
         described = {
             "name": self.name,
             "states": self.states,
@@ -151,15 +153,15 @@ class HiddenMarkovModel:
         return PreparedSums(self, described, numbers, mechanism, tally, regions, labels)
 
     def forecast(
-        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, None]:
         """Return the width of a 90 % interval of one level's count in one cell, and the same without noise, in entries.
 
         With n entries in a region, spread evenly over its times and each feature's levels. Where the noise makes it
         much wider than chance does, single cells say little, and states can be told apart only by many of them.
         """
-        each = n / len(key_levels(frame.domains, self.sequence["time"], "sequence").names)
-        sizes = [len(names) for names in feature_levels(frame.domains, self.features)]
+        each = n / len(key_levels(schema.domains, self.sequence["time"], "sequence").names)
+        sizes = [len(names) for names in feature_levels(schema.domains, self.features)]
         spreads = [math.sqrt(each * (1 - 1 / size) / size) for size in sizes]
         private = [WIDE * math.hypot(spread, prepared.mechanism.deviation) for spread in spreads]
         return sum(private) / len(private), WIDE * sum(spreads) / len(spreads), None

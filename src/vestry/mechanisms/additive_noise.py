@@ -39,7 +39,7 @@ class Additive:
 
     Privacy
     -------
-    Laplace: (l1/scale)-DP. Gaussian: l2^2/(2 scale^2)-zCDP. For the neighbours of the population, by the diameter of
+    Laplace: (l1/scale)-DP. Gaussian: l2^2/(2 scale^2)-zCDP. For the neighbours of `adjacency`, by the diameter of
     what one unit may contribute, or nothing where the count is private. `limits` says what is not hidden, if anything
     that a unit may change.
     """
@@ -47,7 +47,7 @@ class Additive:
     noise: str
     scale: float
     layout: Layout
-    population: Adjacency
+    adjacency: Adjacency
     guarantee: Guarantee
     limits: str = ""
 
@@ -66,7 +66,7 @@ class Additive:
     @property
     def event(self) -> Event:
         """What runs."""
-        return event_of(self.noise, self.layout, self.scale).under(self.population.neighbours)
+        return event_of(self.noise, self.layout, self.scale).under(self.adjacency.neighbours)
 
     charge = event  # the ledger is charged what runs
 
@@ -86,7 +86,7 @@ class Additive:
         """Add the noise, and return each group's statistics. `opened` is the leave of the ledger, taken just before."""
         opened.take()
         values, size = reveal(private), len(self.layout.names)
-        wanted = size * self.population.groups
+        wanted = size * self.adjacency.groups
         if len(values) != wanted:
             raise DeclarationMismatch("number of statistics", str(len(values)), str(wanted), "collect the layout's")
         add = noise.discrete_laplace if self.noise == LAPLACE else noise.discrete_gaussian
@@ -99,11 +99,13 @@ class Additive:
         return NoisyStatistics(at.names, noisy, noise, scale, at.grid, at.count, at.count_grid)
 
 
-def additive(noise: str, layout: Layout, population: Adjacency, guarantee: Guarantee, *, limits: str = "") -> Additive:
+def calibrate_noise(
+    noise: str, layout: Layout, adjacency: Adjacency, guarantee: Guarantee, *, limits: str = ""
+) -> Additive:
     """Calibrate the least scale that meets the guarantee."""
-    bound = guarantee.under(population.neighbours)
+    bound = guarantee.under(adjacency.neighbours)
     scale = smallest_parameter(lambda x: event_of(noise, layout, x), bound)
-    return Additive(noise, scale, layout, population, bound, limits)
+    return Additive(noise, scale, layout, adjacency, bound, limits)
 
 
 def event_of(noise: str, layout: Layout, scale: float) -> Event:

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from vestry.errors import IN_LEDGER, DeclarationMismatch, InvalidParameter
 from vestry.ledger import Charge, OpenCharge
-from vestry.mechanisms import posterior_sample, truncated_posterior
-from vestry.mechanisms.additive_noise import Additive, additive, event_of
-from vestry.mechanisms.posterior_sample import Meets, PosteriorSample, exactly
+from vestry.mechanisms import truncated_posterior
+from vestry.mechanisms.additive_noise import Additive, calibrate_noise, event_of
+from vestry.mechanisms.posterior_sample import Meets, PosteriorSample, calibrate_draws, meets_exactly
 from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource, SystemNoise
 from vestry.privacy.event import Event
@@ -22,6 +22,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Certificate, Draws, NoisyStatistics, Release
 from vestry.schema.private import Private, PrivateRows
+from vestry.validation import require_choice, require_number
 
 
 class Mechanism(Protocol):
@@ -56,16 +57,16 @@ class Mechanism(Protocol):
         """What was asked for and is met."""
 
     @property
-    def population(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """Which neighbours are hidden."""
 
     def release(self, private: Any, opened: OpenCharge, noise: NoiseSource) -> Sequence[NoisyStatistics | Draws]:
         """Draw, for each group."""
 
 
-def certificate(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
+def certify(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
     """Write down what is promised, and enough to compute the claim again."""
-    population = mechanism.population
+    adjacency = mechanism.adjacency
     return Certificate(
         guarantee=mechanism.guarantee.to_dict(),
         event=mechanism.event.to_dict(),
@@ -75,10 +76,10 @@ def certificate(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
         theorem=mechanism.theorem,
         unit=unit,
         population={
-            "neighbours": str(population.neighbours),
-            "rows": population.rows,
-            "count": "private" if population.count is None else population.count,
-            "groups": population.groups,
+            "neighbours": str(adjacency.neighbours),
+            "rows": adjacency.rows,
+            "count": "private" if adjacency.count is None else adjacency.count,
+            "groups": adjacency.groups,
         },
         assumptions=assumptions_of(mechanism),
         versions={"python": platform.python_version(), **{name: version(name) for name in ("vestry", "opendp")}},
@@ -109,25 +110,23 @@ def publish(
     before the ledger is told that it exists, to save it: a crash in between loses nothing that was paid for.
     """
     charged: Mapping[str, Any] = charge.entry.facts["event"]
-    if charged != mechanism.charge.under(mechanism.population.neighbours).to_dict():
+    if charged != mechanism.charge.under(mechanism.adjacency.neighbours).to_dict():
         raise DeclarationMismatch(
             "event", mechanism.event.kind, str(charged.get("kind")), "charge the mechanism's own event"
         )
-    if len(groups) != mechanism.population.groups:
+    if len(groups) != mechanism.adjacency.groups:
         raise DeclarationMismatch(
-            "number of groups", str(len(groups)), str(mechanism.population.groups), "name each group"
+            "number of groups", str(len(groups)), str(mechanism.adjacency.groups), "name each group"
         )
-    terms, population = charge.ledger.terms, mechanism.population
-    if terms.unit.rows != population.rows:
+    terms, adjacency = charge.ledger.terms, mechanism.adjacency
+    if terms.unit.rows != adjacency.rows:
         instead = "calibrate for the ledger's unit"
-        raise DeclarationMismatch(
-            "rows of a unit", str(population.rows), str(terms.unit.rows), instead, where=IN_LEDGER
-        )
-    claim = certificate(mechanism, unit=str(terms.unit))
+        raise DeclarationMismatch("rows of a unit", str(adjacency.rows), str(terms.unit.rows), instead, where=IN_LEDGER)
+    claim = certify(mechanism, unit=str(terms.unit))
     opened = charge.open()
     contents = mechanism.release(private, opened, noise or SystemNoise())
-    made = dict(zip(groups, contents, strict=True))
-    release = Release(dict(family), tuple(float(x) for x in prior), made, claim, by, tuple(labels))
+    groups_drawn = dict(zip(groups, contents, strict=True))
+    release = Release(dict(family), tuple(float(x) for x in prior), groups_drawn, claim, by, tuple(labels))
     keep(release.text())
     opened.released(release.text().encode())
     return release
@@ -147,42 +146,36 @@ ADDITIVE = ("laplace", "gaussian")
 
 
 def parameter_of(name: str) -> str:
-    """Return what a mechanism calibrates, or refuse a name that is none."""
-    if name not in PARAMETERS:
-        raise InvalidParameter("a mechanism", name, "one of " + ", ".join(PARAMETERS), "for example laplace")
-    return PARAMETERS[name]
+    """Return what a mechanism calibrates, or refuse a name that is unknown."""
+    return PARAMETERS[require_choice("a mechanism", name, PARAMETERS, "for example laplace")]
 
 
-def calibrated(
+def calibrate_mechanism(
     name: str,
     family: StatisticFamily,
     prior: Any,
-    population: Adjacency,
+    adjacency: Adjacency,
     guarantee: Guarantee,
     *,
     draws: int = 1,
     truncation: float | None = None,
     grid: float | None = None,
-    meets: Meets = exactly,
+    meets: Meets = meets_exactly,
 ) -> Additive | PosteriorSample | truncated_posterior.TruncatedSample:
     """Return the mechanism that meets the guarantee at least cost, or refuse with the nearest it could meet."""
     parameter_of(name)
     if name in ADDITIVE:
-        return additive(_noise(name, draws), family.layout(population, grid=grid), population, guarantee)
+        return calibrate_noise(_noise(name, draws), family.layout(adjacency, grid=grid), adjacency, guarantee)
     if name == "ops":
-        return truncated_posterior.ops(
-            family, prior, population, guarantee, truncation=_needed(truncation), draws=draws
-        )
-    make = getattr(posterior_sample, name)
-    made: PosteriorSample = make(family, prior, population, guarantee, draws=draws, meets=meets)
-    return made
+        return truncated_posterior.ops(family, prior, adjacency, guarantee, truncation=_needed(truncation), draws=draws)
+    return calibrate_draws(name, family, prior, adjacency, guarantee, draws=draws, meets=meets)
 
 
 def event_at(
     name: str,
     family: StatisticFamily,
     prior: Any,
-    population: Adjacency,
+    adjacency: Adjacency,
     value: float,
     *,
     draws: int = 1,
@@ -192,21 +185,19 @@ def event_at(
     """Return what runs at a value of the mechanism's parameter."""
     parameter = parameter_of(name)
     if name in ADDITIVE:
-        return event_of(_noise(name, draws), family.layout(population, grid=grid), value)
+        return event_of(_noise(name, draws), family.layout(adjacency, grid=grid), value)
     if name == "ops":
-        return truncated_posterior.event_of(family, population, _needed(truncation), value, draws)
+        return truncated_posterior.event_of(family, adjacency, _needed(truncation), value, draws)
     if name == "direct" and value != 1:
-        raise InvalidParameter(
-            parameter, value, "1 for a direct draw", f"{parameter}=1, or take the diffused posterior"
-        )
-    if not 0 < value <= 1:
-        raise InvalidParameter(parameter, value, "above 0 and at most 1", f"for example {parameter}=0.5")
-    return family.worst_draw(prior, population, **{parameter: value}).times(draws)
+        instead = f"{parameter}=1, or take the diffused posterior"
+        raise InvalidParameter(parameter, value, "1 for a direct draw", instead)
+    require_number(parameter, value, f"for example {parameter}=0.5", above=0, most=1)
+    return family.worst_draw(prior, adjacency, **{parameter: value}).times(draws)
 
 
 def _noise(name: str, draws: int) -> str:
     if draws != 1:
-        raise InvalidParameter("draws", draws, "left out for noisy statistics", "none: draws from them are free")
+        raise InvalidParameter("draws", draws, "omitted for noisy statistics", "none: draws from them are free")
     return f"discrete-{name}"
 
 

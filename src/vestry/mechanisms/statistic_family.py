@@ -46,12 +46,12 @@ class StatisticFamily(Protocol):
         """Return the posterior after `count` records whose statistics add up to `sums`."""
 
     def worst_draw(
-        self, prior: Any, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Any, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> Event:
         """Return the event of one draw from the posterior, priced at its worst neighbouring datasets."""
 
     def order_limit(
-        self, prior: Any, population: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
+        self, prior: Any, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> float:
         """Return lambda*, the supremum of the orders at which one draw has a finite Renyi divergence."""
 

@@ -18,7 +18,7 @@ import vestry.model.histograms as counts
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
-from vestry.mechanisms.table_sample import DrawnTables, drawn_tables
+from vestry.mechanisms.table_sample import TableSample, calibrate_tables
 from vestry.model.histograms import NOISES, concentration, feature_levels
 from vestry.model.request import (
     WIDE,
@@ -82,22 +82,26 @@ class NaiveBayes:
             counts.key_levels(domains, self.target, "target")
             if self.target in self.features:
                 raise InvalidParameter("target", self.target, "no feature", "another column")
-        counts.each_once(self.features, "features")
+        counts.check_distinct(self.features, "features")
         concentration(self.prior)
 
-    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedSums:
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations and, where it is public, the number of records."""
-        self.check(frame.domains)
-        population, levels = frame.population(self, count), feature_levels(frame.domains, self.features)
+        self.check(schema.domains)
+        adjacency, levels = schema.adjacency(self, count), feature_levels(schema.domains, self.features)
         if request.mechanism not in (*NOISES, OPS):
             allowed = ", ".join((*NOISES, OPS)) + " for naive-bayes"
             raise InvalidParameter("mechanism", request.mechanism, allowed, 'mechanism = "laplace"')
-        drawn, groups = request.mechanism == OPS, groups_of(frame.domains, self.target)
-        fixed = not drawn and population.count is not None
+        drawn, groups = request.mechanism == OPS, groups_of(schema.domains, self.target)
+        fixed = not drawn and adjacency.count is not None
         cell = counts.Histograms(self.features, levels, fixed=fixed, total=drawn)
-        mechanism = self._drawn(request, cell, population) if drawn else self._noisy(request, cell, population)
+        mechanism: Any = (
+            self._drawn(request, cell, adjacency)
+            if drawn
+            else counts.calibrate_counts(request.mechanism, cell.layout(adjacency), adjacency, request.guarantee)
+        )
         tally = SumQuery(() if self.target is None else (self.target,), cell.terms)
-        tally.check(frame.domains)
+        tally.check(schema.domains)
         own = () if self.target is None else (f"this {self.target}",)
         labels = (*own, *counts.level_labels(self.features, levels))
         described = {
@@ -109,32 +113,29 @@ class NaiveBayes:
         }
         return PreparedSums(self, described, (concentration(self.prior),), mechanism, tally, groups, labels)
 
-    def _noisy(self, request: Request, cell: counts.Histograms, population: Adjacency) -> Additive:
-        """Calibrate noise on the counts of every feature's levels by class."""
-        return counts.noisy(request.mechanism, cell.layout(population), population, request.guarantee)
-
-    def _drawn(self, request: Request, cell: counts.Histograms, population: Adjacency) -> DrawnTables:
+    def _drawn(self, request: Request, cell: counts.Histograms, adjacency: Adjacency) -> TableSample:
         """Calibrate draws: one truncated Dirichlet a feature and class, and one for the classes."""
         low, draws = request.truncation, 1 if request.draws is None else request.draws
         sizes = [len(names) for names in cell.levels]
-        most = max(*sizes, population.groups)
+        most = max(*sizes, adjacency.groups)
         if not isinstance(low, float) or not 0 < low < 1 / most:
             allowed = f"above 0 and below 1/{most}, one over the most levels"
             raise InvalidParameter("truncation", low, allowed, f"truncation = {0.1 / most:.2g}")
         alpha = concentration(self.prior)
-        return drawn_tables(
-            DirichletCategoricalFamily, sizes, alpha, population, request.guarantee, truncation=low, draws=draws
+        return calibrate_tables(
+            DirichletCategoricalFamily, sizes, alpha, adjacency, request.guarantee, truncation=low, draws=draws
         )
 
     def forecast(
-        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, None]:
-        """Return the expected width of a level's 90 % interval, and the same without privacy, at n records a class.
+        """Return the expected width of a level's 90 % interval, and the same without privacy, at n records per class.
 
-        Levels are taken to be equally probable, and laws to be normal; the widths are averaged over the features.
+        Levels are taken to be equally probable, and distributions to be normal; the widths are averaged over the
+        features.
         """
         mechanism, private, exact = prepared.mechanism, [], []
-        for size in (len(names) for names in feature_levels(frame.domains, self.features)):
+        for size in (len(names) for names in feature_levels(schema.domains, self.features)):
             p = 1 / size
             sampling = math.sqrt(p * (1 - p) / (n + size))
             if isinstance(mechanism, Additive):

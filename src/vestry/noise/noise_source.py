@@ -64,7 +64,7 @@ class NoiseSource(Protocol):
         ...
 
     def stream(self) -> np.random.Generator:
-        """Give a fresh generator for draws in bulk, with a key of its own.
+        """Give a fresh generator for draws in bulk, with its own key.
 
         Its doubles are rounded. Added to a private value they betray it in the low bits [Mironov12]: there,
         use the methods above.

@@ -17,18 +17,18 @@ import numpy as np
 from scipy.special import betainc, betaln, expit, log_ndtr, logsumexp, xlog1py, xlogy
 
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
-from vestry.mechanisms.additive_noise import GAUSSIAN, additive
+from vestry.mechanisms.additive_noise import GAUSSIAN, calibrate_noise
 from vestry.mechanisms.posterior_sample import concentrated, diffused, direct
 from vestry.numerics import Array
 from vestry.papers.experiment import Numbers
-from vestry.papers.noisy_count import aware_draws, count_posteriors, discrete_noise, noise_table
+from vestry.papers.proportion import aware_draws, count_posteriors, discrete_noise, noise_table
 from vestry.posterior.discrete_noise import Gaussian
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import ApproxDP, RenyiDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
 
 FAMILY, PRIOR, RECORDS, DELTA = BetaBernoulliFamily(), Beta(6.0, 12.0), 100, 1e-5
-POPULATION = Adjacency(Neighbours.REPLACE, count=RECORDS)
+ADJACENCY = Adjacency(Neighbours.REPLACE, count=RECORDS)
 NAMES = ("diffused", "concentrated", "gaussian", "noise-aware", "exact-profile")
 
 
@@ -92,8 +92,8 @@ class Calibration:
         return float(((below > 0.05) & (below < 0.95)).mean())
 
     def divergence(self, name: str, successes: float) -> float:
-        """Return KL(P || A), P the true posterior and A the law of what the mechanism draws."""
-        truth = FAMILY.update(PRIOR, [successes], RECORDS)
+        """Return KL(P || A), P the true posterior and A the distribution of what the mechanism draws."""
+        truth: Beta = FAMILY.update(PRIOR, [successes], RECORDS)
         if name == "gaussian":
             return kl_to_mixture(truth, *self._plug_in(successes))
         if name == "noise-aware":
@@ -127,19 +127,19 @@ def calibrate(order: float, epsilon: float) -> Calibration:
     """Find every mechanism's parameter for (order, epsilon)-Renyi privacy."""
     promise = RenyiDP(order=order, epsilon=epsilon)
     implied = accountant.convert(promise, ApproxDP(epsilon=1.0, delta=DELTA))
-    single = direct(FAMILY, PRIOR, POPULATION, ApproxDP(epsilon=1.0, delta=0.5))
+    single = direct(FAMILY, PRIOR, ADJACENCY, ApproxDP(epsilon=1.0, delta=0.5))
     return Calibration(
-        power=diffused(FAMILY, PRIOR, POPULATION, promise).value,
-        scale=concentrated(FAMILY, PRIOR, POPULATION, promise).value,
-        sigma=additive(GAUSSIAN, FAMILY.layout(POPULATION), POPULATION, promise).scale,
-        exact_power=diffused(FAMILY, PRIOR, POPULATION, implied).value,
+        power=diffused(FAMILY, PRIOR, ADJACENCY, promise).value,
+        scale=concentrated(FAMILY, PRIOR, ADJACENCY, promise).value,
+        sigma=calibrate_noise(GAUSSIAN, FAMILY.layout(ADJACENCY), ADJACENCY, promise).scale,
+        exact_power=diffused(FAMILY, PRIOR, ADJACENCY, implied).value,
         implied_epsilon=float(implied.value),
         direct=accountant.meets(single.event, promise),
     )
 
 
 def kl_to_mixture(truth: Beta, successes: Array, log_weights: Array) -> float:
-    """Return KL from a Beta law to a mixture of Beta(6 + s, 12 + n - s), by the trapezoid rule on the logit.
+    """Return KL from a Beta distribution to a mixture of Beta(6 + s, 12 + n - s), by the trapezoid rule on the logit.
 
     Smooth integrands that vanish at both ends lose nothing to this rule but what the step cannot resolve.
     """

@@ -1,28 +1,38 @@
-"""A posterior, and the release that it rests on.
+"""A posterior, and the release that it rests on; the file of its draws, netCDF as ArviZ reads it.
 
 A function of the release, and of a generator where draws are asked for: it may be computed again, with another prior
-or in another way, for ever and at no cost.
-
-The file of a posterior's draws, netCDF as ArviZ reads it; a function of the release.
-
-Names of variables and dimensions in a posterior's file: any column has one, and no two have the same.
+or in another way, permanently and at no cost.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
 from vestry.numerics import Array
-from vestry.posterior.mixture import PosteriorDistribution, checked_level
-from vestry.posterior.reader import DRAWS, EXTREME, NOISE_AWARE, PLUG_IN, Reader, ReleasedDraws, computed, reader_of
+from vestry.posterior.mixture import Marginal, PosteriorDistribution, tail_of
+from vestry.posterior.reader import (
+    DRAWS,
+    EXTREME,
+    NOISE_AWARE,
+    PLUG_IN,
+    Reader,
+    ReleasedDraws,
+    reader_of,
+    refuse_extremes,
+)
+from vestry.registry import FACADE
 from vestry.releases import Certificate, Release
+from vestry.validation import require_choice, require_whole
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Rows = list[dict[str, Any]]
 
@@ -31,15 +41,17 @@ Rows = list[dict[str, Any]]
 class Posterior:
     """The posterior of each group's parameters.
 
+    Where no generator is given, a fresh one draws: post-processing has no secret.
+
     Attributes
     ----------
-    laws
-        The joint law of the parameters, by group; the one group of an ungrouped release is called `all`.
+    distributions
+        The joint distribution of the parameters, by group; the one group of an ungrouped release is called `all`.
     label
         `noise-aware`: the noise is summed out, and intervals have their nominal coverage. `plug-in`: the papers'
         version, for comparison; its intervals are too short. `released draws`: what a posterior sampler released.
-    reading
-        The family with its prior.
+    reader
+        The model with its prior.
     certificate
         What the release promised.
     by
@@ -48,15 +60,15 @@ class Posterior:
         What each parameter of a group is of; numbers if empty.
     """
 
-    laws: Mapping[str, PosteriorDistribution]
+    distributions: Mapping[str, PosteriorDistribution]
     label: str
-    reading: Reader
+    reader: Reader
     certificate: Certificate
     by: str | None = None
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        dimension = self.reading.dimension
+        dimension = self.reader.dimension
         if len(self.labels) not in (0, dimension):
             allowed = f"{dimension}, one for each parameter, or none"
             raise InvalidParameter("the number of labels", len(self.labels), allowed, "the original release")
@@ -73,59 +85,74 @@ class Posterior:
         """Compute the posterior from a release, by any prior.
 
         From noisy statistics, p(theta | z) = sum over s of p(theta | s) p(s | z), with p(s) the prior predictive and
-        the law of the noise as released; or the plug-in posterior. From draws, the draws. Hidden states are sampled, by
-        `options` (see `vestry.hmm.hidden_states.Options`), from the noisy counts as they are.
+        the distribution of the noise as released; or the plug-in posterior. From draws, the draws. Hidden states are
+        sampled, by `options` (see `vestry.hmm.hidden_states.Options`), from the noisy counts as they are.
         """
-        if method not in (NOISE_AWARE, PLUG_IN):
-            raise InvalidParameter("method", method, f"{NOISE_AWARE} or {PLUG_IN}", f'method="{NOISE_AWARE}"')
+        require_choice("method", method, (NOISE_AWARE, PLUG_IN), f'method="{NOISE_AWARE}"')
         if not isinstance(release, Release):
             instead = 'for example vestry.open_release("release.json")'
             raise InvalidParameter("release", type(release).__name__, "a release", instead)
         reader = reader_of(release.family, release.prior if prior is None else prior)
         result = reader.read(release, method, options, other_prior=prior is not None)
-        return cls(result.laws, result.label, result.reader, release.certificate, result.by, release.labels)
+        return cls(result.distributions, result.label, result.reader, release.certificate, result.by, release.labels)
 
     def __repr__(self) -> str:
-        groups = f" in {len(self.laws)} groups by {self.by}" if self.by is not None else ""
-        size = f" ({self.reading.dimension})" if self.reading.dimension > 1 else ""
-        return f"<{self.label} posterior: {self.reading.parameter}{size}{groups}>"
+        groups = f" in {len(self.distributions)} groups by {self.by}" if self.by is not None else ""
+        size = f" ({self.reader.dimension})" if self.reader.dimension > 1 else ""
+        return f"<{self.label} posterior: {self.reader.parameter}{size}{groups}>"
+
+    def _repr_html_(self) -> str | None:
+        """Return the summary and the plot, for a notebook; None while states are not sampled, which may take long."""
+        return FACADE["posterior_html"](self) if self.reader.is_ready(self.distributions) else None
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of a group's parameters."""
-        if self.reading.parameters:
-            return tuple(self.reading.parameters)
-        name, dimension = self.reading.parameter, self.reading.dimension
+        if self.reader.parameters:
+            return tuple(self.reader.parameters)
+        name, dimension = self.reader.parameter, self.reader.dimension
         labels = self.labels or range(dimension)
         return (name,) if dimension == 1 else tuple(f"{name}[{label}]" for label in labels)
 
-    def summary(self, *, level: float = 0.9) -> Rows:
-        """Return one row for each group and parameter: mean, sd and the ends of the equal-tailed interval."""
-        rows = []
-        for group, law in self.laws.items():
-            for index, parameter in enumerate(self.parameters):
-                marginal = law.marginal(index)
-                with computed():
-                    low, high = _ordered(marginal.interval(level))
-                    mean, sd = _finite(marginal.mean()), _finite(np.sqrt(marginal.variance()))
-                found = {"mean": mean, "sd": sd, "low": low, "high": high}
-                rows.append({"group": group, "parameter": parameter, **found})
-        return rows
+    def summary(self, prob: float = 0.9) -> DataFrame:
+        """Return mean, sd and the ends of the equal-tailed credible interval, by group and parameter.
 
-    def interval(self, level: float = 0.9) -> dict[str, Array]:
-        """Return the equal-tailed intervals by group, one row (low, high) for each parameter.
-
-        Refused for released draws: k draws are no interval.
+        Refused for released draws: k draws are not an interval.
         """
-        with computed():
-            return {
-                group: np.array([_ordered(law.marginal(index).interval(level)) for index in range(law.dimension)])
-                for group, law in self.laws.items()
-            }
+        return _frame(self.rows(prob), "group", "parameter")
 
-    def draw(self, rng: np.random.Generator | None = None, size: int | None = None) -> dict[str, Array]:
-        """Return joint draws by group, one a row; of released draws, those that were released."""
-        return {group: self._drawn(group, rng, size) for group in self.laws}
+    def interval(self, prob: float = 0.9) -> DataFrame:
+        """Return the ends, low and high, of the equal-tailed credible intervals, by group and parameter.
+
+        Refused for released draws: k draws are not an interval.
+        """
+        return _frame(self._rows(lambda marginal: _ends(marginal, prob)), "group", "parameter")
+
+    def rows(self, prob: float = 0.9) -> Rows:
+        """Return the summary as plain records, one for each group and parameter, as JSON writes them."""
+
+        def numbers(marginal: Marginal) -> dict[str, float]:
+            ends = _ends(marginal, prob)
+            return {"mean": _finite(marginal.mean()), "sd": _finite(np.sqrt(marginal.variance())), **ends}
+
+        return self._rows(numbers)
+
+    def _rows(self, numbers: Callable[[Marginal], dict[str, float]]) -> Rows:
+        with refuse_extremes():
+            return [
+                {"group": group, "parameter": parameter, **numbers(distribution.marginal(index))}
+                for group, distribution in self.distributions.items()
+                for index, parameter in enumerate(self.parameters)
+            ]
+
+    def plot(self, ax: Any = None, *, prob: float = 0.9) -> Any:
+        """Draw the posterior into these axes, or into new ones, and return them; see `vestry.plot`."""
+        return FACADE["plot"](self, ax, prob=prob)
+
+    def sample(self, draws: int | None = None, rng: np.random.Generator | None = None) -> dict[str, Array]:
+        """Return joint draws by group, one per row: 1000 by default; of released draws, those that were released."""
+        generator = _generator(rng)
+        return {group: self._sample(group, draws, generator) for group in self.distributions}
 
     def predict(
         self, size: int, rng: np.random.Generator | None = None, *, draws: int | None = None
@@ -134,10 +161,12 @@ class Posterior:
 
         Successes for a proportion, counts for categories, the mean of the new records for a normal mean.
         """
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InvalidParameter("size", size, "a whole number of at least 1", "for example size=100")
-        generator = _checked(rng)
-        return {group: self.reading.predict(self._drawn(group, rng, draws), size, generator) for group in self.laws}
+        require_whole("size", size, "for example size=100")
+        generator = _generator(rng)
+        return {
+            group: self.reader.predict(self._sample(group, draws, generator), size, generator)
+            for group in self.distributions
+        }
 
     def classify(
         self,
@@ -147,32 +176,31 @@ class Posterior:
         draws: int | None = None,
     ) -> dict[str, float]:
         """Return the predictive probability of each class for a record with these levels, for naive Bayes."""
-        return self.reading.classify(levels, self, rng, draws)
+        return self.reader.classify(levels, self, _generator(rng), draws)
 
     def states(self) -> Any:
         """Return the map of hidden states with their tables; sampled when first asked for."""
-        return self.reading.state_map(self.laws)
+        return self.reader.state_map(self.distributions)
 
     def contrast(
-        self, a: str, b: str, *, rng: np.random.Generator | None = None, level: float = 0.9, draws: int = 20_000
-    ) -> Rows:
+        self, a: str, b: str, prob: float = 0.9, *, rng: np.random.Generator | None = None, draws: int = 20_000
+    ) -> DataFrame:
         """Return the difference of group a's parameters from group b's, from joint draws of both.
 
         The groups' noise is independent, and so are their posteriors; of classes, whose probabilities add up to 1, the
-        probabilities are drawn together.
+        probabilities are drawn together. `prob_positive` is P(difference > 0).
         """
         if self.by is None:
             raise InvalidParameter("a contrast", "a release without groups", "between two groups", "a release with by")
         for group in (a, b):
-            if group not in self.laws:
-                raise InvalidParameter("a group", group, "one of " + ", ".join(self.laws), f'"{next(iter(self.laws))}"')
+            require_choice("a group", group, self.distributions)
         if a == b:
             raise InvalidParameter("a contrast", f"{a} and itself", "between two groups", "two different groups")
-        tail = (1 - checked_level(level)) / 2
-        pair = self.reading.joint({group: self._drawn(group, rng, draws) for group in (a, b)}, rng)
+        tail, generator = tail_of(prob), _generator(rng)
+        pair = self.reader.joint({group: self._sample(group, draws, generator) for group in (a, b)}, generator)
         difference = pair[a] - pair[b]
         ends = np.quantile(difference, [tail, 1 - tail], axis=0)
-        return [
+        rows = [
             {
                 "contrast": f"{a} - {b}",
                 "parameter": parameter,
@@ -180,10 +208,11 @@ class Posterior:
                 "sd": float(values.std()),
                 "low": float(low),
                 "high": float(high),
-                "positive": float((values > 0).mean()),
+                "prob_positive": float((values > 0).mean()),
             }
             for parameter, values, (low, high) in zip(self.parameters, difference.T, ends.T, strict=True)
         ]
+        return _frame(rows, "contrast", "parameter")
 
     def to_arviz(self, rng: np.random.Generator | None = None, *, chains: int = 4, draws: int = 1000) -> Any:
         """Return the draws as an ArviZ tree (dimensions chain and draw), without data or likelihoods.
@@ -192,19 +221,20 @@ class Posterior:
         """
         import arviz_base as arviz
 
-        own = self.reading.variables(self, rng, 1 if self.label == DRAWS else chains, draws)
+        generator = _generator(rng)
+        own = self.reader.variables(self, generator, 1 if self.label == DRAWS else chains, draws)
         if own is not None:
             return self._tree(arviz, *own)
         if self.label == DRAWS:
-            drawn = [each[None] for each in self.draw().values()]
+            tables = [each[None] for each in self.sample().values()]
         else:
-            drawn = [each.reshape(chains, draws, -1) for each in self.draw(rng, chains * draws).values()]
-        values = np.stack(drawn, axis=2)
-        name, dims = self.reading.parameter, ["group", f"{self.reading.parameter}_index"]
-        coords = {"group": list(self.laws), dims[1]: list(self.labels or range(self.reading.dimension))}
+            tables = [each.reshape(chains, draws, -1) for each in self.sample(chains * draws, generator).values()]
+        values = np.stack(tables, axis=2)
+        name, dims = self.reader.parameter, ["group", f"{self.reader.parameter}_index"]
+        coords = {"group": list(self.distributions), dims[1]: list(self.labels or range(self.reader.dimension))}
         if self.by is None:
             values, dims = values[:, :, 0], dims[1:]
-        if self.reading.dimension == 1:
+        if self.reader.dimension == 1:
             values, dims = values[..., 0], dims[:-1]
         return self._tree(arviz, {name: (values, dims)}, {key: coords[key] for key in dims})
 
@@ -214,25 +244,31 @@ class Posterior:
         tree.attrs.update(posterior=self.label, certificate=json.dumps(asdict(self.certificate), default=dict))
         return tree
 
-    def _drawn(self, group: str, rng: np.random.Generator | None, size: int | None) -> Array:
-        law = self.laws[group]
-        if isinstance(law, ReleasedDraws):
-            return law.draw(rng, len(law.values) if size is None else size)
-        return law.draw(_checked(rng), _DRAWS if size is None else size)
+    def _sample(self, group: str, draws: int | None, rng: np.random.Generator) -> Array:
+        distribution = self.distributions[group]
+        if draws is None:
+            draws = len(distribution.values) if isinstance(distribution, ReleasedDraws) else _DRAWS
+        return distribution.draw(rng, require_whole("draws", draws))
 
 
 # Draws where the caller names no number.
 _DRAWS = 1000
 
 
-def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
+def _frame(rows: Rows, *index: str) -> DataFrame:
+    from pandas import DataFrame
+
+    return DataFrame(rows).set_index(list(index))
+
+
+def _ends(marginal: Marginal, prob: float) -> dict[str, float]:
     """Return an interval whose low end is not above its high end; each end is exact to 1e-12 of its size or of 1."""
-    low, high = (_finite(end) for end in ends)
+    low, high = map(_finite, marginal.interval(prob))
     if low > high and low - high <= _TOLERANCE * (1 + abs(low)):
         low = high = (low + high) / 2
     if low > high:
         raise VestryError(EXTREME)
-    return low, high
+    return {"low": low, "high": high}
 
 
 def _finite(number: float) -> float:
@@ -244,7 +280,10 @@ def _finite(number: float) -> float:
 _TOLERANCE = 1e-9
 
 
-def _checked(rng: np.random.Generator | None) -> np.random.Generator:
+def _generator(rng: np.random.Generator | None) -> np.random.Generator:
+    """Return the generator that is given, or a fresh one."""
+    if rng is None:
+        return np.random.default_rng()
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter("rng", rng, "a numpy generator", "rng=numpy.random.default_rng()")
     return rng
@@ -269,10 +308,10 @@ def draw_file(posterior: Posterior, seed: str, *, most: int | None = MOST_NUMBER
         all.
     """
     rng = np.random.default_rng(list(bytes.fromhex(seed)))
-    if posterior.label == DRAWS or posterior.reading.sampled:
-        tree = _thinned(posterior.to_arviz(rng), most)
+    if posterior.label == DRAWS or posterior.reader.sampled:
+        tree = _thin(posterior.to_arviz(rng), most)
     else:
-        numbers = len(posterior.laws) * posterior.reading.dimension
+        numbers = len(posterior.distributions) * posterior.reader.dimension
         chains, draws = _size(numbers, most)
         tree = posterior.to_arviz(rng, chains=chains, draws=draws) if draws else None
     return None if tree is None else tree.to_netcdf(engine="h5netcdf")
@@ -287,7 +326,7 @@ def _size(numbers: int, most: int | None) -> tuple[int, int]:
     return 1, most // numbers
 
 
-def _thinned(tree: Any, most: int | None) -> Any:
+def _thin(tree: Any, most: int | None) -> Any:
     """Leave out draws that are given, so that no more than so many numbers are left; None if one is too many."""
     values = tree["posterior"].dataset
     chains, draws = values.sizes["chain"], values.sizes["draw"]

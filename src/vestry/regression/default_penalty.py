@@ -44,10 +44,10 @@ def prior_precision(problem: LinearProblem) -> float:
 
 
 def regularisation(problem: LinearProblem, guarantee: Guarantee, method: str, analysis: str = "auto") -> float:
-    """Return lam, for objective and output perturbation; a currency without epsilon is the mechanism's to refuse."""
+    """Return lam, for objective and output perturbation; a definition without epsilon is the mechanism's to refuse."""
     floor = _floor(problem)
     if method == "output":
-        bound = guarantee.under(problem.population.neighbours)
+        bound = guarantee.under(problem.adjacency.neighbours)
         unit = smallest_parameter(lambda scale: output_event(scale, 1.0), bound)
         return max(floor, problem.sensitivity * problem.norm * unit / MOVE[problem.loss.outcomes])
     if not isinstance(guarantee, (ApproxDP, RenyiDP)):
@@ -57,7 +57,7 @@ def regularisation(problem: LinearProblem, guarantee: Guarantee, method: str, an
 
 
 def _floor(problem: LinearProblem) -> float:
-    return problem.at_most * problem.smoothness / CURVED
+    return problem.max_rows * problem.smoothness / CURVED
 
 
 def _records(problem: LinearProblem, analysis: str) -> int:

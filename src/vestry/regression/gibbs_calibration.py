@@ -6,16 +6,16 @@ A draw from it is exactly Gaussian-private [GopiLL22, Thm 4]; the papers' own bo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.posterior_sample import through_renyi
+from vestry.mechanisms.posterior_sample import meets_through_renyi
 from vestry.privacy import accountant, gibbs_cost
 from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee
 from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.privacy.pricing import event
+from vestry.validation import require_choice
 
 GDP, RENYI, THEOREM_7, COROLLARY_8 = "gdp", "renyi", "minami-theorem-7", "minami-corollary-8"
 ANALYSES = (GDP, RENYI, THEOREM_7, COROLLARY_8)
@@ -27,17 +27,14 @@ THEOREM = (
 
 
 def draw_event(
-    likelihood_power: float, *, lipschitz: float, strong_convexity: float, population: Adjacency, draws: int = 1
+    likelihood_power: float, *, lipschitz: float, strong_convexity: float, adjacency: Adjacency, draws: int = 1
 ) -> Event:
-    """Record draws from a Gibbs posterior: S = 2 L a record of a unit under replace, L under add-remove."""
-    records = population.changes
+    """Record draws from a Gibbs posterior: S = 2 L per record of a unit under replace, L under add-remove."""
+    sensitivity = adjacency.changes * lipschitz
     single = event(
-        "gibbs",
-        likelihood_power=likelihood_power,
-        sensitivity=records * lipschitz,
-        strong_convexity=strong_convexity,
+        "gibbs", likelihood_power=likelihood_power, sensitivity=sensitivity, strong_convexity=strong_convexity
     )
-    return single.times(draws).under(population.neighbours)
+    return single.times(draws).under(adjacency.neighbours)
 
 
 def likelihood_power(
@@ -45,7 +42,7 @@ def likelihood_power(
     *,
     lipschitz: float,
     strong_convexity: float,
-    population: Adjacency,
+    adjacency: Adjacency,
     draws: int = 1,
     analysis: str = GDP,
     at_most: float = math.inf,
@@ -55,31 +52,26 @@ def likelihood_power(
     `gdp` is exact; `renyi` goes through the Renyi curve; the two of [MinamiAS16] hold for one draw and replaced rows,
     and Corollary 8 up to epsilon 1 only.
     """
-    bound = guarantee.under(population.neighbours)
+    bound = guarantee.under(adjacency.neighbours)
 
     def made(power: float) -> Event:
         return draw_event(
-            power, lipschitz=lipschitz, strong_convexity=strong_convexity, population=population, draws=draws
+            power, lipschitz=lipschitz, strong_convexity=strong_convexity, adjacency=adjacency, draws=draws
         )
 
     if analysis in (GDP, RENYI):
-        meets = accountant.meets if analysis == GDP else through_renyi
+        meets = accountant.meets if analysis == GDP else meets_through_renyi
         return largest_parameter(made, bound, at_most=at_most, meets=meets)
-    share = _published(analysis, bound, population, draws)
+    share = _published(analysis, bound, adjacency, draws)
     return min(at_most, share * math.sqrt(strong_convexity) / lipschitz)
 
 
-def _published(analysis: str, guarantee: Guarantee, population: Adjacency, draws: int) -> float:
+def _published(analysis: str, guarantee: Guarantee, adjacency: Adjacency, draws: int) -> float:
     """Return rho L/sqrt(m) as [MinamiAS16] bounds it."""
-    formulas: dict[str, Callable[[float, float], float]] = {
-        THEOREM_7: gibbs_cost.theorem_7,
-        COROLLARY_8: gibbs_cost.corollary_8,
-    }
-    if analysis not in formulas:
-        raise InvalidParameter("analysis", analysis, "one of " + ", ".join(ANALYSES), f"analysis={GDP}")
+    require_choice("analysis", analysis, ANALYSES, f"analysis={GDP}")
     if not isinstance(guarantee, ApproxDP):
         raise InvalidParameter("guarantee", str(guarantee), f"an epsilon and a delta for {analysis}", f"analysis={GDP}")
-    if population.neighbours is not Neighbours.REPLACE or population.rows != 1 or draws != 1:
+    if adjacency.neighbours is not Neighbours.REPLACE or adjacency.rows != 1 or draws != 1:
         raise InvalidParameter(
             "analysis", analysis, "used for one draw and one replaced row: that is what it proves", f"analysis={GDP}"
         )
@@ -87,21 +79,22 @@ def _published(analysis: str, guarantee: Guarantee, population: Adjacency, draws
         raise InvalidParameter(
             "epsilon", guarantee.epsilon, f"at most 1 for {analysis}, which is false for large ones", f"analysis={GDP}"
         )
-    return formulas[analysis](guarantee.epsilon, guarantee.delta)
+    formula = gibbs_cost.theorem_7 if analysis == THEOREM_7 else gibbs_cost.corollary_8
+    return formula(guarantee.epsilon, guarantee.delta)
 
 
 def prior_precision(
-    guarantee: Guarantee, *, lipschitz: float, count: int, at_least: float, population: Adjacency, draws: int = 1
+    guarantee: Guarantee, *, lipschitz: float, count: int, at_least: float, adjacency: Adjacency, draws: int = 1
 ) -> float:
-    """Return the least prior precision beta, a record, by which untempered draws meet the guarantee.
+    """Return the least prior precision beta, per record, by which untempered draws meet the guarantee.
 
     The prior is N(0, I/(n beta)) [GeumlekSC17, Alg. 4]: beta = max(2 L^2 a/(n epsilon), beta0) at order a.
     """
 
     def made(beta: float) -> Event:
-        return draw_event(1.0, lipschitz=lipschitz, strong_convexity=count * beta, population=population, draws=draws)
+        return draw_event(1.0, lipschitz=lipschitz, strong_convexity=count * beta, adjacency=adjacency, draws=draws)
 
-    bound = guarantee.under(population.neighbours)
+    bound = guarantee.under(adjacency.neighbours)
     if accountant.meets(made(at_least), bound):
         return at_least
     return max(at_least, smallest_parameter(made, bound))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,8 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from vestry.errors import InvalidParameter, MissingExtra
-from vestry.regression.loss import Loss
+from vestry.regression.loss import Loss, Walk
 from vestry.regression.rounding_error import BLOCK
+from vestry.validation import require_choice
 
 # Blocks with fewer numbers than this are joined.
 _SMALL = 2**20
@@ -26,10 +26,7 @@ class Gradient(Protocol):
     def __call__(self, theta: np.ndarray) -> np.ndarray:
         """Return G at theta."""
 
-    def run(
-        self, theta: np.ndarray, noise: np.ndarray, *, likelihood_power: float, prior_precision: float,
-        step_size: float, radius: float,
-    ) -> np.ndarray:  # fmt: skip
+    def run(self, theta: np.ndarray, noise: np.ndarray, walk: Walk) -> np.ndarray:
         """Return the state of the chain after one step for every row of the noise."""
 
 
@@ -41,23 +38,17 @@ class Chain:
     """
 
     gradient: Gradient
-    likelihood_power: float
-    prior_precision: float
-    step_size: float
-    radius: float = math.inf
+    walk: Walk
 
     def run(self, theta: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Return the state after one step for every row of the noise: standard normals (steps, parameters)."""
-        return self.gradient.run(
-            theta, noise, likelihood_power=self.likelihood_power, prior_precision=self.prior_precision,
-            step_size=self.step_size, radius=self.radius,
-        )  # fmt: skip
+        return self.gradient.run(theta, noise, self.walk)
 
     def mean(self, theta: np.ndarray) -> np.ndarray:
-        """Return the mean of the next state before it is projected: the caller adds noise of its own."""
+        """Return the mean of the next state before it is projected: the caller adds its own noise."""
         theta = np.asarray(theta, dtype=np.float64).reshape(self.gradient.shape)
-        drift = self.likelihood_power * self.gradient(theta) + self.prior_precision * theta
-        return np.asarray(theta - self.step_size * drift)
+        drift = self.walk.likelihood_power * self.gradient(theta) + self.walk.prior_precision * theta
+        return np.asarray(theta - self.walk.step_size * drift)
 
 
 def gradient(loss: Loss, blocks: Iterable[tuple[Any, Any]], *, device: str = "auto") -> Gradient:
@@ -76,8 +67,7 @@ def gradient(loss: Loss, blocks: Iterable[tuple[Any, Any]], *, device: str = "au
     MissingExtra
         If the compiler of the device is not installed.
     """
-    if device not in ("auto", "cpu", "gpu"):
-        raise InvalidParameter("device", device, "auto, cpu or gpu", 'device="auto"')
+    require_choice("device", device, ("auto", "cpu", "gpu"), 'device="auto"')
     pieces = joined(blocks)
     if device == "cpu" or (device == "auto" and not has_gpu()):
         from vestry.regression import cpu
@@ -92,19 +82,9 @@ def gradient(loss: Loss, blocks: Iterable[tuple[Any, Any]], *, device: str = "au
     return pallas.gradient(loss, pieces) if pallas.supports(loss) else xla.gradient(loss, pieces, platform="gpu")
 
 
-def chain(
-    loss: Loss,
-    blocks: Iterable[tuple[Any, Any]],
-    *,
-    likelihood_power: float,
-    prior_precision: float,
-    step_size: float,
-    radius: float = math.inf,
-    device: str = "auto",
-) -> Chain:
+def chain(loss: Loss, blocks: Iterable[tuple[Any, Any]], walk: Walk, *, device: str = "auto") -> Chain:
     """Return the Langevin chain of a loss over blocks of rows; see `gradient` for blocks and device."""
-    along = gradient(loss, blocks, device=device)
-    return Chain(along, likelihood_power, prior_precision, step_size, radius)
+    return Chain(gradient(loss, blocks, device=device), walk)
 
 
 def joined(blocks: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:

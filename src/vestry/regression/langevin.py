@@ -17,22 +17,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vestry.errors import InvalidParameter
-from vestry.ledger import OpenCharge
-from vestry.mechanisms.posterior_sample import check_draws
 from vestry.noise import NoiseSource
 from vestry.privacy import accountant
 from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
-from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.regression.gibbs_calibration import draw_event
 from vestry.regression.gradient import Chain, Gradient
-from vestry.regression.problem import LinearProblem, kept
+from vestry.regression.loss import Walk
+from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.regression.step_schedule import Schedule, schedule
 from vestry.releases import Draws
-from vestry.schema.private import Block, PrivateRows, reveal_rows
+from vestry.schema.private import Block
+from vestry.validation import require_number, require_whole
 
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
@@ -49,7 +47,7 @@ _CHUNK = 2**20
 
 
 @dataclass(frozen=True)
-class LangevinSample:
+class LangevinSample(RowMechanism):
     """Draws by a certified chain from the posterior of a linear problem with the prior N(0, I/prior_precision).
 
     Attributes
@@ -89,16 +87,6 @@ class LangevinSample:
         return self.calibrated
 
     @property
-    def value(self) -> float:
-        """Its value."""
-        return float(getattr(self, self.calibrated))
-
-    @property
-    def population(self) -> Adjacency:
-        """Which neighbours are hidden."""
-        return self.problem.population
-
-    @property
     def radius(self) -> float:
         """The ball that the chain is projected onto: so far from 0 that it all but never matters.
 
@@ -117,15 +105,13 @@ class LangevinSample:
             "langevin",
             sensitivity=rho * p.sensitivity,
             strong_convexity=m,
-            smoothness=rho * p.at_most * p.smoothness + m,
+            smoothness=rho * p.max_rows * p.smoothness + m,
             step_sizes=self.schedule.step_sizes,
             steps=self.schedule.steps,
             slacks=tuple(self._slack(eta) for eta in self.schedule.step_sizes),
             start=0.0,
         )
-        return single.times(self.draws).under(p.population.neighbours)
-
-    charge = event  # the ledger is charged what runs
+        return single.times(self.draws).under(p.adjacency.neighbours)
 
     @property
     def theorem(self) -> str:
@@ -144,7 +130,7 @@ class LangevinSample:
         p, size = self.problem, math.sqrt(2 * step_size * self.problem.dimension)
         rounding = step_error(
             p.loss,
-            rows=p.at_most,
+            rows=p.max_rows,
             features=p.features,
             norm=p.norm,
             radius=self.radius,
@@ -156,13 +142,8 @@ class LangevinSample:
         )
         return rounding + ERROR * size
 
-    def release(self, private: PrivateRows, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
+    def draw(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
         """Run the chain, once for each draw; the last step's noise is drawn exactly and rounded to a declared grid."""
-        opened.take()
-        return (self.drawn(kept(reveal_rows(private), self.problem.at_most), noise),)
-
-    def drawn(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
-        """Run the chain over blocks of features and outcomes."""
         from vestry.noise.bits import Bits
         from vestry.noise.grid import declared_grid
         from vestry.regression.gradient import gradient
@@ -187,16 +168,14 @@ class LangevinSample:
         most = max(1, _CHUNK // size)
         steps = list(self.schedule.steps)
         steps[-1] -= 1  # the last one is drawn exactly
-        phases = [
-            Chain(along, self.likelihood_power, self.prior_precision, eta, self.radius)
-            for eta in self.schedule.step_sizes
-        ]
+        power, precision, sizes = self.likelihood_power, self.prior_precision, self.schedule.step_sizes
+        phases = [Chain(along, Walk(power, precision, eta, self.radius)) for eta in sizes]
         for phase, count in zip(phases, steps, strict=True):
             for start in range(0, count, most):
                 theta = phase.run(theta, normals(stream, (min(most, count - start), size)))
-        precision = 1 / (2 * phases[-1].step_size) * (1 - 2.0**-50)  # never less noise than was priced
+        sharpness = 1 / (2 * sizes[-1]) * (1 - 2.0**-50)  # never less noise than was priced
         means = np.ravel(phases[-1].mean(theta))
-        return np.array([exact_sampling.normal(bits, float(mean), precision, grid=grid)[0] for mean in means])
+        return np.array([exact_sampling.normal(bits, float(mean), sharpness, grid=grid)[0] for mean in means])
 
 
 def _projected(theta: np.ndarray, radius: float) -> np.ndarray:
@@ -207,7 +186,7 @@ def _projected(theta: np.ndarray, radius: float) -> np.ndarray:
 
 def _reach(problem: LinearProblem, power: float, precision: float) -> float:
     """Bound the distance of the mode from 0: by the gradient there, and by the potential there."""
-    steep = power * problem.at_most * problem.lipschitz / precision
+    steep = power * problem.max_rows * problem.lipschitz / precision
     return min(steep, math.sqrt(2 * power * problem.most / precision))
 
 
@@ -224,7 +203,7 @@ def posterior(
     Their privacy is that of the chain, not of an exact draw.
     """
     make = _made(problem, guarantee, draws, accuracy)
-    bound = guarantee.under(problem.population.neighbours)
+    bound = guarantee.under(problem.adjacency.neighbours)
     power = largest_parameter(lambda rho: make(rho, prior_precision).event, bound, at_most=1.0, tolerance=1e-6)
     return make(power, prior_precision)
 
@@ -239,16 +218,16 @@ def concentrated_posterior(
 ) -> LangevinSample:
     """Find the least prior precision, from the given one on, by which untempered draws do [GeumlekSC17, Alg. 4]."""
     make = _made(problem, guarantee, draws, accuracy)
-    bound = guarantee.under(problem.population.neighbours)
+    bound = guarantee.under(problem.adjacency.neighbours)
 
     def exact_draws(precision: float) -> Event:
         return draw_event(
-            1.0, lipschitz=problem.lipschitz, strong_convexity=precision, population=problem.population, draws=draws
+            1.0, lipschitz=problem.lipschitz, strong_convexity=precision, adjacency=problem.adjacency, draws=draws
         )
 
     precision = prior_precision
     if not accountant.meets(make(1.0, precision).event, bound):
-        # An exact draw costs as much or more than the chain, but for the slack of rounding.
+        # An exact draw costs as much or more than the chain, except for the slack of rounding.
         precision = max(prior_precision, smallest_parameter(exact_draws, bound)) * (1 + 1e-6)
         while not accountant.meets(make(1.0, precision).event, bound):
             precision *= 1.01
@@ -258,15 +237,14 @@ def concentrated_posterior(
 def _made(
     problem: LinearProblem, guarantee: Guarantee, draws: int, accuracy: float
 ) -> Callable[[float, float], LangevinSample]:
-    check_draws(draws)
-    bound = guarantee.under(problem.population.neighbours)
+    require_whole("draws", draws)
+    bound = guarantee.under(problem.adjacency.neighbours)
 
     def make(power: float, precision: float) -> LangevinSample:
-        if not 0 < precision < math.inf:
-            raise InvalidParameter("prior_precision", precision, "a number above 0", "prior_precision=1.0")
+        require_number("prior_precision", precision, "prior_precision=1.0", above=0)
         plan = schedule(
             strong_convexity=precision,
-            smoothness=power * problem.at_most * problem.smoothness + precision,
+            smoothness=power * problem.max_rows * problem.smoothness + precision,
             reach=_reach(problem, power, precision) + math.sqrt(problem.dimension / precision),
             accuracy=accuracy,
         )

@@ -8,23 +8,33 @@ bare norm, which is too small.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from types import ModuleType
 from typing import Any, ClassVar
 
-from vestry.errors import InvalidParameter
+from vestry.validation import require_number
 
-# The arithmetic that a derivative is written in: `numba_math` (compiled), `numpy_math` or `jax_math`
-# (JAX).
+# The arithmetic that a derivative is written in: `numba_math` (compiled), `numpy_math` or `jax_math` (JAX).
 Arithmetic = ModuleType
 Derivative = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
+class Walk:
+    """The constants of a Langevin chain: rho, m and h of a step, and the radius of the ball it is projected onto."""
+
+    likelihood_power: float
+    prior_precision: float
+    step_size: float
+    radius: float = math.inf
+
+
+@dataclass(frozen=True)
 class Loss(ABC):
-    """A convex loss of one linear predictor, or of several (see `predictors`).
+    """A convex loss of one linear predictor, or of several (see `predictors`); its own parameters are numbers above 0.
 
     Attributes
     ----------
@@ -41,6 +51,11 @@ class Loss(ABC):
     outcomes: ClassVar[str]
     one_sided: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = require_number(field.name, getattr(self, field.name), f"{field.name}=0.5", above=0)
+            object.__setattr__(self, field.name, value)
+
     @property
     @abstractmethod
     def slope(self) -> float:
@@ -53,7 +68,7 @@ class Loss(ABC):
 
     @property
     def predictors(self) -> int:
-        """How many linear predictors the loss has; 1 but for several classes."""
+        """How many linear predictors the loss has; 1 except for several classes."""
         return 1
 
     @abstractmethod
@@ -75,10 +90,3 @@ class Loss(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the name and the numbers."""
         return {"name": self.name, **{field.name: getattr(self, field.name) for field in fields(self)}}
-
-
-def positive(name: str, value: object, instead: str) -> float:
-    """Return a positive finite number, or refuse."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise InvalidParameter(name, value, "a number above 0", instead)
-    return float(value)

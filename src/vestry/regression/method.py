@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +13,7 @@ from vestry.regression.langevin import LangevinSample, posterior
 from vestry.regression.objective_perturbation import ObjectivePerturbation, objective_perturbation
 from vestry.regression.output_perturbation import OutputPerturbation, output_perturbation
 from vestry.regression.problem import LinearProblem
+from vestry.validation import require_choice, require_number
 
 POSTERIOR, OBJECTIVE, OUTPUT = "posterior", "objective", "output"
 METHODS = (POSTERIOR, OBJECTIVE, OUTPUT)
@@ -38,29 +38,25 @@ def regression(
     `prior_precision` belongs to the posterior and `regularisation` to the other two. What is None follows a rule of
     public numbers: see `vestry.regression.default_penalty`.
     """
-    if method not in METHODS:
-        raise InvalidParameter("method", method, "one of " + ", ".join(METHODS), f'method = "{POSTERIOR}"')
+    require_choice("method", method, METHODS, f'method = "{POSTERIOR}"')
     if method == POSTERIOR:
         if regularisation is not None:
-            raise InvalidParameter("regularisation", regularisation, f"left out for {method}", "prior_precision")
+            raise InvalidParameter("regularisation", regularisation, f"omitted for {method}", "prior_precision")
         precision = default_penalty.prior_precision(problem) if prior_precision is None else prior_precision
-        _positive("prior_precision", precision)
-        drawn = posterior(problem, guarantee, prior_precision=precision, draws=draws, accuracy=accuracy)
-        return replace(drawn, device=device)
+        require_number("prior_precision", precision, "prior_precision = 1.0", above=0)
+        sample = posterior(problem, guarantee, prior_precision=precision, draws=draws, accuracy=accuracy)
+        return replace(sample, device=device)
     if prior_precision is not None:
-        raise InvalidParameter("prior_precision", prior_precision, f"left out for {method}", "regularisation")
+        raise InvalidParameter("prior_precision", prior_precision, f"omitted for {method}", "regularisation")
     if draws != 1:
-        raise InvalidParameter("draws", draws, f"left out for {method}: it releases one estimate", "draws = 1")
-    lam = (
-        default_penalty.regularisation(problem, guarantee, method, analysis)
-        if regularisation is None
-        else regularisation
-    )
-    _positive("regularisation", lam)
-    if method == OBJECTIVE:
-        made = objective_perturbation(problem, guarantee, regularisation=lam, analysis=analysis)
-        return replace(made, device=device)
-    return replace(output_perturbation(problem, guarantee, regularisation=lam), device=device)
+        raise InvalidParameter("draws", draws, f"omitted for {method}: it releases one estimate", "draws = 1")
+    lam = regularisation
+    if lam is None:
+        lam = default_penalty.regularisation(problem, guarantee, method, analysis)
+    require_number("regularisation", lam, "regularisation = 1.0", above=0)
+    if method == OUTPUT:
+        return replace(output_perturbation(problem, guarantee, regularisation=lam), device=device)
+    return replace(objective_perturbation(problem, guarantee, regularisation=lam, analysis=analysis), device=device)
 
 
 def penalty(mechanism: Regression) -> float:
@@ -79,8 +75,3 @@ def try_out(mechanism: Regression) -> None:
         Rows(problem.loss, made_up).update(np.zeros(1, int), np.zeros(1), theta, theta.copy(), share=0.5, lam=1.0)
     else:
         gradient(problem.loss, made_up, device=mechanism.device)(theta)
-
-
-def _positive(name: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-        raise InvalidParameter(name, value, "a number above 0", f"{name} = 1.0")

@@ -173,7 +173,7 @@ def _sums(loss: Loss, layout: TileLayout, interpret: bool, count: int, stored: i
             weight = derivative(eta, outcomes)
             return following, tuple(total + x * weight[:, None] for total, x in zip(totals, values, strict=True))
 
-        # Each place of the tile has a sum of its own: nothing is exchanged between threads before the end.
+        # Each place of the tile has its own sum: nothing is exchanged between threads before the end.
         zeros = tuple(jnp.zeros((tile, width), jnp.float64) for _, width in parts)
         _, totals = lax.fori_loop(begin, end, one, (loaded(begin), zeros))
         for (start, width), total in zip(parts, totals, strict=True):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.encoding import LARGEST, check_bound
+from vestry.data.table import DEFAULT_MAX_ROWS, check_bound
 from vestry.errors import InvalidParameter
 from vestry.model.request import (
     MOST_PARAMETERS,
@@ -27,13 +27,15 @@ from vestry.model.request import (
 from vestry.regression import numpy_math
 from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.langevin import LangevinSample
-from vestry.regression.losses import Logistic, Loss
+from vestry.regression.loss import Loss
+from vestry.regression.losses import Logistic
 from vestry.regression.method import METHODS, POSTERIOR, Regression, penalty, regression, try_out
 from vestry.regression.objective_perturbation import ObjectivePerturbation
 from vestry.regression.problem import LinearProblem
 from vestry.schema.design_matrix import HALF, Design
 from vestry.schema.domain import Domain, Interval, Levels
 from vestry.schema.private import PrivateRows
+from vestry.validation import require_choice, require_number, require_truth
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,9 @@ class PreparedRows:
         """Read the rows."""
         return table.rows(self.design, row_key=row_key)
 
-    def check_bound(self, domains: Mapping[str, Domain], largest: int) -> None:
+    def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Refuse numbers that the query cannot hold."""
-        check_bound(self.design.tally, domains, largest)
+        check_bound(self.design.tally, domains, max_rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +92,11 @@ class RowModel(ABC):
     method
         `posterior` (draws by a certified chain), `objective` or `output` (one estimate with noise).
     prior_precision
-        For the posterior: 1/variance of each coefficient's normal prior, on scaled features; left out, a public rule.
+        For the posterior: 1/variance of each coefficient's normal prior, on scaled features; omitted, a public rule.
     regularisation
-        For the other two: lam, of the sum of losses; left out, a public rule.
+        For the other two: lam, of the sum of losses; omitted, a public rule.
     radius
-        Rows whose scaled features are longer are scaled down to it: less noise, some bias. Left out, none is.
+        Rows whose scaled features are longer are scaled down to it: less noise, some bias. Omitted, none is.
     """
 
     outcome: str
@@ -121,12 +123,13 @@ class RowModel(ABC):
         return (*self.predictors, self.outcome)
 
     @abstractmethod
-    def loss(self, domains: Mapping[str, Domain]) -> Loss:
+    def loss_for(self, domains: Mapping[str, Domain]) -> Loss:
         """Return the loss of one record."""
 
-    @abstractmethod
     def design(self, domains: Mapping[str, Domain]) -> Design:
-        """Return how a record becomes features and an outcome."""
+        """Return how a record becomes features and an outcome: scaled, 1 or -1 for success, or a level's place."""
+        success = getattr(self, "success", None)
+        return Design(self.predictors, dict(domains), self.outcome, success, self.intercept, self.radius)
 
     def check(self, domains: Mapping[str, Domain]) -> None:
         """Refuse columns and options that do not fit."""
@@ -136,27 +139,24 @@ class RowModel(ABC):
             declared(domains, column)
         if len(set(self.columns)) < len(self.columns):
             raise InvalidParameter("predictors", list(self.columns), "each column once", "each of them once")
-        if not isinstance(self.intercept, bool):
-            raise InvalidParameter("intercept", self.intercept, "true or false", "intercept = true")
-        if self.method not in METHODS:
-            raise InvalidParameter("method", self.method, "one of " + ", ".join(METHODS), f'method = "{POSTERIOR}"')
+        require_truth("intercept", self.intercept, "intercept = true")
+        require_choice("method", self.method, METHODS, f'method = "{POSTERIOR}"')
         for key in ("prior_precision", "regularisation", "radius"):
-            value = getattr(self, key)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if value is not None and not (number and 0 < value < math.inf):
-                raise InvalidParameter(key, value, "a number above 0", f"{key} = 1.0")
-        wrong = "regularisation" if self.method == POSTERIOR else "prior_precision"
+            if getattr(self, key) is not None:
+                require_number(key, getattr(self, key), f"{key} = 1.0", above=0)
+        right, wrong = "prior_precision", "regularisation"
+        if self.method != POSTERIOR:
+            right, wrong = wrong, right
         if getattr(self, wrong) is not None:
-            right = "prior_precision" if self.method == POSTERIOR else "regularisation"
-            raise InvalidParameter(wrong, getattr(self, wrong), f"left out for the method {self.method}", right)
+            raise InvalidParameter(wrong, getattr(self, wrong), f"omitted for the method {self.method}", right)
 
-    def prepared(self, request: Request, frame: TableSchema, count: int | None) -> PreparedRows:
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRows:
         """Calibrate from declarations and, where it is public, the number of records."""
-        self.check(frame.domains)
-        design, loss = self.design(frame.domains), self.loss(frame.domains)
-        population = frame.population(self, count)
-        at_most = _declared_largest(frame) if count is None else count
-        problem = LinearProblem(loss, len(design.features), design.norm, population, at_most)
+        self.check(schema.domains)
+        design, loss = self.design(schema.domains), self.loss_for(schema.domains)
+        adjacency = schema.adjacency(self, count)
+        max_rows = _declared_max_rows(schema) if count is None else count
+        problem = LinearProblem(loss, len(design.features), design.norm, adjacency, max_rows)
         mechanism = regression(
             problem,
             request.guarantee,
@@ -174,10 +174,10 @@ class RowModel(ABC):
         return Size(sum(predictors) * (outcome if outcome > 2 else 1), MOST_PARAMETERS, "parameters")
 
     def forecast(
-        self, prepared: Any, frame: TableSchema, n: int, rng: np.random.Generator
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, None]:
         """Return the expected width of a coefficient's 90 % interval, and the same without privacy."""
-        design = self.design(frame.domains)
+        design = self.design(schema.domains)
         several = [expected_widths(prepared.mechanism, design, n, rng) for _ in range(_REPEATS)]
         return float(np.mean([each[0] for each in several])), float(np.mean([each[1] for each in several])), None
 
@@ -252,12 +252,12 @@ def expected_widths(mechanism: Regression, design: Design, n: int, rng: np.rando
     return widths[0], widths[1]
 
 
-def _declared_largest(frame: TableSchema) -> int:
+def _declared_max_rows(schema: TableSchema) -> int:
     """Return how many records there may be; steps and penalties follow from it, so it must be said."""
-    if frame.largest >= LARGEST:
+    if schema.max_rows >= DEFAULT_MAX_ROWS:
         allowed = "declared for a regression under add-remove, where the number of records is private"
-        raise InvalidParameter("largest", None, allowed, "largest = 10000, a number that the records will not exceed")
-    return frame.largest
+        raise InvalidParameter("max_rows", None, allowed, "max_rows = 10000, a number that the records will not exceed")
+    return schema.max_rows
 
 
 # Made-up records of a plan; and what keeps their information invertible.

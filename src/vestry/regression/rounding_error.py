@@ -11,6 +11,7 @@ import math
 from vestry.errors import InvalidParameter
 from vestry.numerics import outward
 from vestry.regression.loss import Loss
+from vestry.validation import require_number, require_whole
 
 # Rows that are summed on their own; the sums of the blocks are then added.
 BLOCK = 2048
@@ -98,7 +99,7 @@ def step_error(
         ("likelihood_power", likelihood_power), ("prior_precision", prior_precision), ("step_size", step_size),
         ("noise_norm", noise_norm),
     ):  # fmt: skip
-        _number(name, value)
+        require_number(name, value, f"{name}=1.0", least=0)
     projected = _gamma(features * loss.predictors + 5)
     wide = outward(radius * (1 + projected))
     error = gradient_error(loss, rows=rows, features=features, norm=norm, radius=wide, outcome=outcome)
@@ -113,18 +114,12 @@ def _gamma(count: int) -> float:
 
 def _check(loss: Loss, *, rows: int, features: int, norm: float, radius: float, outcome: float) -> None:
     for name, count in (("rows", rows), ("features", features)):
-        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**50:
-            raise InvalidParameter(name, count, "a whole number of at most 2^50", f"{name}=100")
+        require_whole(name, count, f"{name}=100", least=0, most=2**50)
     for name, value in (("norm", norm), ("radius", radius), ("outcome", outcome)):
-        _number(name, value)
+        require_number(name, value, f"{name}=1.0", least=0)
     reach = getattr(loss, "reach", math.inf)
     # A predictor may pass the reach by its rounding, which the factor of the formula covers.
     if norm * radius > reach * (1 + 1e-9):
         raise InvalidParameter(
             "radius", radius, f"at most reach/norm for the {loss.name} loss", f"reach={norm * radius:g}"
         )
-
-
-def _number(name: str, value: float) -> None:
-    if not 0 <= value < math.inf:
-        raise InvalidParameter(name, value, "a finite number of at least 0", f"{name}=1.0")

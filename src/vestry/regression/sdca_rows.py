@@ -43,7 +43,7 @@ class Rows:
         """
         # The loop does not look.
         if dual.shape != self._outcomes.shape or not theta.shape == low.shape == self._values.shape[1:]:
-            raise InvalidParameter("theta", theta.shape, "as long as a row, and a dual number a row", "zeros")
+            raise InvalidParameter("theta", theta.shape, "as long as a row, and one dual number per row", "zeros")
         self._updates(self._values, self._outcomes, order, dual, theta, low, share, lam, self._derivatives.address)
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:

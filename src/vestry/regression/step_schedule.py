@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.errors import GuaranteeUnreachable
+from vestry.validation import require_number
 
 # The first step size times M: longer steps would not forget the start much sooner.
 _FIRST = 1.5
@@ -56,8 +57,7 @@ def schedule(*, strong_convexity: float, smoothness: float, reach: float, accura
     accuracy
         What to reach, relatively.
     """
-    if not 0 < accuracy < 1:
-        raise InvalidParameter("accuracy", accuracy, "between 0 and 1", "for example accuracy=0.05")
+    require_number("accuracy", accuracy, "for example accuracy=0.05", above=0, below=1)
     m, M = strong_convexity, max(smoothness, strong_convexity)  # noqa: N806 - the literature's name
     last = 2 * (accuracy / 2) / (1 + accuracy / 2) / M
     sizes = [_FIRST / M]

@@ -42,7 +42,7 @@ class Result:
     spent
         What this release asked for, for example `epsilon=0.3`.
     remaining
-        What the ledger had left after it, in words.
+        What remained after it, in words.
     labels
         What each parameter of a group is called, for example the levels of a column; the posterior's names if empty.
     given
@@ -73,9 +73,9 @@ class ReportContent:
     title, dataset
         Names.
     unit, neighbours
-        Whose change is hidden, and which change.
+        Whose change is protected, and which change.
     budget, remaining
-        What may be spent in all, and what is left after the last release, in words.
+        What may be spent in all, and what remains after the last release, in words.
     columns
         The declared domains as a study file writes them, for example {"stay": {"interval": [0, 60]}}.
     public
@@ -119,11 +119,11 @@ class Estimate:
     index
         The parameter's place.
     marginal
-        Its law.
+        Its distribution.
     mean, sd
         Its moments.
     half, wide
-        The equal-tailed intervals of 50 % and 90 %.
+        The equal-tailed 50 % and 90 % credible intervals.
     reach
         Where pictures begin and end.
     """
@@ -141,25 +141,25 @@ class Estimate:
 
 def labels(result: Result) -> tuple[str, ...]:
     """Return what the parameters are called: as the study says, or by the categories that were counted."""
-    dimension = result.posterior.reading.dimension
+    dimension = result.posterior.reader.dimension
     if len(result.labels) == dimension:
         return result.labels
     first = next(iter(result.release.contents.values()))
     names = first.names if isinstance(first, NoisyStatistics) else ()
-    if len(names) == dimension > 2 and result.posterior.reading.parameter == "probability":
+    if len(names) == dimension > 2 and result.posterior.reader.parameter == "probability":
         return names
     return result.posterior.parameters
 
 
 def estimates(result: Result) -> tuple[Estimate, ...]:
     """Return every parameter of every group, or the first of many; nothing for released draws and hidden states."""
-    if result.posterior.label == DRAWS or result.posterior.reading.sampled:
+    if result.posterior.label == DRAWS or result.posterior.reader.sampled:
         return ()
     names = labels(result)
     rows = (
-        (law, group, names[index], index)
-        for group, law in result.posterior.laws.items()
-        for index in range(law.dimension)
+        (distribution, group, names[index], index)
+        for group, distribution in result.posterior.distributions.items()
+        for index in range(distribution.dimension)
     )
     return tuple(_estimate(*row) for row in islice(rows, MOST_ESTIMATES))
 
@@ -171,19 +171,19 @@ def first_of(shown: int, count: int) -> str:
 
 def size(result: Result) -> int:
     """Return how many parameters there are in all."""
-    return len(result.posterior.laws) * result.posterior.reading.dimension
+    return len(result.posterior.distributions) * result.posterior.reader.dimension
 
 
 def prior(posterior: Posterior) -> PosteriorDistribution:
     """Return the prior: the posterior of no records at all."""
-    size = posterior.reading.dimension
-    zeros = max(2, size) if posterior.reading.parameter == "probability" else size + 1
+    size = posterior.reader.dimension
+    zeros = max(2, size) if posterior.reader.parameter == "probability" else size + 1
     names = tuple(str(place) for place in range(zeros))
-    return posterior.reading.plug_in(NoisyStatistics(names, (0,) * zeros, "discrete-laplace", 1.0))
+    return posterior.reader.plug_in(NoisyStatistics(names, (0,) * zeros, "discrete-laplace", 1.0))
 
 
-def _estimate(law: PosteriorDistribution, group: str, label: str, index: int) -> Estimate:
-    marginal = law.marginal(index)
+def _estimate(distribution: PosteriorDistribution, group: str, label: str, index: int) -> Estimate:
+    marginal = distribution.marginal(index)
     levels = np.array([(1 - _REACH) / 2, (1 - WIDE) / 2, (1 - HALF) / 2])
     ends = marginal.quantile(np.concatenate([levels, 1 - levels[::-1]]))
     outer, wide, half = ((float(ends[i]), float(ends[5 - i])) for i in range(3))
@@ -195,14 +195,14 @@ def _estimate(law: PosteriorDistribution, group: str, label: str, index: int) ->
 MOST_PAIRED = 4
 # How many draws a difference rests on, and how many numbers they have at most.
 DRAWN, _NUMBERS = 20_000, 2_000_000
-# Further rows are left out of the page.
+# Further rows are omitted from the page.
 MOST_ROWS = 66
 
 
 def contrasts(result: Result) -> Rows:
     """Return the differences of groups, one row for each pair and parameter."""
     posterior = result.posterior
-    groups = list(posterior.laws)
+    groups = list(posterior.distributions)
     if posterior.by is None or len(groups) < 2 or posterior.label == DRAWS:
         return []
     pairs = list(combinations(groups, 2)) if len(groups) <= MOST_PAIRED else [(g, groups[0]) for g in groups[1:]]
@@ -211,19 +211,20 @@ def contrasts(result: Result) -> Rows:
     for place, (a, b) in enumerate(pairs):
         if len(rows) >= MOST_ROWS:
             break
-        found = posterior.contrast(a, b, rng=np.random.default_rng([seed, place]), draws=drawn_for(result))
-        rows += [{**row, "a": a, "b": b, "label": name} for row, name in zip(found, names, strict=True)]
+        found = posterior.contrast(a, b, rng=np.random.default_rng([seed, place]), draws=draw_count(result))
+        records = found.reset_index().to_dict("records")
+        rows += [{**row, "a": a, "b": b, "label": name} for row, name in zip(records, names, strict=True)]
     return rows[:MOST_ROWS]
 
 
-def drawn_for(result: Result) -> int:
+def draw_count(result: Result) -> int:
     """Return how many draws a difference rests on: fewer where a group has very many parameters."""
-    return max(1000, min(DRAWN, _NUMBERS // result.posterior.reading.dimension))
+    return max(1000, min(DRAWN, _NUMBERS // result.posterior.reader.dimension))
 
 
-def compared(result: Result) -> str:
+def compared_groups(result: Result) -> str:
     """Say which groups are compared."""
-    groups = list(result.posterior.laws)
+    groups = list(result.posterior.distributions)
     if len(groups) <= MOST_PAIRED:
         return "every pair of groups"
     return f"each group with {groups[0]}"
@@ -260,8 +261,8 @@ def shares(release: Release, posterior: Posterior, found: tuple[Estimate, ...]) 
         content = release.contents[each.group]
         assert isinstance(content, NoisyStatistics), "estimates come from noisy statistics"  # noqa: S101
         if each.group not in plain:
-            plain[each.group] = posterior.reading.plug_in(content)
+            plain[each.group] = posterior.reader.plug_in(content)
         exact = plain[each.group].marginal(each.index)
-        on_estimate = posterior.reading.noise_on_estimate(content, exact.mean(), each.index)
+        on_estimate = posterior.reader.noise_on_estimate(content, exact.mean(), each.index)
         rows.append(Share(on_estimate, math.sqrt(exact.variance()), each.sd))
     return tuple(rows)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vestry.errors import InvalidParameter
 from vestry.numerics import outward
 from vestry.schema.domain import Domain, Interval, Levels
 from vestry.schema.private import Block
 from vestry.schema.statistics import Sum, SumQuery
+from vestry.validation import require_number
 
 INTERCEPT = "intercept"
 # Units from the middle of an interval to an end: numbers are read as whole numbers of units, the same on every backend,
@@ -24,6 +24,88 @@ INTERCEPT = "intercept"
 HALF = 2**19
 # Rows are scaled down a little further than the radius, so that rounding to single precision stays within it.
 WITHIN = 1 - 1e-6
+# Numbers that are encoded at once.
+_CHUNK = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class RowEncoder:
+    """Features of bounded norm: z = (x - middle)/reach in [-1, 1], of a norm up to `radius`, and a 1 for the intercept.
+
+    The one encoder of regressions: studies and estimators hand it numbers. An infinite value is clipped; what is not a
+    number becomes its stand-in. If features are not boxed, where there is no end to clip at, both become the stand-in.
+
+    Attributes
+    ----------
+    middle, reach
+        Of each feature.
+    stand_in
+        What a missing value becomes, after scaling.
+    widest
+        The largest norm that scaled features can have before a radius; infinite if they are not boxed.
+    radius
+        Scaled features beyond this norm are scaled down to it; None for none.
+    intercept
+        Whether each row has a 1 as well, last.
+    """
+
+    middle: np.ndarray
+    reach: np.ndarray
+    stand_in: np.ndarray
+    widest: float
+    radius: float | None
+    intercept: bool
+
+    def __post_init__(self) -> None:
+        if self.radius is not None:
+            require_number("radius", self.radius, "for example radius=2.0", above=0)
+
+    @property
+    def boxed(self) -> bool:
+        """Whether features are clipped one by one."""
+        return math.isfinite(self.widest)
+
+    @property
+    def features(self) -> int:
+        """How many coefficients a linear predictor has, the intercept included."""
+        return len(self.middle) + self.intercept
+
+    @property
+    def norm(self) -> float:
+        """The largest norm of a row as it is encoded, the intercept included."""
+        inner = self.widest if self.radius is None else min(self.radius, self.widest)
+        return outward(math.hypot(inner, 1.0) if self.intercept else inner)
+
+    def encode(self, rows: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+        """Return the rows as a mechanism sees them, a part at a time."""
+        encoded: np.ndarray = np.ones((len(rows), self.features), dtype=dtype)
+        step, width = max(1, _CHUNK // self.features), len(self.middle)
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            encoded[part, :width] = self._scaled(rows[part])
+        return encoded
+
+    def _scaled(self, rows: np.ndarray) -> np.ndarray:
+        values = np.array(rows, dtype=np.float64)
+        missing = np.isnan(values) if self.boxed else ~np.isfinite(values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.boxed:
+                values -= self.middle
+                values /= self.reach
+                np.clip(values, -1.0, 1.0, out=values)
+            np.copyto(values, np.broadcast_to(self.stand_in, values.shape), where=missing)
+            if self.radius is not None:
+                _shorten(values, self.radius * WITHIN)
+        return values
+
+
+def _shorten(values: np.ndarray, radius: float) -> None:
+    """Scale down, in place, the rows that are longer than the radius; no square overflows."""
+    largest = np.maximum(np.abs(values).max(axis=1, initial=0.0), np.finfo(float).tiny)
+    shares = values / largest[:, None]
+    norms = np.sqrt(np.einsum("ij,ij->i", shares, shares))
+    over = norms * largest > radius
+    values[over] = shares[over] * (radius / norms[over])[:, None]
 
 
 @dataclass(frozen=True)
@@ -67,9 +149,18 @@ class Design:
         return (*named, INTERCEPT) if self.intercept else tuple(named)
 
     @property
+    def encoder(self) -> RowEncoder:
+        """How whole numbers become features: units are scaled, indicators are not, and only one of a column's is 1."""
+        columns = (self.domains[column] for column in self.predictors)
+        reach = [x for each in columns for x in ([1.0] * (len(each.names) - 1) if isinstance(each, Levels) else [HALF])]
+        zeros = np.zeros(len(reach))
+        widest = math.sqrt(len(self.predictors))
+        return RowEncoder(zeros, np.array(reach, dtype=float), zeros, widest, self.radius, self.intercept)
+
+    @property
     def norm(self) -> float:
         """The largest norm of a record's features, the intercept included."""
-        return largest_norm(math.sqrt(len(self.predictors)), self.radius, intercept=self.intercept)
+        return self.encoder.norm
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -86,22 +177,15 @@ class Design:
 
     def block(self, numbers: Mapping[str, np.ndarray]) -> Block:
         """Turn whole numbers, by column, into features and outcomes."""
-        size = len(numbers[self.outcome])
-        features = np.zeros((size, len(self.features)), dtype=np.float32)
-        place = 0
+        columns: list[np.ndarray] = []
         for column in self.predictors:
             domain = self.domains[column]
             if isinstance(domain, Levels):
-                for level in range(1, len(domain.names)):
-                    features[:, place] = numbers[column] == level
-                    place += 1
+                columns += [numbers[column] == level for level in range(1, len(domain.names))]
             else:
-                features[:, place] = _share(numbers[column])
-                place += 1
-        clip(features[:, :place], self.radius)
-        if self.intercept:
-            features[:, place] = 1.0
-        return features, self._outcomes(numbers[self.outcome])
+                columns.append(numbers[column])
+        values = np.array(columns, dtype=np.float32).reshape(len(columns), -1).T
+        return self.encoder.encode(values, np.float32), self._outcomes(numbers[self.outcome])
 
     def _outcomes(self, numbers: np.ndarray) -> np.ndarray:
         domain = self.domains[self.outcome]
@@ -110,23 +194,6 @@ class Design:
         if self.success is None:
             return numbers.astype(np.float64)
         return np.where(numbers == domain.values.index(self.success), 1.0, -1.0)
-
-
-def largest_norm(widest: float, radius: float | None, *, intercept: bool) -> float:
-    """Return the largest norm of features that are at most `widest`, and at most `radius` if there is one, and a 1."""
-    inner = widest if radius is None else min(radius, widest)
-    return outward(math.hypot(inner, 1.0) if intercept else inner)
-
-
-def clip(features: np.ndarray, radius: float | None) -> None:
-    """Scale down, in place, the rows whose norm is beyond the radius."""
-    if radius is None:
-        return
-    if not 0 < radius < math.inf:
-        raise InvalidParameter("radius", radius, "a number above 0", "for example radius=2.0")
-    norms = np.sqrt(np.einsum("ij,ij->i", features, features, dtype=np.float64))
-    over = norms > radius * WITHIN
-    features[over] *= (radius * WITHIN / norms[over])[:, None].astype(features.dtype)
 
 
 def _share(units: np.ndarray) -> np.ndarray:

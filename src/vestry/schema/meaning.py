@@ -47,7 +47,7 @@ def level_text(value: Any) -> str | None:
 def carrier_text(value: Any) -> str | None:
     """Write a Python object as text that is read with the object's meaning; None where it is missing.
 
-    Numbers that are no level (infinities, and doubles from 2^53 on) are written in a way that no level has: `1.e16`.
+    Numbers that are not levels (infinities, and doubles from 2^53 on) are written in a way that no level has: `1.e16`.
     """
     write = _WRITERS.get(type(value), _written)
     text: str | None = write(value)
@@ -135,7 +135,7 @@ _NUMBER = re.compile(
 
 
 def _beyond(text: str) -> bool:
-    """Tell whether a carried number is no level: it has an exponent, or is infinite."""
+    """Tell whether a carried number is not a level: it has an exponent, or is infinite."""
     return ".e" in text or text.endswith("iNf")
 
 
@@ -195,7 +195,7 @@ def _of_time(value: datetime.time) -> str | None:
 
 
 def _written(value: Any) -> str | None:
-    """Write an object of another type, or of a subclass; None if it is none that a column may contain."""
+    """Write an object of another type, or of a subclass; None if a column cannot contain it."""
     try:
         for kinds, write in _KINDS:
             if isinstance(value, kinds):

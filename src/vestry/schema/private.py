@@ -1,4 +1,4 @@
-"""Values that came from records and must not leave but through a mechanism."""
+"""Values that came from records and leave through a mechanism alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Private(Closed):
         raise PrivateValue("is made of whole numbers: sums are counted in units of a grid")
 
 
-# Features, one row a record, and outcomes.
+# Features, one row per record, and outcomes.
 Block = tuple[np.ndarray, np.ndarray]
 
 

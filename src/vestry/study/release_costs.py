@@ -1,21 +1,19 @@
-"""What the releases of a study cost, what a budget has room for, and the refusal of what it has not."""
+"""What the releases of a study cost, what remains of a budget, and the refusal of what does not fit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from vestry.errors import BudgetExceeded
 from vestry.ledger.entry import State
-from vestry.ledger.privacy_filter import FAILURE_UNITS, PrivacyFilter, Spent
+from vestry.ledger.privacy_filter import PrivacyFilter, Spent
 from vestry.mechanisms.release import Mechanism
 from vestry.model.request import PreparedRelease
-from vestry.numerics import format_up
 from vestry.pipeline import NEW, ChargeIndex, PastCharge, calibrate
-from vestry.planning import ASSUMED
-from vestry.privacy.guarantee import ApproxDP, PureDP, decimal
+from vestry.planning import DEFAULT_EXPECTED_ROWS
+from vestry.privacy.guarantee import ApproxDP, PureDP
 from vestry.privacy.pricing import event_of_guarantee
 from vestry.releases import Certificate
 from vestry.study.config import ReleaseSpec, StudyConfig
@@ -50,15 +48,17 @@ class Cost:
 def calibrated(config: StudyConfig, spec: ReleaseSpec, count: int | None) -> PreparedRelease:
     """Calibrate a release of a study; a fault points at what it may spend."""
     with config.lines.at(f"release.{spec.name}.spend"):
-        prepared = calibrate(spec.request, config.schema, count, config.n)
-    with config.lines.at("study.largest"):
-        prepared.check_bound(config.schema.domains, config.largest)
+        prepared = calibrate(spec.request, config.schema, count, config.expected_rows)
+    with config.lines.at("study.max_rows"):
+        prepared.check_bound(config.schema.domains, config.max_rows)
     return prepared
 
 
 def assumed_count(config: StudyConfig, spec: ReleaseSpec) -> int | None:
     """Return the number of records where it is public, as it is declared or assumed; None where it is private."""
-    return (config.n or ASSUMED) if config.schema.counts_publicly(spec.request.model) else None
+    return (
+        (config.expected_rows or DEFAULT_EXPECTED_ROWS) if config.schema.counts_publicly(spec.request.model) else None
+    )
 
 
 def costs(
@@ -85,11 +85,18 @@ def costs(
 
 def price_of(mechanism: Mechanism, state: State) -> Spent:
     """Return what a ledger would charge for what would run."""
-    return state.filter.price(mechanism.charge.under(mechanism.population.neighbours))
+    return state.filter.price(mechanism.charge.under(mechanism.adjacency.neighbours))
 
 
-def room(filter: PrivacyFilter, spent: Spent) -> str:
+def remaining_words(filter: PrivacyFilter, spent: Spent) -> str:
     """Say what the next release may spend: its epsilon, and the delta that it may bring; rounded down."""
+    epsilon = _epsilon_left(filter, spent)
+    if epsilon == "nothing" or not isinstance(filter.budget, ApproxDP):
+        return epsilon
+    return f"{epsilon} for the next release, with its own delta up to {filter.delta_left(spent)}"
+
+
+def _epsilon_left(filter: PrivacyFilter, spent: Spent) -> str:
     if not isinstance(filter.budget, ApproxDP):
         return filter.left(spent)
     step = 10.0 ** (math.floor(math.log10(filter.budget.epsilon)) - 5)
@@ -98,32 +105,20 @@ def room(filter: PrivacyFilter, spent: Spent) -> str:
         middle = (low + high) // 2
         price = filter.price(event_of_guarantee(PureDP(float(f"{middle * step:.6g}"))))
         low, high = (middle, high) if filter.holds(spent.plus(price)) else (low, middle)
-    if low == 0:
-        return "nothing"
-    return f"epsilon={low * step:.6g} for a release, with a delta of its own up to {_delta_left(filter, spent)}"
+    return f"epsilon={low * step:.6g}" if low else "nothing"
 
 
 def refusal(
     spec: ReleaseSpec, filter: PrivacyFilter, spent: Spent, price: Spent, before: Sequence[str] = ()
 ) -> BudgetExceeded:
     """Return the refusal of a release that does not fit after what is spent and after those named before it."""
-    notes = [f"nothing was charged; {' and '.join(before)} alone would fit"] if before else []
-    if price.failure > filter.failure_limit - spent.failure:
-        own = format_up(Fraction(price.failure, FAILURE_UNITS), digits=6)
-        notes.insert(
-            0, f"its delta {own} is above the {_delta_left(filter, spent)} left for charges that bring their own"
-        )
-    after = f" after {' and '.join(before)}" if before else ""
+    others = " and ".join(before)
     return BudgetExceeded(
-        f"for {spec.name} ({spec.request.guarantee}){after}",
+        f"after {others}, {spec.name}" if before else spec.name,
+        str(spec.request.guarantee),
         str(filter.budget),
         filter.remaining(spent),
-        room(filter, spent),
-        "; ".join(notes),
+        _epsilon_left(filter, spent),
+        filter.delta_note(spent, price),
+        f"Nothing was charged; {others} alone would fit." if before else "",
     )
-
-
-def _delta_left(filter: PrivacyFilter, spent: Spent) -> str:
-    """Write what is left of the delta that charges may bring, rounded down to six digits."""
-    left = max(0, filter.failure_limit - spent.failure) / FAILURE_UNITS
-    return "0" if left == 0 else decimal(float(f"{left * (1 - 5e-7):.6g}"))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vestry.data import Table
-from vestry.data.query import check_column
+from vestry.data.connection import check_column
 from vestry.errors import AskedBefore, BudgetExceeded, InvalidParameter, LedgerStateError, MissingExtra, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry, State
@@ -389,7 +389,7 @@ def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows
     """Return the posterior's rows, and see that the file of its draws is there; both as they were cached."""
     from vestry.posterior.posterior import draw_file
 
-    cache, name, facts = Cache(store.path), f"summary-{outcome.name}", {"release": sha256, "level": 0.9}
+    cache, name, facts = Cache(store.path), f"summary-{outcome.name}", {"release": sha256, "prob": 0.9}
     cached = cache.read(name, facts)
     if cached is not None and cached["draws"] == store.hash_of(outcome.name, POSTERIOR):
         return list(cached["rows"]) if cached["rows"] is not None else summary_of(outcome.posterior)
@@ -406,5 +406,5 @@ def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows
 def summary_of(posterior: Posterior) -> Rows:
     """Return the rows of a posterior's table; of released draws, the draws."""
     if posterior.label == DRAWS:
-        return [{"group": group, "draw": row.tolist()} for group, rows in posterior.draw().items() for row in rows]
-    return posterior.summary()
+        return [{"group": group, "draw": row.tolist()} for group, rows in posterior.sample().items() for row in rows]
+    return posterior.rows()

@@ -7,25 +7,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.data import Table
-from vestry.data.table import is_missing
+from vestry.data.connection import is_missing
 from vestry.errors import IN_LEDGER, DeclarationMismatch, LedgerMissing, VestryError
 from vestry.ledger import Ledger
 from vestry.ledger.entry import State
 from vestry.ledger.privacy_filter import PrivacyFilter
 from vestry.noise import NoiseSource
 from vestry.pipeline import ChargeIndex
-from vestry.planning import ASSUMED, Forecast, budget_for_width, forecasts
+from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, compare_mechanisms
 from vestry.privacy.guarantee import Guarantee
+from vestry.registry import SOURCES
 from vestry.study.config import ReleaseSpec, StudyConfig, read
-from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, room
+from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, remaining_words
 from vestry.study.runner import ReleaseOutcome, ReleaseRunner, Say
 from vestry.study.storage import ReleaseStore, locked
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Study:
     """A study file, opened.
 
@@ -52,19 +56,19 @@ class Study:
                 schema.domains,
                 unit=schema.unit,
                 neighbours=schema.neighbours,
-                largest=config.largest,
+                max_rows=config.max_rows,
                 csv=config.csv,
             )
 
     @property
     def ledger(self) -> Ledger:
         """The ledger, which must exist and agree with the study."""
-        return self._agreed()[0]
+        return self._checked_ledger()[0]
 
     def has_ledger(self) -> bool:
         """Tell whether there is a ledger where the study says, or was: what it paid for tells of it."""
         try:
-            return bool(self._opened)
+            return bool(self._ledger)
         except LedgerMissing:
             return bool(self._certified())
         except VestryError:
@@ -77,11 +81,53 @@ class Study:
         except OSError:
             return False  # a folder that may not be entered: `release` will say so
 
-    def check(self) -> list[Cost]:
-        """Return what each release would be charged, from declarations and the ledger alone; data are not touched."""
+    def __repr__(self) -> str:
+        count = len(self.config.releases)
+        noun = "release" if count == 1 else "releases"
+        return f"Study({self.config.name!r}, {count} {noun}, budget {self.config.budget})"
+
+    def _repr_html_(self) -> str:
+        """Return what the file declares, as a notebook shows it."""
+        from vestry.display.templates import joined, paragraph, table, tag
+
+        config, schema = self.config, self.config.schema
+        facts = f": unit {schema.unit}, neighbours {schema.neighbours}, budget {config.budget}"
+        rows = [(each.name, each.request.model.question(), str(each.request.guarantee)) for each in config.releases]
+        head = paragraph(tag("b", config.name), facts)
+        return joined([head, table("Releases", ("release", "question", "spend"), rows)])
+
+    def check(self) -> pd.DataFrame:
+        """Return what each release would be charged, one row per release. Data are not read.
+
+        `fits` tells whether the ledger, or a new one, would accept it after those above it; `state` is what the ledger
+        says of it, or `new`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([vars(cost) for cost in self.costs()]).set_index("name").rename_axis("release")
+
+    def plan(self, *names: str) -> pd.DataFrame:
+        """Return what each mechanism is expected to give, by simulation from the priors. No data are read.
+
+        One row per release and mechanism: its parameter and value, the width of the 90 % credible interval with and
+        without privacy, the Kullback-Leibler divergence from the posterior without privacy to the released one, and
+        a note. All releases if none is named.
+        """
+        import pandas as pd
+
+        rows = [
+            {"release": spec.name, "mechanism": each.mechanism, "parameter": each.parameter, "value": each.value,
+             "width": each.width, "width_without_privacy": each.exact_width, "kl": each.kl, "note": each.note}
+            for spec in self.choose(names)
+            for each in self.forecasts(spec.name)
+        ]  # fmt: skip
+        return pd.DataFrame(rows).set_index(["release", "mechanism"])
+
+    def costs(self) -> list[Cost]:
+        """Return what each release would be charged, from declarations and the ledger alone."""
         config, index = self.config, ChargeIndex()
         if self.has_ledger():
-            ledger, state = self._agreed()
+            ledger, state = self._checked_ledger()
             index = ChargeIndex.of(ledger)
         else:
             fresh = PrivacyFilter.of(config.budget)
@@ -94,25 +140,25 @@ class Study:
             lambda spec, past: calibrated(config, spec, assumed_count(config, spec)).mechanism,
         )
 
-    def plan(self, name: str) -> list[Forecast]:
-        """Return what each mechanism would give for a release, by simulation from its prior; nothing is touched."""
+    def forecasts(self, name: str) -> list[Forecast]:
+        """Return what each mechanism is expected to give for a release, by simulation from its prior."""
         spec = self.config.release(name)
         with self.config.lines.at(f"release.{name}"):
-            return forecasts(spec.request, self.config.schema, n=self.config.n)
+            return compare_mechanisms(spec.request, self.config.schema, expected_rows=self.config.expected_rows)
 
     def format_parameter(self, name: str, parameter: str, value: float) -> str:
         """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
         schema, model = self.config.schema, self.config.release(name).request.model
-        if parameter == "scale" and isinstance(model, ConjugateModel):
-            grid = model.family(schema.domains).layout(schema.population(model, None)).grid
-            if grid != 1:
-                return f"scale {value * grid:.6g} in units of {', '.join(model.own)}"
+        unit = model.sum_unit(schema) if parameter == "scale" and hasattr(model, "sum_unit") else 1
+        if unit != 1:
+            columns = [column for column in model.columns if column != model.by]
+            return f"scale {value * unit:.6g} in units of {', '.join(columns)}"
         return f"{parameter} {value:.6g}"
 
     def budget_for(self, name: str, width: float) -> Guarantee:
-        """Return what a release would have to spend for 90 % intervals of this width."""
+        """Return what a release would have to spend for 90 % credible intervals of this width."""
         spec = self.config.release(name)
-        return budget_for_width(spec.request, self.config.schema, n=self.config.n, width=width)
+        return budget_for_width(spec.request, self.config.schema, expected_rows=self.config.expected_rows, width=width)
 
     def choose(self, names: tuple[str, ...] = ()) -> list[ReleaseSpec]:
         """Return the releases that are named, each once; all if none is."""
@@ -122,7 +168,7 @@ class Study:
         self, *, again: bool = False, output: Path | None = None, noise: NoiseSource | None = None
     ) -> tuple[ReleaseRunner, State]:
         """Return what runs releases, and the state of its ledger."""
-        ledger, state = self._agreed()
+        ledger, state = self._checked_ledger()
         store = ReleaseStore(output or self.config.folder)
         return ReleaseRunner(self.config, ledger, self.table, store, again, noise), state
 
@@ -154,12 +200,12 @@ class Study:
         with locked(store.path, on_wait):
             return write_report(self.config, ledger, ledger.summary(), store, {})
 
-    def left(self) -> str:
-        """Say what is left of the budget: the ledger's, or all of it where there is no ledger yet."""
+    def remaining(self) -> str:
+        """Say what remains of the budget: the ledger's, or all of it where there is no ledger yet."""
         if not self.has_ledger():
             return str(self.config.budget)
-        _, state = self._agreed()
-        return room(state.filter, state.spent)
+        _, state = self._checked_ledger()
+        return remaining_words(state.filter, state.spent)
 
     def create_command(self) -> str:
         """Return the command that makes the study's ledger."""
@@ -171,10 +217,10 @@ class Study:
     @property
     def assumed(self) -> int:
         """The number of records that `plan` takes: the declared one, or 1000."""
-        return self.config.n or ASSUMED
+        return self.config.expected_rows or DEFAULT_EXPECTED_ROWS
 
     @cached_property
-    def _opened(self) -> Ledger:
+    def _ledger(self) -> Ledger:
         """The ledger, opened once."""
         where = _beside(self.config.folder, self.config.ledger)
         try:
@@ -188,13 +234,13 @@ class Study:
                 " from it, and a new one would not know what was spent; put it back from where it was moved to, or from"
                 " a backup."
             )
-        raise LedgerMissing(f"there is no ledger at {where}; make it once with: {self.create_command()}")
+        raise LedgerMissing(f"there is no ledger at {where}; create it once with: {self.create_command()}")
 
-    def _agreed(self) -> tuple[Ledger, State]:
+    def _checked_ledger(self) -> tuple[Ledger, State]:
         """Return the ledger and its state, or refuse one that disagrees with the study."""
         config, lines = self.config, self.config.lines
         with lines.at("study.ledger"):
-            ledger = self._opened
+            ledger = self._ledger
             state = ledger.state()
         with lines.at("study.unit"):
             ledger.require(unit=config.schema.unit)
@@ -223,4 +269,4 @@ def _beside(folder: Path, address: str) -> str:
     scheme, mark, rest = address.partition("://")
     if not mark:
         return str(folder / address)
-    return f"{scheme}://{folder / rest}" if scheme == "duckdb" else address
+    return f"{scheme}://{folder / rest}" if f"{scheme}://FILE/TABLE" in SOURCES else address
