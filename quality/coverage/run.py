@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vestry.conjugate import dirichlet_posterior
+from vestry.conjugate import beta_bernoulli, dirichlet_posterior
 from vestry.conjugate.pooled_beta import pooled_beta
 from vestry.conjugate.pooled_gamma import pooled_gamma
 from vestry.conjugate.pooled_normal import pooled_normal
@@ -215,6 +215,34 @@ for _groups in (5, 50, 500):
             cell(f"groups-{_groups}-k-{_k}-epsilon-{_epsilon:g}", _groups, _k, _epsilon)(group_study)
 cell("groups-500-k-10-epsilon-0.2-flat-totals-broken", 500, 10, 0.2, flat=True)(group_study)
 cell("groups-50-k-10-epsilon-0.2-noise-ignored-broken", 50, 10, 0.2, ignore=True)(group_study)
+
+
+def group_widths(rng: np.random.Generator, groups: int, concentration: float, epsilon: float) -> dict[str, float]:
+    """Compare pooled intervals with those of each group alone, Beta(1, 1), and with pooled ones from exact counts."""
+    theta = rng.beta(MEAN * concentration, (1 - MEAN) * concentration, groups)
+    n = rng.integers(FEWEST, MOST + 1, groups)
+    s, law = rng.binomial(n, theta), Laplace(1 / epsilon)
+    zs, zf = s + noise_of(law, groups, rng), n - s + noise_of(law, groups, rng)
+    pooled, exact = pooled_beta(zs, zf, noise=law), pooled_beta(s, n - s, noise=Laplace(0.02))
+    found = []
+    for index in range(groups):
+        pair = {"alpha": 1.0, "beta": 1.0, "noise": law}
+        alone = beta_bernoulli.private_count(int(zs[index]), int(zf[index]), **pair)
+        laws = (pooled.group(index), alone, exact.group(index))
+        found.append([*(each.interval(LEVEL) for each in laws), (theta[index], n[index] <= 15)])
+    ends = np.array(found, float)
+    widths, small = ends[:, :3, 1] - ends[:, :3, 0], ends[:, 3, 1] == 1
+    hit = (ends[:, :3, 0] <= ends[:, 3:, 0]) & (ends[:, 3:, 0] <= ends[:, :3, 1])
+    names = ("pooled", "alone", "pooled, exact counts")
+    result = {f"width {name}": float(value) for name, value in zip(names, widths.mean(axis=0), strict=True)}
+    result |= {f"cover {name}": float(value) for name, value in zip(names, hit.mean(axis=0), strict=True)}
+    if np.any(small):
+        result |= {f"width {name} n<=15": float(v) for name, v in zip(names, widths[small].mean(axis=0), strict=True)}
+    return result
+
+
+for _k in (10, 50):
+    cell(f"groups-widths-50-k-{_k}-epsilon-0.5", 50, _k, 0.5)(group_widths)
 
 
 def group_rank(rng: np.random.Generator, groups: int) -> dict[str, float] | None:

@@ -34,7 +34,7 @@ from vestry.conjugate.pooled_groups import NODES, Places, PooledGroups, even_mar
 from vestry.conjugate.sparse_dirichlet import log_negative_binomial
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import NoiseLaw, lattice, thin
+from vestry.posterior.discrete_noise import Noise, lattice, thin
 from vestry.posterior.hyper_grid import HyperGrid, integrate
 from vestry.posterior.mixture import BetaMixture
 
@@ -59,14 +59,14 @@ def log_rising(count: Array, a: Array | float) -> Array:
     return np.asarray(gammaln(count + a) - gammaln(a) - gammaln(count + 1))
 
 
-def count_window(z: float, noise: NoiseLaw, drop: float) -> tuple[Array, Array]:
+def count_window(z: float, noise: Noise, drop: float) -> tuple[Array, Array]:
     """List the counts that z leaves possible, with log P(z - n) relative to the count nearest to z."""
     nearest, reach = max(z, 0.0), np.ceil(noise.reach(drop))
     n, cells = lattice(max(0.0, np.floor(z) - reach), np.ceil(nearest) + reach)
     return n, noise.log_weight(n, np.array(z), np.array(nearest)) + cells
 
 
-def few_counts(z: float, noise: NoiseLaw) -> tuple[Array, Array]:
+def few_counts(z: float, noise: Noise) -> tuple[Array, Array]:
     """Return Gauss nodes for the counts that z leaves possible: three where the noise is small beside sqrt(count)."""
     n, logs = count_window(z, noise, _DROP)
     if z < _DISTANT * noise.scale or noise.scale > _SMALL * np.sqrt(max(z, 1.0)):
@@ -146,7 +146,7 @@ class _Together:
     typical: float
 
     @classmethod
-    def of(cls, noisy: Array, groups: Places, noise: NoiseLaw, drop: float) -> _Together:
+    def of(cls, noisy: Array, groups: Places, noise: Noise, drop: float) -> _Together:
         """Tabulate the noise of the given groups."""
         tables, columns = [], []
         for side in (0, 1):
@@ -198,7 +198,7 @@ class _Apart:
     logs: Array
 
     @classmethod
-    def of(cls, noisy: Array, groups: Places, noise: NoiseLaw, drop: float) -> _Apart:
+    def of(cls, noisy: Array, groups: Places, noise: Noise, drop: float) -> _Apart:
         """List the cells of the given groups."""
         parts, sizes = [], []
         for zs, zf in noisy[groups]:
@@ -243,7 +243,7 @@ class Evidence:
     """
 
     noisy: Array
-    noise: NoiseLaw
+    noise: Noise
     drop: float = _DROP
 
     @cached_property
@@ -346,7 +346,7 @@ class PooledBeta(PooledGroups):
     """
 
     noisy: Array
-    noise: NoiseLaw
+    noise: Noise
     populations: tuple[Population, ...]
     weights: Array
 
@@ -419,7 +419,7 @@ class PooledBeta(PooledGroups):
 
 
 def pooled_beta(
-    successes: npt.ArrayLike, failures: npt.ArrayLike, *, noise: NoiseLaw, flat_totals: bool = False
+    successes: npt.ArrayLike, failures: npt.ArrayLike, *, noise: Noise, flat_totals: bool = False
 ) -> PooledBeta:
     """Return the joint posterior of groups' proportions from noisy successes and failures of each.
 

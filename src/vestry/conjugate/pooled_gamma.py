@@ -25,7 +25,7 @@ from vestry.conjugate.pooled_groups import Places, PooledGroups, inverse
 from vestry.conjugate.sparse_dirichlet import log_negative_binomial
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import NoiseLaw
+from vestry.posterior.discrete_noise import Noise
 from vestry.posterior.hyper_grid import integrate
 from vestry.posterior.mixture import GammaMixture
 
@@ -56,7 +56,7 @@ class Cells:
     logs: Array
 
     @classmethod
-    def of(cls, noisy: Array, exposures: Array, noise: NoiseLaw, exposure_noise: NoiseLaw | None) -> Cells:
+    def of(cls, noisy: Array, exposures: Array, noise: Noise, exposure_noise: Noise | None) -> Cells:
         """List the cells of all groups."""
         parts = []
         for z, e in zip(noisy, exposures, strict=True):
@@ -89,7 +89,7 @@ class Cells:
         return np.log(np.add.reduceat(np.exp(logs - np.repeat(top, sizes)), self.start)) + top
 
 
-def _counts(z: float, noise: NoiseLaw) -> tuple[Array, Array]:
+def _counts(z: float, noise: Noise) -> tuple[Array, Array]:
     n, logs = count_window(z, noise, _DROP)
     return (n, logs) if n.size <= _LISTED else few_counts(z, noise)
 
@@ -147,7 +147,7 @@ class PooledGamma(PooledGroups):
 
 
 def pooled_gamma(
-    noisy: npt.ArrayLike, exposures: npt.ArrayLike, *, noise: NoiseLaw, exposure_noise: NoiseLaw | None = None
+    noisy: npt.ArrayLike, exposures: npt.ArrayLike, *, noise: Noise, exposure_noise: Noise | None = None
 ) -> PooledGamma:
     """Return the joint posterior of groups' rates from noisy counts of events.
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vestry.numerics import Array
-from vestry.posterior.mixture import BetaMixture, GammaMixture, NormalMixture, checked_level
+from vestry.posterior.mixture import BetaMixture, GammaMixture, NormalMixture, tail_of
 
 Places = npt.NDArray[np.intp]
 Member = BetaMixture | NormalMixture | GammaMixture
@@ -123,10 +123,10 @@ class PooledGroups(ABC):
         return drawn
 
     def contrast(
-        self, first: int, second: int, *, rng: np.random.Generator, level: float = 0.9, draws: int = 20_000
+        self, first: int, second: int, *, rng: np.random.Generator, prob: float = 0.9, draws: int = 20_000
     ) -> dict[str, float]:
         """Return the difference of two groups from joint draws: mean, sd, interval, P(difference > 0)."""
-        tail = (1 - checked_level(level)) / 2
+        tail = tail_of(prob)
         pair = self.draw(rng, draws, (first, second))
         difference = pair[:, 0] - pair[:, 1]
         low, high = np.quantile(difference, [tail, 1 - tail])

@@ -27,7 +27,7 @@ from vestry.conjugate.pooled_beta import few_counts
 from vestry.conjugate.pooled_groups import Places, PooledGroups, inverse
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import Gaussian, NoiseLaw
+from vestry.posterior.discrete_noise import Gaussian, Noise
 from vestry.posterior.hyper_grid import integrate
 from vestry.posterior.mixture import NormalMixture
 
@@ -61,7 +61,7 @@ class Sums:
     counts: Array
     logs: Array
     variance: float
-    noise: NoiseLaw
+    noise: Noise
     scale: float
 
     @cached_property
@@ -163,9 +163,9 @@ def pooled_normal(
     *,
     variance: float,
     interval: tuple[float, float],
-    noise: NoiseLaw,
+    noise: Noise,
     grid: float = 1.0,
-    count_noise: NoiseLaw | None = None,
+    count_noise: Noise | None = None,
 ) -> PooledNormal:
     """Return the joint posterior of groups' means from noisy sums of their records.
 

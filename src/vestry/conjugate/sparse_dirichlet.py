@@ -43,9 +43,9 @@ from scipy.special import expit, gammaln, log_expit, logit, ndtri
 from vestry.conjugate.pooled_groups import even_marks
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import NoiseLaw, lattice, thin
+from vestry.posterior.discrete_noise import Noise, lattice, thin
 from vestry.posterior.hyper_grid import HyperGrid, integrate
-from vestry.posterior.mixture import BetaMixture, draw_dirichlet, equal_tailed, invert, probabilities
+from vestry.posterior.mixture import BetaMixture, Marginal, draw_dirichlet, invert, probabilities
 
 Places = npt.NDArray[np.intp]
 
@@ -81,7 +81,7 @@ def log_negative_binomial(n: Array, alpha: Array | float, mu: Array | float) -> 
     )
 
 
-def window(z: float, noise: NoiseLaw, *, few: bool) -> tuple[Array, Array]:
+def window(z: float, noise: Noise, *, few: bool) -> tuple[Array, Array]:
     """List the counts that z leaves possible, with log P(z - n) relative to the count nearest to z.
 
     `few` replaces them by Gauss nodes wherever sums over the noise against functions that are smooth on the scale
@@ -94,7 +94,7 @@ def window(z: float, noise: NoiseLaw, *, few: bool) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class LevelShare:
+class LevelShare(Marginal):
     """The distribution of one level's probability: 0 if it never occurs, 1 if no other does, else a Beta mixture.
 
     Attributes
@@ -144,10 +144,6 @@ class LevelShare:
             self._quantiles[key] = found
         return self._quantiles[key]
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
-        return equal_tailed(self, level)
-
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return independent draws, as a column."""
         mark = rng.random(size)
@@ -178,17 +174,17 @@ class NoisyLevels:
 
     values: Array
     shares: Array
-    noise: NoiseLaw
+    noise: Noise
 
     @classmethod
-    def of(cls, noisy: Array, noise: NoiseLaw) -> NoisyLevels:
+    def of(cls, noisy: Array, noise: Noise) -> NoisyLevels:
         """Count how often each value occurs; of too many values, some share their levels between two others.
 
         log m(z) bends on the scale of the noise, and far from 0 on the scale of z: linear sharing between values that
         are a sixteenth of that apart keeps the sum over levels to about 1e-4 a level.
         """
-        values, place = np.unique(noisy, return_inverse=True)
-        counts: Array = np.bincount(place.ravel()).astype(float)
+        values, multiplicity = np.unique(noisy, return_counts=True)
+        counts = np.array(multiplicity, dtype=np.float64)
         if values.size <= _VALUES:
             return cls(values, counts, noise)
         bend = noise.scale / 16
@@ -197,7 +193,9 @@ class NoisyLevels:
         knots = np.unique(np.append(values[first], values[-1]))
         right = np.clip(np.searchsorted(knots, values, side="right"), 1, knots.size - 1)
         part = (values - knots[right - 1]) / (knots[right] - knots[right - 1])
-        shares = np.bincount(right - 1, counts * (1 - part), knots.size) + np.bincount(right, counts * part, knots.size)
+        shares = np.zeros(knots.size)
+        np.add.at(shares, right - 1, counts * (1 - part))
+        np.add.at(shares, right, counts * part)
         return cls(knots, shares, noise)
 
     @cached_property
@@ -217,7 +215,7 @@ class NoisyLevels:
     @cached_property
     def log_absent(self) -> Array:
         """The logarithm of P(noise = z) of each value, in the units of m."""
-        return self.noise.log_weight(np.zeros(1), self.values, np.maximum(self.values, 0.0))
+        return np.asarray(self.noise.log_weight(np.zeros(1), self.values, np.maximum(self.values, 0.0)))
 
     def log_evidence(self, alpha: float, mu: Array) -> Array:
         """Return log m(z), one row per value; where m underflows, NB is taken for constant over the noise's width."""
@@ -264,7 +262,7 @@ class NoisyLevels:
         return occurs, occurs * mean, occurs * (variance + (1 - occurs) * mean**2)
 
 
-def hyperparameters(noisy: Array, noise: NoiseLaw) -> HyperGrid:
+def hyperparameters(noisy: Array, noise: Noise) -> HyperGrid:
     """Return the posterior of (log alpha, log mu, logit pi) from the noisy counts, their total unknown."""
     levels, number = NoisyLevels.of(noisy, noise), noisy.size
     most = _FAR * (np.maximum(noisy, 0.0).sum() + noise.scale * np.sqrt(number) + 1)
@@ -299,7 +297,7 @@ class SparseDirichlet:
     """
 
     noisy: Array
-    noise: NoiseLaw
+    noise: Noise
     count: int | None
     grid: HyperGrid
 
@@ -508,9 +506,9 @@ class SparseDirichlet:
         """Return each probability's own quantiles, one row per level."""
         return np.array([self.marginal(index).quantile(p) for index in range(self.dimension)])
 
-    def interval(self, level: float) -> list[tuple[float, float]]:
+    def interval(self, prob: float) -> list[tuple[float, float]]:
         """Return each probability's equal-tailed interval."""
-        return [self.marginal(index).interval(level) for index in range(self.dimension)]
+        return [self.marginal(index).interval(prob) for index in range(self.dimension)]
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return independent joint draws of all probabilities, one per row.
@@ -609,7 +607,7 @@ def _level_share(x: Array, rest: Array, weights: Array) -> LevelShare:
     return LevelShare(float(never), float(alone), BetaMixture(share / share.sum(), x[inside], rest[inside]))
 
 
-def sparse_dirichlet(noisy: npt.ArrayLike, *, noise: NoiseLaw, count: int | None = None) -> SparseDirichlet:
+def sparse_dirichlet(noisy: npt.ArrayLike, *, noise: Noise, count: int | None = None) -> SparseDirichlet:
     """Return the posterior of a table's probabilities from noisy counts of all its levels.
 
     Parameters
