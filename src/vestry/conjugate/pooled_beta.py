@@ -70,7 +70,7 @@ def few_counts(z: float, noise: Noise) -> tuple[Array, Array]:
     """Return Gauss nodes for the counts that z leaves possible: three where the noise is small beside sqrt(count)."""
     n, logs = count_window(z, noise, _DROP)
     if z < _DISTANT * noise.scale or noise.scale > _SMALL * np.sqrt(max(z, 1.0)):
-        return thin(n, logs, np.sqrt(n + 1))
+        return thin(n, logs, 2 * np.sqrt(n + 1))
     weights = np.exp(logs)
     total, away = weights.sum(), n - z
     second, fourth = weights @ away**2 / total, weights @ away**4 / total
@@ -83,12 +83,15 @@ def few_counts(z: float, noise: Noise) -> tuple[Array, Array]:
 
 def _exp(x: Array) -> Array:
     """Return e^x, or 0 where that is so small that arithmetic with it would be slow."""
-    return np.exp(np.where(x < -600.0, -np.inf, x))
+    return np.exp(np.where(x < -690.0, -np.inf, x))
 
 
-def _tilt(concentration: Array | float, total: float) -> Array:
-    """Return t so that e^(-t n) beside each rising factor, and e^(t N) beside the coupling, keep all in range."""
-    return np.maximum(0.0, np.log1p((np.asarray(concentration) - 1) / (total + 1)))
+def _tilt(concentration: Array | float, most: float) -> Array:
+    """Return t so that e^(-t n) beside each rising factor, and e^(t N) beside the coupling, keep all in range.
+
+    log A_k is concave for k > 1, and t is the slope of its chord from 0 to the largest total.
+    """
+    return np.maximum(0.0, log_rising(np.asarray(most), np.asarray(concentration)) / max(most, 1.0))
 
 
 @dataclass(frozen=True)
@@ -135,15 +138,12 @@ class _Together:
         P(z - n), one row per count n = 0, 1, ... and one column per value that occurs.
     pair
         The columns of each group.
-    typical
-        A typical total.
     """
 
     groups: Places
     success: Array
     failure: Array
     pair: tuple[Places, Places]
-    typical: float
 
     @classmethod
     def of(cls, noisy: Array, groups: Places, noise: Noise, drop: float) -> _Together:
@@ -157,15 +157,14 @@ class _Together:
                 table[n.astype(np.intp), column] = np.exp(logs)
             tables.append(table)
             columns.append(place.ravel())
-        typical = float(np.maximum(noisy[groups], 0.0).sum(axis=1).mean())
-        return cls(groups, tables[0], tables[1], (columns[0], columns[1]), typical)
+        return cls(groups, tables[0], tables[1], (columns[0], columns[1]))
 
     def log_evidence(self, population: Population) -> Array:
         """Return log m_g of these groups."""
         a, b = population.shapes()
         s, f = (np.arange(float(len(table))) for table in (self.success, self.failure))
-        tilt = float(_tilt(population.concentration, self.typical))
         totals = np.arange(float(s.size + f.size - 1))
+        tilt = float(_tilt(population.concentration, float(totals[-1])))
         coupling = population.log_coupling(totals) + tilt * totals
         top = coupling.max()
         hankel = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(_exp(coupling - top), f.size))
@@ -369,7 +368,7 @@ class PooledBeta(PooledGroups):
         a, b = (self._shapes[:, side][:, None] for side in (0, 1))
         totals, place = np.unique(s[:, None] + f, return_inverse=True)
         place = place.reshape(s.size, f.size)
-        tilt = _tilt(a + b, float(np.maximum(self.noisy[index], 0.0).sum()))
+        tilt = _tilt(a + b, float(totals[-1]))
         coupling = np.array([self.populations[each].log_coupling(totals) for each in self.nodes[0]]) + tilt * totals
         left, right, both = (
             _exp(each - each.max(axis=1, keepdims=True))

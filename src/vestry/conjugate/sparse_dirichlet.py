@@ -67,7 +67,7 @@ _VALUES = 1500
 # Counts of one level that are drawn one by one; of more, Gauss nodes stand for them.
 _COUNTS = 4096
 # Draws x levels that are held at once.
-_CHUNK = 1 << 22
+_CHUNK = 1 << 21
 # The prior of M falls off beyond so many times the noisy total.
 _FAR = 20.0
 # The total is taken from the sum of the noisy counts where the model's is this many standard deviations away.
