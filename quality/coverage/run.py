@@ -26,7 +26,7 @@ from vestry.conjugate import beta_bernoulli, dirichlet_posterior
 from vestry.conjugate.pooled_beta import pooled_beta
 from vestry.conjugate.pooled_gamma import pooled_gamma
 from vestry.conjugate.pooled_normal import pooled_normal
-from vestry.conjugate.sparse_dirichlet import sparse_dirichlet
+from vestry.conjugate.sparse_dirichlet import LevelShare, sparse_dirichlet
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 HERE = Path(__file__).parent
@@ -63,11 +63,11 @@ def noise_of(law: Laplace | Gaussian, size: int, rng: np.random.Generator) -> np
 
 
 def both_sides(marginal: object, truth: float) -> tuple[float, float]:
-    """Return the distribution function at the truth, and just below it: at 0 and at 1 it may jump."""
+    """Return the distribution function at the truth, and just below it: a level's may jump at 0 and at 1."""
     at = float(marginal.cdf(truth))
-    if truth <= 0:
-        return at, 0.0
-    return at, float(marginal.cdf(np.nextafter(1.0, 0.0))) if truth >= 1 else at
+    if not isinstance(marginal, LevelShare) or 0 < truth < 1:
+        return at, at
+    return at, 0.0 if truth <= 0 else float(marginal.cdf(np.nextafter(1.0, 0.0)))
 
 
 def covered(marginal: object, truth: float) -> float:
@@ -315,6 +315,38 @@ def gamma_groups(rng: np.random.Generator, groups: int, private: bool) -> dict[s
 
 cell("gamma-groups-50", 50, False)(gamma_groups)
 cell("gamma-groups-50-private", 50, True)(gamma_groups)
+
+
+def normal_rank(rng: np.random.Generator, groups: int, kind: type) -> dict[str, float]:
+    """Draw mean and spread of the population from their priors."""
+    mean, spread = rng.uniform(0, 10), rng.uniform(0, 10)
+    theta, n = rng.normal(mean, spread, groups), rng.integers(FEWEST, MOST + 1, groups)
+    law = kind(3000.0)
+    noise = rng.laplace(0, law.scale, groups) if kind is Laplace else rng.normal(0, law.scale, groups)
+    sums = np.rint(rng.normal(n * theta, np.sqrt(n) * 2.0) / 0.01 + noise)
+    posterior = pooled_normal(sums, n, variance=4.0, interval=(0.0, 10.0), noise=law, grid=0.01)
+    return {"rank": float(np.mean([ranked(posterior.group(i), float(theta[i]), rng) for i in range(groups)]))}
+
+
+cell("normal-rank-8-laplace", 8, Laplace)(normal_rank)
+cell("normal-rank-8-gaussian", 8, Gaussian)(normal_rank)
+
+
+def gamma_rank(rng: np.random.Generator, groups: int) -> dict[str, float] | None:
+    """Draw the population of rates from its priors; a study counts if its total is far from where the draws end."""
+    u, law = rng.random(), Laplace(2.0)
+    k = (1 - u) / u
+    n = rng.integers(FEWEST, MOST + 1, groups).astype(float)
+    mean = np.exp(rng.uniform(np.log(1), np.log(50_000))) / n.sum()
+    theta = rng.gamma(k, mean / k, groups)
+    z = rng.poisson(n * theta) + noise_of(law, groups, rng)
+    if not 40 < z.sum() < 2000:
+        return None
+    posterior = pooled_gamma(z, n, noise=law)
+    return {"rank": float(np.mean([ranked(posterior.group(i), float(theta[i]), rng) for i in range(groups)]))}
+
+
+cell("gamma-rank-8", 8)(gamma_rank)
 
 
 # Running, and what was found
