@@ -227,6 +227,23 @@ def test_many_values_share_their_levels_between_neighbours(monkeypatch):
     assert shared.weights @ shared.points == pytest.approx(whole.weights @ whole.points, abs=0.03)
 
 
+EXTREME = [
+    ([12], None),
+    ([-60, -30, -2], None),
+    ([5 * 10**8, 10**6, 200, 0], None),
+    ([50, 3, 0], 90),
+    ([40, 30, 9], 10),
+]
+
+
+@pytest.mark.parametrize(("noisy", "count"), EXTREME)
+@pytest.mark.parametrize("kind", LAWS)
+def test_extreme_tables_have_a_posterior(noisy, count, kind):
+    posterior = sparse_dirichlet(noisy, noise=LAWS[kind](2.0), count=count)
+    assert sum(posterior.mean()) == pytest.approx(1, abs=0.01)
+    assert posterior.draw(np.random.default_rng(0), 3).sum(axis=1) == pytest.approx(np.ones(3))
+
+
 def test_the_posterior_is_a_function_of_the_release():
     first, second = (sparse_dirichlet([12, 3, 0, 0, -1], noise=Laplace(2.0)).interval(0.9) for _ in range(2))
     assert first == second

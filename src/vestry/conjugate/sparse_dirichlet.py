@@ -407,14 +407,15 @@ class SparseDirichlet:
         top = log_negative_binomial(anchor, nodes[:, 0], nodes[:, 1])
         logs = log_negative_binomial(level, alpha, mu) - top[node] + log_top[node]
         logs += self.noise.log_weight(level, np.full(level.shape, z), anchor[node])
-        occurring = np.where(inside, np.exp(np.minimum(logs, 0.0)), 0.0)
+        if not np.any(inside):  # the total lies below all that the noise allows: the nearest draws stand for it
+            counts[:, largest] = -1.0
+            return np.asarray(np.exp((rest - rest.max()) / self.noise.scale))
+        logs = np.where(inside, logs, -np.inf)
+        occurring = np.exp(logs - logs.max())
         # With nothing left the level may be one that never occurs.
-        never = np.where(rest == 0, table[node, 0], 0.0)
+        never = np.where(rest == 0, table[node, 0], 0.0) * np.exp(-logs.max())
         counts[:, largest] = np.where(marks * (occurring + never) < never, -1.0, level)
-        weights = occurring + never
-        if not weights.sum() > 0:
-            raise InvalidParameter("count", self.count, "near the sum of the noisy counts", "the number of records")
-        return weights
+        return np.asarray(occurring + never)
 
     @cached_property
     def _shares(self) -> dict[float, LevelShare]:
