@@ -16,7 +16,7 @@ from scipy import stats
 from vestry.audit import Evidence, Verdict, audit
 from vestry.audit.claim import Claim
 from vestry.audit.clopper_pearson import at_least, at_most
-from vestry.audit.evidence import joined
+from vestry.audit.evidence import join_verdicts
 from vestry.audit.rejection_region import THRESHOLDS, RejectionRegion
 from vestry.audit.test_statistic import Score
 from vestry.errors import InvalidParameter
@@ -197,7 +197,7 @@ def test_verdicts_are_frozen_facts():
     assert record["evidence"][0]["refutes"] is True
     with pytest.raises(dataclasses.FrozenInstanceError, match="lower"):
         best.lower = 0.0
-    both = joined([found, found])
+    both = join_verdicts([found, found])
     assert both.trials == 40_000
     assert both.alarm == 2e-6
     assert len(both.evidence) == 2 * len(found.evidence)

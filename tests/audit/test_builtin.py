@@ -11,8 +11,8 @@ from seeded_noise import SeededNoise
 from share import cases
 
 from vestry.audit import Verdict, audit_shipped, worst_pairs
-from vestry.audit.bulk_simulation import simulated
-from vestry.audit.release_runs import released
+from vestry.audit.bulk_simulation import simulate
+from vestry.audit.release_runs import run_release
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.gamma_exponential import GammaExponentialFamily
@@ -176,8 +176,8 @@ def test_the_release_and_its_simulation_have_one_law(mechanism, family, adjacenc
     """Kolmogorov and Smirnov's distance of each coordinate; false alarms 1e-8 each."""
     subject, model = made(mechanism, family, adjacency)
     for pair in worst_pairs(subject, model):
-        really = released(subject, pair.first, SeededNoise(3), 1000)
-        bulk = simulated(subject, pair.first, np.random.default_rng(4), 20_000)
+        really = run_release(subject, pair.first, SeededNoise(3), 1000)
+        bulk = simulate(subject, pair.first, np.random.default_rng(4), 20_000)
         assert really.shape[1:] == bulk.shape[1:]
         for i in range(bulk.shape[1]):
             assert stats.ks_2samp(really[:, i], bulk[:, i]).pvalue > 1e-8
@@ -186,7 +186,7 @@ def test_the_release_and_its_simulation_have_one_law(mechanism, family, adjacenc
 def simulated_noise(noise: str, scale: float, size: int) -> np.ndarray:
     layout = BetaBernoulliFamily().layout(PUBLIC)
     mechanism = Additive(noise, scale, layout, PUBLIC, Guarantee.parse("epsilon=1"))
-    return simulated(mechanism, (0,), np.random.default_rng(9), size)[:, 0]
+    return simulate(mechanism, (0,), np.random.default_rng(9), size)[:, 0]
 
 
 @pytest.mark.parametrize("noise", ["discrete-laplace", "discrete-gaussian"])
@@ -215,8 +215,8 @@ def test_draws_bought_together_are_audited_together():
     subject = calibrate_mechanism(
         "diffused", model, model.prior((1, 2)), PUBLIC, Guarantee.parse("order=2,epsilon=1"), draws=3
     )
-    assert simulated(subject, (0, 100), np.random.default_rng(1), 10).shape == (10, 3)
-    assert released(subject, (0, 100), SeededNoise(1), 10).shape == (10, 3)
+    assert simulate(subject, (0, 100), np.random.default_rng(1), 10).shape == (10, 3)
+    assert run_release(subject, (0, 100), SeededNoise(1), 10).shape == (10, 3)
     assert not audit_shipped(subject, model, noise=SeededNoise(1), trials=40_000, releases=1000).refuted
     careless = dataclasses.replace(subject, draws=1)
     twin = audit_shipped(subject, model, noise=SeededNoise(1), trials=400_000, releases=0, claim=careless.event)

@@ -15,7 +15,7 @@ import numpy as np
 from seeded_noise import SeededNoise
 
 from vestry.audit import Verdict, audit, audit_shipped
-from vestry.audit.bulk_simulation import simulated
+from vestry.audit.bulk_simulation import simulate
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.draw_cost import draw
@@ -88,7 +88,7 @@ def half_ops(trials: int, seed: int) -> Verdict:
     real = ops(BETA, BETA.prior((0.01, 0.01)), pair, Guarantee.parse("epsilon=2"), truncation=0.2)
     twin = dataclasses.replace(real, temperature=real.temperature / 2)
     return audit(
-        partial(simulated, twin),
+        partial(simulate, twin),
         ((0, 2), (1, 2)),
         real.event,
         source=np.random.default_rng(seed),

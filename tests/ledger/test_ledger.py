@@ -484,7 +484,7 @@ def test_amend_keeps_the_definition(make, budget):
         ("order=8,epsilon=1", "order=8,epsilon=2"),
     ],
 )
-def test_amend_works_in_every_currency(make, old, new):
+def test_amend_works_in_every_definition(make, old, new):
     ledger = make(old)
     ledger.amend(new, reason="x")
     assert str(ledger.state().filter.budget) == new

@@ -87,7 +87,7 @@ def test_tenths_in_binary_would_not_fit_exactly():
     ],
     ids=["pure", "zcdp", "renyi", "gdp"],
 )
-def test_a_budget_of_one_currency_is_spent_to_the_last_unit(budget, charge):
+def test_a_budget_of_one_definition_is_spent_to_the_last_unit(budget, charge):
     filter = PrivacyFilter.of(budget)
     assert accepts(filter, [charge] * 3)
     assert not accepts(filter, [charge] * 3 + [charge])
@@ -95,7 +95,7 @@ def test_a_budget_of_one_currency_is_spent_to_the_last_unit(budget, charge):
     assert spent.totals == (filter.alternatives[0].limit,)
 
 
-def test_a_charge_without_a_bound_in_the_budgets_currency_never_fits():
+def test_a_charge_without_a_bound_in_the_budgets_definition_never_fits():
     gaussian, discrete = event("gaussian", sensitivity=1, scale=1e6), event("discrete-gaussian", sensitivity=1, scale=9)
     assert not accepts(PrivacyFilter.of(PureDP(1e6)), [gaussian])
     assert not accepts(PrivacyFilter.of(GaussianDP(1e6)), [discrete])
@@ -354,7 +354,7 @@ def _response(a, x):
 
 
 @cache
-def truth(charge: Event, currency: str, order: float | None):
+def truth(charge: Event, definition: str, order: float | None):
     """Return the price of one event in 40 digits, by formulas written for this test; infinity where there is none."""
     p = dict(charge.parameters)
     a = None if order is None else mp.mpf(repr(order))
@@ -378,7 +378,7 @@ def truth(charge: Event, currency: str, order: float | None):
         one = {"pure": mp.inf, "zcdp": rho, "gdp": mu, "renyi": None if a is None else a * rho}
     else:
         raise AssertionError(charge.kind)
-    return one[currency] * charge.count
+    return one[definition] * charge.count
 
 
 DIGITS = mp.mpf("1e-30")  # what 40-digit arithmetic may itself lose

@@ -501,6 +501,7 @@ def log_sharp(point):
     return -0.5 * ((point - 2.0) ** 2).sum() / 0.25
 
 
+@pytest.mark.long
 def test_annealed_importance_sampling():
     """Base N(0, 1), likelihood exp(-(x - 2)^2/(2/4)): evidence and mean in closed form. Without weights it is off."""
     rng = np.random.default_rng(15)

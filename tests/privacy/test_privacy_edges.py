@@ -104,7 +104,7 @@ def test_a_parameter_that_costs_nothing_ends_the_search():
     assert 1e98 < largest_parameter(lambda x: event("pure", epsilon=0.5), PureDP(1)) < math.inf
 
 
-def test_a_currency_of_ones_own_is_refused():
+def test_a_definition_of_ones_own_is_refused():
     class Bayesian(Guarantee):
         amount = "epsilon"
 

@@ -167,7 +167,7 @@ def test_every_law_has_a_strategy():
 
 
 def prices(mechanism: Event) -> dict[str, float | Fraction]:
-    """What an event costs in every currency."""
+    """What an event costs in every definition."""
     return {
         "pure": accountant.pure(mechanism),
         "rho": accountant.rho(mechanism),
@@ -242,7 +242,7 @@ def test_composition_adds_over_kinds(data, order):
         assert float(price(compose(*parts))) == pytest.approx(float(sum(map(price, parts))), rel=1e-12)
 
 
-# Between currencies
+# Between definitions
 
 
 @every_event(orders)

@@ -17,7 +17,7 @@ from share import cases
 
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
-from vestry.regression.langevin import LangevinSample, _made
+from vestry.regression.langevin import LangevinSample, _maker
 from vestry.regression.losses import Huber, Logistic, Probit
 from vestry.regression.objective_perturbation import objective_perturbation
 from vestry.regression.problem import LinearProblem
@@ -37,7 +37,7 @@ def sampler(loss, rows, *, power: float, precision: float, draws: int, accuracy:
         max_rows=len(rows),
         outcome=3.0,
     )
-    made = _made(problem, Guarantee.parse("mu=1"), draws, accuracy)(power, precision)
+    made = _maker(problem, Guarantee.parse("mu=1"), draws, accuracy)(power, precision)
     return dataclasses.replace(made, device="cpu")
 
 

@@ -20,7 +20,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.regression import accelerated_descent, default_penalty, gibbs_calibration, langevin
 from vestry.regression import gradient as losses
-from vestry.regression.certified_minimum import Objective
+from vestry.regression.certified_minimum import RidgeObjective
 from vestry.regression.langevin import posterior
 from vestry.regression.losses import Huber, Logistic, Multinomial, Probit
 from vestry.regression.method import regression
@@ -116,7 +116,7 @@ def test_the_linear_term_is_cut_where_the_number_of_steps_would_not_do(beyond, m
         linear.append(term.copy())
         return term
 
-    monkeypatch.setattr(Objective, "minimum", recorded)
+    monkeypatch.setattr(RidgeObjective, "minimum", recorded)
     made = objective_perturbation(problem(), ASKED, regularisation=LAM)
     monkeypatch.setattr("vestry.regression.objective_perturbation._BEYOND", beyond)
     made.draw([], SeededNoise(7))
@@ -251,9 +251,9 @@ def test_an_accuracy_is_a_share(accuracy):
 
 def test_how_far_a_minimum_can_be():
     """By the gradient (n L + |b|)/lam; or |b|/lam and the root of its square and 2 sum l(0)/lam."""
-    assert Objective(problem(max_rows=1), LAM, 0.1).reach == pytest.approx((LIPSCHITZ + 0.1) / LAM)
+    assert RidgeObjective(problem(max_rows=1), LAM, 0.1).reach == pytest.approx((LIPSCHITZ + 0.1) / LAM)
     far = 3 / LAM + math.sqrt((3 / LAM) ** 2 + 2 * MOST * math.log(2) / LAM)
-    assert Objective(problem(), LAM, 3.0).reach == pytest.approx(far)
+    assert RidgeObjective(problem(), LAM, 3.0).reach == pytest.approx(far)
 
 
 @pytest.mark.parametrize(("max_rows", "sizes"), [(5, [2, 2]), (4, [2, 2]), (3, [2, 1]), (2, [2]), (1, [1])])
@@ -366,14 +366,14 @@ def test_a_minimum_is_computed_until_its_gradient_is_small(method, monkeypatch):
     made.draw([(np.zeros((1, 3), np.float32), np.ones(1))], SeededNoise(3))
     longest, smooth = made.scale * (math.sqrt(3) + 12) if method == "objective" else 0.0, MOST * SMOOTHNESS + LAM
     near = tolerance_of(made, method) / 2 * LAM / smooth
-    wanted = steps_for(LAM, smooth, Objective(given, LAM, longest).reach, near)
+    wanted = steps_for(LAM, smooth, RidgeObjective(given, LAM, longest).reach, near)
     assert asked == [wanted]
 
 
 @pytest.mark.parametrize("method", ["output", "objective"])
 def test_the_number_of_steps_is_tried_before_anything_is_charged(method, monkeypatch):
     tried = []
-    monkeypatch.setattr(Objective, "iterations", lambda _, tolerance: tried.append(tolerance))
+    monkeypatch.setattr(RidgeObjective, "iterations", lambda _, tolerance: tried.append(tolerance))
     made = regression(problem(), ASKED, method=method, regularisation=LAM)
     assert tried == [pytest.approx(tolerance_of(made, method), rel=1e-6)]
 
@@ -384,12 +384,12 @@ def test_rounding_bounds_how_near_a_minimum_comes():
     far = 2 * (longest / LAM + math.sqrt((longest / LAM) ** 2 + 2 * rows * math.log(2) / LAM))
     error = gradient_error(Logistic(), rows=rows, features=3, norm=NORM, radius=far, outcome=1.0)
     error += 8 * 2.0**-53 * (rows * LIPSCHITZ + longest + (rows * SMOOTHNESS + LAM) * far)
-    assert Objective(given, LAM, longest).finest == pytest.approx(6 * error / LAM, rel=1e-9)
+    assert RidgeObjective(given, LAM, longest).finest == pytest.approx(6 * error / LAM, rel=1e-9)
     # With so many rows that this is more than a thousandth of what one record moves, it counts twice.
     crowd = problem(max_rows=10**13)
     made = output_perturbation(crowd, ASKED, regularisation=1e12)
-    moved = LIPSCHITZ / 1e12 + 2 * Objective(crowd, 1e12).finest
-    assert Objective(crowd, 1e12).finest > 1e-3 * LIPSCHITZ / 1e12
+    moved = LIPSCHITZ / 1e12 + 2 * RidgeObjective(crowd, 1e12).finest
+    assert RidgeObjective(crowd, 1e12).finest > 1e-3 * LIPSCHITZ / 1e12
     assert made.scale == pytest.approx(moved / largest_mu(lambda mu: profile(mu, EPSILON), DELTA), rel=1e-9)
 
 

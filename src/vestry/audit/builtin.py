@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from vestry.audit.auditor import LEAST_TRIALS, audit
-from vestry.audit.bulk_simulation import log_ratio, simulated
+from vestry.audit.bulk_simulation import log_ratio, simulate
 from vestry.audit.claim import Claim
-from vestry.audit.evidence import Verdict, joined
-from vestry.audit.release_runs import released
+from vestry.audit.evidence import Verdict, join_verdicts
+from vestry.audit.release_runs import run_release
 from vestry.audit.worst_pairs import BuiltinMechanism, worst_pairs
 from vestry.conjugate.family import ConjugateFamily
 from vestry.errors import InvalidParameter
@@ -64,9 +64,9 @@ def audit_shipped(
         raise InvalidParameter("releases", releases, allowed, f"for example releases={NOISY_RELEASES}")
     asserted = Claim.of((mechanism.event, mechanism.guarantee) if claim is None else claim)
     pairs = worst_pairs(mechanism, family)
-    routes: list[tuple[str, Any, Any, int]] = [("simulation", partial(simulated, mechanism), noise.stream(), trials)]
+    routes: list[tuple[str, Any, Any, int]] = [("simulation", partial(simulate, mechanism), noise.stream(), trials)]
     if releases:
-        routes.append(("release", partial(released, mechanism), noise, max(releases, len(pairs) * LEAST_TRIALS)))
+        routes.append(("release", partial(run_release, mechanism), noise, max(releases, len(pairs) * LEAST_TRIALS)))
     share = alarm / (len(pairs) * len(routes))
     found = []
     for pair in pairs:
@@ -84,4 +84,4 @@ def audit_shipped(
                     where=f"{name}: {pair.name}",
                 )
             )
-    return joined(found)
+    return join_verdicts(found)

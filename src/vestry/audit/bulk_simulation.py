@@ -24,7 +24,7 @@ from vestry.numerics import Array
 _LARGEST_TABLE = 1e4
 
 
-def simulated(mechanism: BuiltinMechanism, dataset: Dataset, rng: np.random.Generator, trials: int) -> Array:
+def simulate(mechanism: BuiltinMechanism, dataset: Dataset, rng: np.random.Generator, trials: int) -> Array:
     """Return what the mechanism would release, one row per trial."""
     if isinstance(mechanism, Additive):
         noise = simulated_noise(mechanism, (trials, len(dataset)), rng, rounded_above=_LARGEST_TABLE)

@@ -27,7 +27,7 @@ class _Unledgered:
         """Let the mechanism draw."""
 
 
-def released(mechanism: BuiltinMechanism, dataset: Dataset, noise: NoiseSource, trials: int) -> Array:
+def run_release(mechanism: BuiltinMechanism, dataset: Dataset, noise: NoiseSource, trials: int) -> Array:
     """Release the same dataset many times, one row per trial.
 
     Noisy statistics: as many groups as there are trials, each with the dataset's integers. Draws: as many draws.

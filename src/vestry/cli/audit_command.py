@@ -43,8 +43,8 @@ def audit(
     from vestry.audit import audit_shipped
     from vestry.noise import SystemNoise
 
-    require_whole("--trials", trials, most=_MOST_TRIALS)
-    require_whole("--releases", releases or 0, least=0, most=_MOST_RELEASES)
+    require_whole("--trials", trials, "for example --trials 400000", least=1000, most=_MOST_TRIALS)
+    require_whole("--releases", releases or 0, "for example --releases 1000", least=0, most=_MOST_RELEASES)
     with working("calibrating") as progress:
         mechanism = given.calibrate_mechanism(given.parse_guarantee(guarantee))
         verdict = audit_shipped(

@@ -29,13 +29,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, betaln, digamma, xlog1py, xlogy
 
-from vestry.conjugate.category_family import CategoryFamily
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw, grouped_draw
-from vestry.conjugate.family import ConjugateFamily, Distribution, check_range, noisy_values, points
+from vestry.conjugate.family import CategoryFamily, ConjugateFamily, Distribution, check_range, noisy_values, points
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import Size, groups_of, levels_of
+from vestry.model.request import Size, levels_of
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import (
@@ -272,9 +271,7 @@ class BetaBernoulli(ConjugateModel):
     def family(self, domains: Mapping[str, Domain]) -> BetaBernoulliFamily:
         """Return the Bernoulli family."""
         levels = levels_of(domains, self.column)
-        groups_of(domains, self.by)
-        if self.by == self.column:
-            raise InvalidParameter("by", self.by, "another column than the model's", "another column")
+        self.groups(domains)
         if self.success not in levels.values:
             raise self._not_a_level(levels)
         return BetaBernoulliFamily()
@@ -301,7 +298,7 @@ class BetaBernoulli(ConjugateModel):
 
     def size(self, domains: Mapping[str, Domain]) -> Size:
         """Return one probability per group."""
-        return super().size(domains)._replace(number=len(groups_of(domains, self.by)))
+        return super().size(domains)._replace(number=len(self.groups(domains)))
 
     def question(self) -> str:
         """Say what is asked."""

@@ -143,6 +143,12 @@ class ConjugateModel(ABC):
         """Return what one unit of noisy sums stands for, in units of their columns; 1 for counts."""
         return self.family(schema.domains).layout(schema.adjacency(self, None)).grid
 
+    def groups(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
+        """Return the levels by which records are grouped; refuse what cannot group them."""
+        if self.by in self.own:
+            raise InvalidParameter("by", self.by, "another column than the model's", "another column")
+        return groups_of(domains, self.by)
+
     def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
         """Return the prior's numbers."""
         return tuple(float(x) for x in self.prior)
@@ -179,7 +185,7 @@ class ConjugateModel(ABC):
         collect = self.noisy if isinstance(mechanism, Additive) else self.drawn
         tally = collect(schema.domains, family.layout(adjacency))
         tally.check(schema.domains)
-        groups, labels = groups_of(schema.domains, self.by), self.labels(schema.domains)
+        groups, labels = self.groups(schema.domains), self.labels(schema.domains)
         return PreparedSums(self, family.to_dict(), numbers, mechanism, tally, groups, labels)
 
     def forecast(

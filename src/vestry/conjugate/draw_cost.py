@@ -71,9 +71,9 @@ def order_limit(*, betas: tuple[float, ...], gammas: tuple[float, ...]) -> float
 def _renyi(order: float, betas: tuple[float, ...], gammas: tuple[float, ...]) -> float:
     if order >= order_limit(betas=betas, gammas=gammas):
         return math.inf
-    found = [_beta_renyi(order, a, b, s) for a, b, s in _both_ways(betas)]
+    found = [_divergence(order, s, ((a,), 1), ((b,), -1)) for a, b, s in _both_ways(betas)]
     for a, s in _pairs(gammas):
-        found += [_gamma_renyi(order, a, s), _gamma_renyi_back(order, a, s)]
+        found += [_divergence(order, s, ((a,), 1)), _divergence(order, s, ((a, s), -1))]
     return greatest(found)
 
 
@@ -123,60 +123,23 @@ def _both_ways(flat: tuple[float, ...]) -> Iterator[Triple]:
 # --- Renyi divergences -----------------------------------------------------------------------------------------------
 
 
-def _beta_renyi(order: float, a: float, b: float, s: float) -> BoundedEstimate:
-    """Return D_order(Beta(a, b) || Beta(a + s, b - s))."""
-    x = (order - 1) * s
-    return _combine(
-        order,
-        s,
-        (_log_gamma_step(a, -x), _log_gamma_step(b, x)),
-        (_log_gamma_step(a, s), _log_gamma_step(b, -s)),
-        lambda arb, far: _arb_step(arb, a, -far) + _arb_step(arb, b, far),
-        lambda arb: _arb_step(arb, a, arb(s)) + _arb_step(arb, b, -arb(s)),
+def _divergence(order: float, s: float, *shifts: tuple[tuple[float, ...], int]) -> BoundedEstimate:
+    """Estimate D_order = [C(-(order-1) s) - C(0)]/(order-1) + C(s) - C(0), C the sum of log-gammas along the shifts.
+
+    Each shift is a log-gamma's argument, as the sum of its parts, and whether s is added to it (1) or taken off (-1):
+    a and b for Beta(a, b) against Beta(a + s, b - s), a for Gamma(a) against Gamma(a + s), a + s for the way back.
+    """
+    far = [_log_gamma_step(sum(parts), -sign * (order - 1) * s) for parts, sign in shifts]
+    near = [_log_gamma_step(sum(parts), sign * s) for parts, sign in shifts]
+    value, size = (
+        sum(step[place] for step in far) / (order - 1) + sum(step[place] for step in near) for place in (0, 1)
     )
-
-
-def _gamma_renyi(order: float, a: float, s: float) -> BoundedEstimate:
-    """Return D_order(Gamma(a) || Gamma(a + s))."""
-    x = (order - 1) * s
-    return _combine(
-        order,
-        s,
-        (_log_gamma_step(a, -x),),
-        (_log_gamma_step(a, s),),
-        lambda arb, far: _arb_step(arb, a, -far),
-        lambda arb: _arb_step(arb, a, arb(s)),
-    )
-
-
-def _gamma_renyi_back(order: float, a: float, s: float) -> BoundedEstimate:
-    """Return D_order(Gamma(a + s) || Gamma(a))."""
-    x = (order - 1) * s
-    return _combine(
-        order,
-        s,
-        (_log_gamma_step(a + s, x),),
-        (_log_gamma_step(a + s, -s),),
-        lambda arb, far: (arb(a) + arb(s) + far).lgamma() - (arb(a) + arb(s)).lgamma(),
-        lambda arb: -_arb_step(arb, a, arb(s)),
-    )
-
-
-def _combine(
-    order: float,
-    s: float,
-    far: tuple[Step, ...],
-    near: tuple[Step, ...],
-    arb_far: Callable[[Any, Any], Any],
-    arb_near: Callable[[Any], Any],
-) -> BoundedEstimate:
-    """Estimate far/(order-1) + near, where far is a step by (order-1) s and near one by s."""
-    value = sum(step.value for step in far) / (order - 1) + sum(step.value for step in near)
-    size = sum(step.size for step in far) / (order - 1) + sum(step.size for step in near)
 
     def formula(arb: Any) -> Any:
         below = arb(order) - 1
-        return arb_far(arb, below * arb(s)) / below + arb_near(arb)
+        exact = [(sum(map(arb, parts)), sign) for parts, sign in shifts]
+        over = sum((x - sign * below * arb(s)).lgamma() - x.lgamma() for x, sign in exact)
+        return over / below + sum((x + sign * arb(s)).lgamma() - x.lgamma() for x, sign in exact)
 
     return BoundedEstimate(value, 2e-15 * size, formula)
 
@@ -282,10 +245,6 @@ def _refine(formula: Callable[[Any], Any]) -> float:
             return math.inf
 
 
-def _arb_step(arb: Any, x: float, d: Any) -> Any:
-    return (arb(x) + d).lgamma() - arb(x).lgamma()
-
-
 def _arb_beta_delta(arb: Any, epsilon: float, a: float, b: float, s: float) -> Any:
     x, y, shift, e = arb(a), arb(b), arb(s), arb(epsilon)
     c = (x + shift).lgamma() - x.lgamma() + (y - shift).lgamma() - y.lgamma()
@@ -297,19 +256,15 @@ def _arb_beta_delta(arb: Any, epsilon: float, a: float, b: float, s: float) -> A
 
 
 def _arb_gamma_delta(arb: Any, epsilon: float, a: float, s: float) -> Any:
-    import flint
-
     x, shift, e = arb(a), arb(s), arb(epsilon)
     log_t = ((x + shift).lgamma() - x.lgamma() - e) / shift
-    return gamma_integral(flint, shape=x, log_scale=log_t, weight=arb(1), upward=False, loss=lambda u: shift * u)
+    return gamma_integral(shape=x, log_scale=log_t, upward=False, loss=lambda u: shift * u)
 
 
 def _arb_gamma_delta_back(arb: Any, epsilon: float, a: float, s: float) -> Any:
-    import flint
-
     x, shift, e = arb(a), arb(s), arb(epsilon)
     log_t = ((x + shift).lgamma() - x.lgamma() + e) / shift
-    return gamma_integral(flint, shape=x + shift, log_scale=log_t, weight=arb(1), upward=True, loss=lambda u: shift * u)
+    return gamma_integral(shape=x + shift, log_scale=log_t, upward=True, loss=lambda u: shift * u)
 
 
 def _listed(size: int) -> Rule:

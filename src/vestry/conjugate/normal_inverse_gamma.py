@@ -25,11 +25,11 @@ import vestry.conjugate.normal_inverse_gamma_posterior as noise_aware_posterior
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.family import ConjugateFamily, Distribution, check_sums, noisy_values, points, positive
 from vestry.conjugate.interval_family import IntervalFamily, check_ends, half_width, too_narrow
-from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture, NormalInverseGammaPrior
+from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import LAPLACE
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import groups_of, interval_of
+from vestry.model.request import interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import noise_of
@@ -242,7 +242,7 @@ class NormalInverseGammaFamily(IntervalFamily):
             (first, second),
             count=count,
             count_units=units,
-            prior=NormalInverseGammaPrior(*prior.numbers),
+            prior=prior,
             noise=noise_of(statistics),
             unit=statistics.grid / self.reach,
             middle=self.middle,
@@ -258,7 +258,7 @@ class NormalInverseGammaFamily(IntervalFamily):
         y = float(np.clip(second * unit, (first * unit) ** 2 / n if abs(first * unit) <= n else 0.0, n))
         t = y * reach**2 + 2 * middle * (s - n * middle) + n * middle**2
         sums = np.array([s]), np.array([max(t, s * s / n)]), np.array([n])
-        member = NormalInverseGammaPrior(*prior.numbers).updated(*sums)
+        member = noise_aware_posterior.updated(prior, *sums)
         return MeanVarianceMixture(np.ones(1), *(np.broadcast_to(x, (1,)) for x in member))
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
@@ -328,7 +328,7 @@ class NormalInverseGamma(ConjugateModel):
 
     def family(self, domains: Mapping[str, Domain]) -> NormalInverseGammaFamily:
         """Return the family with the column's interval."""
-        groups_of(domains, self.by)
+        self.groups(domains)
         interval = interval_of(domains, self.column)
         return NormalInverseGammaFamily(interval.low, interval.high)
 

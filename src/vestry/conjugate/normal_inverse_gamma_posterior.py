@@ -16,7 +16,8 @@ Records are taken as normal: what clipping cuts off is not modelled.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
@@ -32,22 +33,13 @@ _DROP = 25.0
 _MEMBERS = 8192
 
 
-@dataclass(frozen=True)
-class NormalInverseGammaPrior:
-    """v ~ inverse gamma(shape, scale), m | v ~ normal(location, v/weight)."""
-
-    location: float
-    weight: float
-    shape: float
-    scale: float
-
-    def updated(self, s: Array, t: Array, n: Array) -> tuple[Array, Array, Array, Array]:
-        """Return location, weight, shape and scale after n records with these sums."""
-        weight = self.weight + n
-        location = (self.weight * self.location + s) / weight
-        # b + (t - s^2/n)/2 + k n (s/n - l)^2/(2 (k + n)): every term is positive
-        spread = (t - s * s / n) / 2 + self.weight * n * (s / n - self.location) ** 2 / (2 * weight)
-        return location, weight, self.shape + n / 2, self.scale + spread
+def updated(prior: Any, s: Array, t: Array, n: Array) -> tuple[Array, Array, Array, Array]:
+    """Return location, weight, shape and scale after n records with these sums; the prior has them as attributes."""
+    weight = prior.weight + n
+    location = (prior.weight * prior.location + s) / weight
+    # b + (t - s^2/n)/2 + k n (s/n - l)^2/(2 (k + n)): every term is positive
+    spread = (t - s * s / n) / 2 + prior.weight * n * (s / n - prior.location) ** 2 / (2 * weight)
+    return location, weight, prior.shape + n / 2, prior.scale + spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +82,7 @@ def posterior(
     noisy: tuple[float, float],
     *,
     count: float,
-    prior: NormalInverseGammaPrior,
+    prior: Any,
     noise: Noise,
     unit: float,
     middle: float,
@@ -101,9 +93,7 @@ def posterior(
 
     `unit` is what one unit of either sum stands for; `count` is public, or with `count_units` noisy in these units.
     """
-    scaled = NormalInverseGammaPrior(
-        (prior.location - middle) / reach, prior.weight, prior.shape, prior.scale / reach**2
-    )
+    scaled = replace(prior, location=(prior.location - middle) / reach, scale=prior.scale / reach**2)
 
     def weight(s: Array, t: Array, n: Array) -> Array:
         return (
@@ -129,11 +119,11 @@ def posterior(
     return _represent(nodes, scaled, rng, count, unit=unit, middle=middle, reach=reach)
 
 
-def _log_predictive(s: Array, t: Array, n: Array, prior: NormalInverseGammaPrior) -> Array:
+def _log_predictive(s: Array, t: Array, n: Array, prior: Any) -> Array:
     """Return log p(s, t | n); minus infinity where the squares are too small for the sum."""
     q = t - s * s / n
     inside = q > 0
-    _, weight, shape, scale = prior.updated(s, np.where(inside, t, s * s / n + 1.0), n)
+    _, weight, shape, scale = updated(prior, s, np.where(inside, t, s * s / n + 1.0), n)
     partition = gammaln(shape) - shape * np.log(scale) - np.log(weight) / 2
     logs = (n - 3) / 2 * np.log(np.where(inside, q, 1.0)) - gammaln((n - 1) / 2) - n * math.log(2) / 2
     return np.where(inside, logs - np.log(n) / 2 + partition, -np.inf)
@@ -141,7 +131,7 @@ def _log_predictive(s: Array, t: Array, n: Array, prior: NormalInverseGammaPrior
 
 def _represent(
     nodes: Nodes,
-    prior: NormalInverseGammaPrior,
+    prior: Any,
     rng: np.random.Generator,
     count: float,
     *,
@@ -160,6 +150,6 @@ def _represent(
     ]
     s, t = moved[0] * unit, moved[1] * unit
     n = np.maximum(2.0, np.rint(moved[2])) if len(moved) > 2 else np.full(_MEMBERS, count)
-    location, weight, shape, scale = prior.updated(s, np.maximum(t, s * s / n), n)
+    location, weight, shape, scale = updated(prior, s, np.maximum(t, s * s / n), n)
     equal = np.full(_MEMBERS, 1 / _MEMBERS)
     return MeanVarianceMixture(equal, middle + reach * location, weight, shape, scale * reach**2)

@@ -23,7 +23,7 @@ from vestry.conjugate.interval_family import IntervalFamily, half_width, public_
 from vestry.conjugate.normal_posterior import NormalModel, NormalPosterior
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import groups_of, interval_of, listing
+from vestry.model.request import interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
@@ -168,7 +168,7 @@ class NormalMeanFamily(IntervalFamily):
         require_whole("dimension", self.dimension, most=_MOST_COORDINATES)
 
     def prior(self, numbers: Sequence[float]) -> Normal:
-        """Read (mean, variance): one mean permanentlyy coordinate, or one each; the variance is above 0."""
+        """Read (mean, variance): one mean for every coordinate, or one each; the variance is above 0."""
         if len(numbers) not in (2, self.dimension + 1):
             means = "a mean" if self.dimension == 1 else f"one mean or {self.dimension}"
             raise InvalidParameter(
@@ -261,7 +261,7 @@ class NormalMeanFamily(IntervalFamily):
     def _centred(self, prior: Normal) -> NormalModel:
         """Return the model of values counted from the middle of the interval."""
         if len(set(prior.location)) > 1:
-            allowed = "one mean permanentlyy coordinate"
+            allowed = "one mean for every coordinate"
             raise InvalidParameter("a normal prior", prior.location, allowed, "for example prior=(0, 100)")
         return NormalModel(self.variance, prior.location[0] - self.middle, 1 / prior.precision)
 
@@ -336,7 +336,7 @@ class NormalMean(ConjugateModel):
     def family(self, domains: Mapping[str, Domain]) -> NormalMeanFamily:
         """Return the normal family with the columns' interval."""
         interval = interval_of(domains, self.own[0])
-        groups_of(domains, self.by)
+        self.groups(domains)
         for column in self.own[1:]:
             other = interval_of(domains, column)
             if (other.low, other.high) != (interval.low, interval.high):

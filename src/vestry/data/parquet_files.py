@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vestry.data.arrow_values import clean_stream
-from vestry.data.connection import Expression, Selection, Source, of_duckdb, parquet_files, register
+from vestry.data.source import Expression, Selection, Source, of_duckdb, parquet_files, register
 from vestry.errors import InvalidParameter
 
 _BATCH = 2**17
@@ -78,34 +78,23 @@ class Group:
     def batches(self) -> Iterator[Any]:
         """Yield the records of every file."""
         for file, folders in zip(self.files, self.folders, strict=True):
-            yield from self._batches(file, folders)
+            own = [name for name in self.schema.names if name not in folders and self.schema.names != [NOTHING]]
+            texts = [name for name in own if pa.types.is_dictionary(self.schema.field(name).type)]
+            with pq.ParquetFile(file, read_dictionary=texts or None, pre_buffer=True) as opened:
+                size = opened.metadata.num_rows
+                for batch in opened.iter_batches(batch_size=_BATCH, columns=own) if own else ():
+                    yield self._completed(folders, batch.num_rows, batch)
+                for start in range(0, 0 if own else size, _BATCH):
+                    yield self._completed(folders, min(_BATCH, size - start))
 
-    def _batches(self, file: str, folders: dict[str, str | None]) -> Iterator[Any]:
-        own = [field.name for field in self.schema if field.name not in folders and self.schema.names != [NOTHING]]
-        texts = [field.name for field in self.schema if pa.types.is_dictionary(field.type) and field.name in own]
-        with pq.ParquetFile(file, read_dictionary=texts or None, pre_buffer=True) as opened:
-            if not own:
-                yield from self._counted(opened.metadata.num_rows, folders)
-                return
-            for batch in opened.iter_batches(batch_size=_BATCH, columns=own):
-                yield self._completed(batch, folders)
-
-    def _completed(self, batch: Any, folders: dict[str, str | None]) -> Any:
-        """Add the names of folders to a batch."""
+    def _completed(self, folders: dict[str, str | None], size: int, batch: Any = None) -> Any:
+        """Return records with the names of their folders; `batch` has the file's own columns, where any are read."""
+        own = () if batch is None else batch.schema.names
         arrays = [
-            _constant(folders[field.name], batch.num_rows)
-            if field.name in folders
-            else batch.column(field.name).cast(field.type)
+            batch.column(field.name).cast(field.type) if field.name in own else _constant(folders.get(field.name), size)
             for field in self.schema
         ]
         return pa.record_batch(arrays, schema=self.schema)
-
-    def _counted(self, size: int, folders: dict[str, str | None]) -> Iterator[Any]:
-        """Yield records of which no column of the file is read."""
-        for start in range(0, size, _BATCH):
-            rows = min(_BATCH, size - start)
-            arrays = [_constant(folders.get(name), rows) for name in self.schema.names]
-            yield pa.record_batch(arrays, schema=self.schema)
 
 
 def groups(files: Sequence[str], root: Path, columns: Collection[str] | None, texts: Collection[str]) -> list[Group]:

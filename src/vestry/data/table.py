@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vestry.data.connection import UNPREPARED, Dialect, Source, connect, dialect_from, find_way, kind_of, quietly
 from vestry.data.row_limit import limit_records
+from vestry.data.source import UNPREPARED, Dialect, Source, connect, dialect_from, find_way, kind_of, quietly
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.design_matrix import Design
@@ -118,12 +118,9 @@ class Table:
     def count(self) -> int:
         """Return the number of records, where it is public: under replace with unit row."""
         if self.unit.person is not None or self.neighbours is not Neighbours.REPLACE:
-            raise InvalidParameter(
-                "the number of records",
-                f"asked for under {self.neighbours} with unit {self.unit}",
-                "private unless a row is replaced",
-                'neighbours="replace" and unit="row", or a count through a mechanism',
-            )
+            given = f"asked for under {self.neighbours} with unit {self.unit}"
+            instead = 'neighbours="replace" and unit="row", or a count through a mechanism'
+            raise InvalidParameter("the number of records", given, "private unless a row is replaced", instead)
         self._check_unread(counted=True)
         with self._connected({}) as source:
             counts = quietly(

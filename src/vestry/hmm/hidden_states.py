@@ -21,7 +21,7 @@ from vestry.errors import InvalidParameter, VestryError
 from vestry.mcmc.late_import import require_burn_in
 from vestry.numerics import Array
 from vestry.posterior.mixture import Marginal
-from vestry.posterior.posterior import Names
+from vestry.posterior.posterior import Names, generator_of
 from vestry.posterior.reader import PLUG_IN, Reader, ReadRelease
 from vestry.releases import NoisyStatistics, Release
 from vestry.validation import is_number, require_choice, require_number, require_whole
@@ -62,8 +62,7 @@ class Options:
         require_choice("sampler", self.sampler, ("blocked", "collapsed"))
         if self.held_out is not None:
             require_number("held_out", self.held_out, "held_out=0.1", above=0, below=1)
-        if self.rng is not None and not isinstance(self.rng, np.random.Generator):
-            raise InvalidParameter("rng", self.rng, "a numpy generator", "rng=numpy.random.default_rng()")
+        generator_of(self.rng)
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:

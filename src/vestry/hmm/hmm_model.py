@@ -33,6 +33,7 @@ from vestry.model.request import (
 from vestry.privacy.neighbours import Neighbours
 from vestry.schema.domain import LEVEL, Domain, drops
 from vestry.schema.statistics import SumQuery
+from vestry.validation import is_whole, require_choice
 
 PUBLIC, PRIVATE = "public", "private"
 _INSIDE = (
@@ -105,11 +106,9 @@ class HiddenMarkovModel:
             )
         feature_levels(domains, self.features)
         counts.check_distinct(self.columns, "features")
-        if self.cell not in (PUBLIC, PRIVATE):
-            raise InvalidParameter("cell", self.cell, f'"{PUBLIC}" or "{PRIVATE}"', f'cell = "{PRIVATE}"')
+        require_choice("cell", self.cell, (PUBLIC, PRIVATE), f'cell = "{PRIVATE}"')
         cells = len(region.names) * len(time.names)
-        whole = isinstance(self.states, int) and not isinstance(self.states, bool)
-        if not whole or not 2 <= self.states <= cells:
+        if not is_whole(self.states) or not 2 <= self.states <= cells:
             raise InvalidParameter("states", self.states, f"from 2 to {cells}, the number of cells", "states = 2")
         if not isinstance(self.prior, tuple) or len(self.prior) != 2:
             raise InvalidParameter("prior", self.prior, "two numbers: transitions and emissions", "prior = [1, 1]")

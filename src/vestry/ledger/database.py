@@ -56,8 +56,7 @@ class Session:
 
     def one(self, statement: sql.Executable, **values: Any) -> tuple[Any, ...] | None:
         """Return the first row, if there is one."""
-        row: tuple[Any, ...] | None = self.run(statement, **values).fetchone()
-        return row
+        return self.run(statement, **values).fetchone()  # type: ignore[no-any-return]
 
 
 def _compile(statement: Any, dialect: sql.Dialect) -> tuple[str, dict[str, Any]]:

@@ -130,7 +130,7 @@ def _read_filter(text: str) -> PrivacyFilter:
     return PrivacyFilter.from_dict(json.loads(text))
 
 
-class Walk:
+class JournalWalk:
     """Walks a journal from its first line, recomputing every hash and total; stops at the first that does not hold."""
 
     def __init__(self) -> None:

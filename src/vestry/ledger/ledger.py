@@ -31,7 +31,7 @@ from vestry.errors import (
     LedgerStateError,
 )
 from vestry.ledger.database import COPY_FORMAT, FORMAT, Database, Session
-from vestry.ledger.entry import BEFORE, GENESIS, Entry, State, Walk, canonical_json, seal
+from vestry.ledger.entry import BEFORE, GENESIS, Entry, JournalWalk, State, canonical_json, seal
 from vestry.ledger.privacy_filter import PrivacyFilter, Spent
 from vestry.ledger.sqlite import Address
 from vestry.ledger.statements import Head
@@ -79,7 +79,7 @@ class Summary:
 
 
 class Ledger:
-    """Open it with `Ledger.open`; only `Ledger.create` makes one."""
+    """One dataset's budget and all that was charged to it: `open` opens one, and only `create` makes one."""
 
     def __init__(self, database: Database, terms: LedgerTerms, fixed: PrivacyFilter) -> None:
         self._database = database
@@ -133,7 +133,7 @@ class Ledger:
         database = Database(Address.parse(address))
         with database.reading() as (session, head):
             first = _entry(session, 0)
-        Walk().over([first])
+        JournalWalk().over([first])
         return cls(database, _terms(first), State.read(head.state).filter)
 
     def __repr__(self) -> str:
@@ -312,7 +312,7 @@ class Ledger:
             A hash that was kept elsewhere: it must be one of the chain's.
         """
         self._database.require_sound()
-        walk = Walk()
+        walk = JournalWalk()
         with self._database.reading() as (session, now):
             _row_key(session, now)
             stray = session.one(statements.STRAY_LINE, last=now.sequence)

@@ -124,9 +124,8 @@ def split_groups(values: Sequence[int], adjacency: Adjacency) -> list[Sequence[i
     """Cut the statistics into those of each group."""
     size, rest = divmod(len(values), adjacency.groups)
     if rest or not size:
-        raise DeclarationMismatch(
-            "number of statistics", str(len(values)), f"a multiple of {adjacency.groups}", "the same number per group"
-        )
+        wanted = f"a multiple of {adjacency.groups}"
+        raise DeclarationMismatch("number of statistics", str(len(values)), wanted, "the same number per group")
     return [values[start : start + size] for start in range(0, len(values), size)]
 
 

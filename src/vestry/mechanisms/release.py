@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from vestry.errors import IN_LEDGER, DeclarationMismatch, InvalidParameter
 from vestry.ledger import Charge, OpenCharge
+from vestry.ledger.entry import Entry
 from vestry.mechanisms import truncated_posterior
 from vestry.mechanisms.additive_noise import Additive, calibrate_noise, event_of
 from vestry.mechanisms.posterior_sample import Meets, PosteriorSample, calibrate_draws, meets_exactly
@@ -91,6 +92,11 @@ def assumptions_of(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(getattr(mechanism, "assumptions", ()))
 
 
+def pays_for(entry: Entry, mechanism: Mechanism) -> bool:
+    """Tell whether a charge is for exactly what would run."""
+    return bool(entry.facts["event"] == mechanism.charge.under(mechanism.adjacency.neighbours).to_dict())
+
+
 def publish(
     mechanism: Mechanism,
     private: Private | PrivateRows,
@@ -109,16 +115,12 @@ def publish(
     The charge must be the mechanism's own: what is drawn is what was paid for. `keep` is given the release's text
     before the ledger is told that it exists, to save it: a crash in between loses nothing that was paid for.
     """
-    charged: Mapping[str, Any] = charge.entry.facts["event"]
-    if charged != mechanism.charge.under(mechanism.adjacency.neighbours).to_dict():
-        raise DeclarationMismatch(
-            "event", mechanism.event.kind, str(charged.get("kind")), "charge the mechanism's own event"
-        )
-    if len(groups) != mechanism.adjacency.groups:
-        raise DeclarationMismatch(
-            "number of groups", str(len(groups)), str(mechanism.adjacency.groups), "name each group"
-        )
-    terms, adjacency = charge.ledger.terms, mechanism.adjacency
+    adjacency, terms = mechanism.adjacency, charge.ledger.terms
+    if not pays_for(charge.entry, mechanism):
+        kind = str(charge.entry.facts["event"].get("kind"))
+        raise DeclarationMismatch("event", mechanism.event.kind, kind, "charge the mechanism's own event")
+    if len(groups) != adjacency.groups:
+        raise DeclarationMismatch("number of groups", str(len(groups)), str(adjacency.groups), "name each group")
     if terms.unit.rows != adjacency.rows:
         instead = "calibrate for the ledger's unit"
         raise DeclarationMismatch("rows of a unit", str(adjacency.rows), str(terms.unit.rows), instead, where=IN_LEDGER)

@@ -39,7 +39,6 @@ class Row(Protocol):
 
     def ball(self, index: int, precision: int) -> Ball:
         """Enclose one component; call this at that working precision."""
-        ...
 
 
 @final
@@ -198,21 +197,13 @@ class _Power:
         return (least + self._place.ball(precision) * (most - least)).log() / self._alpha
 
 
-class Logarithm(Protocol):
-    """A number y that was drawn, known as precisely as it is asked for."""
-
-    def ball(self, precision: int) -> Ball:
-        """Enclose it; call this at that working precision."""
-        ...
-
-
 @final
 class _Rest:
     """Numbers e^y, and what they leave of 1 put among them."""
 
     __slots__ = ("_last", "_logs", "_seen")
 
-    def __init__(self, logs: Sequence[Logarithm], last: int) -> None:
+    def __init__(self, logs: Sequence[Variate | _Power], last: int) -> None:
         self._logs, self._last = logs, last
         self._seen: tuple[int, list[Ball]] | None = None
 

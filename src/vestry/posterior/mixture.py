@@ -32,6 +32,9 @@ _NEGLIGIBLE = 1e-14
 _LOGIT_LOW, _LOGIT_HIGH = -740.0, 40.0
 
 
+Function = Callable[[Array], Array]
+
+
 class Marginal(Protocol):
     """The distribution of one number."""
 
@@ -98,6 +101,13 @@ class Mixture(Marginal, ABC):
         with np.errstate(invalid="ignore"):
             return float(self.weights @ variances + self.weights @ (means - self.weights @ means) ** 2)
 
+    def root(self, target: Array, point: Function, slope: Function, start: Array, *, low: float, high: float) -> Array:
+        """Return where the distribution function is `target`: at point(t), t between two ends."""
+        ends = np.full_like(target, low), np.full_like(target, high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            t = invert(target, lambda t: self.cdf(point(t)), slope, start=start, low=ends[0], high=ends[1])
+            return np.asarray(point(t))
+
 
 @dataclass(frozen=True, eq=False)
 class BetaMixture(Mixture):
@@ -141,10 +151,7 @@ class BetaMixture(Mixture):
             x = expit(t)
             return np.asarray(np.exp(self.log_density(x) + np.log(x) + np.log1p(-x)))
 
-        low, high = np.full_like(target, _LOGIT_LOW), np.full_like(target, _LOGIT_HIGH)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            t = invert(target, lambda t: self.cdf(expit(t)), slope, start=start, low=low, high=high)
-        return np.asarray(expit(t))
+        return self.root(target, expit, slope, start, low=_LOGIT_LOW, high=_LOGIT_HIGH)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
@@ -185,15 +192,15 @@ class NormalMixture(Mixture):
         target = probabilities(p)
         mean, deviation = self.mean(), np.sqrt(self.variance())
         reach = 40 * np.sqrt(self.variances)
-        low = np.full_like(target, ((self.means - reach).min() - mean) / deviation)
-        high = np.full_like(target, ((self.means + reach).max() - mean) / deviation)
+        low, high = ((end - mean) / deviation for end in ((self.means - reach).min(), (self.means + reach).max()))
+
+        def point(t: Array) -> Array:
+            return np.asarray(mean + deviation * t)
 
         def slope(t: Array) -> Array:
-            return np.asarray(np.exp(self.log_density(mean + deviation * t)) * deviation)
+            return np.asarray(np.exp(self.log_density(point(t))) * deviation)
 
-        with np.errstate(over="ignore"):
-            t = invert(target, lambda t: self.cdf(mean + deviation * t), slope, start=ndtri(target), low=low, high=high)
-        return np.asarray(mean + deviation * t)
+        return self.root(target, point, slope, ndtri(target), low=low, high=high)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
@@ -237,14 +244,11 @@ class GammaMixture(Mixture):
         mean, deviation = self.mean(), np.sqrt(self.variance())
         centre = np.log(mean)
         start = centre + np.clip(ndtri(target) * deviation / mean, -20, 20)
-        low, high = np.full_like(target, centre - 740.0), np.full_like(target, centre + 40.0)
 
         def slope(t: Array) -> Array:
             return np.asarray(np.exp(self.log_density(np.exp(t)) + t))
 
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            t = invert(target, lambda t: self.cdf(np.exp(t)), slope, start=start, low=low, high=high)
-        return np.asarray(np.exp(t))
+        return self.root(target, np.exp, slope, start, low=centre - 740.0, high=centre + 40.0)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""

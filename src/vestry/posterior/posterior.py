@@ -1,4 +1,4 @@
-"""A posterior, and the release that it rests on; the file of its draws, netCDF as ArviZ reads it.
+"""A posterior, and the release that it rests on.
 
 A function of the release, and of a generator where draws are asked for: it may be computed again, with another prior
 or in another way, permanently and at no cost.
@@ -151,7 +151,7 @@ class Posterior:
 
     def sample(self, draws: int | None = None, rng: np.random.Generator | None = None) -> dict[str, Array]:
         """Return joint draws by group, one per row: 1000 by default; of released draws, those that were released."""
-        generator = _generator(rng)
+        generator = generator_of(rng)
         return {group: self._sample(group, draws, generator) for group in self.distributions}
 
     def predict(
@@ -162,7 +162,7 @@ class Posterior:
         Successes for a proportion, counts for categories, the mean of the new records for a normal mean.
         """
         require_whole("size", size, "for example size=100")
-        generator = _generator(rng)
+        generator = generator_of(rng)
         return {
             group: self.reader.predict(self._sample(group, draws, generator), size, generator)
             for group in self.distributions
@@ -176,7 +176,7 @@ class Posterior:
         draws: int | None = None,
     ) -> dict[str, float]:
         """Return the predictive probability of each class for a record with these levels, for naive Bayes."""
-        return self.reader.classify(levels, self, _generator(rng), draws)
+        return self.reader.classify(levels, self, generator_of(rng), draws)
 
     def states(self) -> Any:
         """Return the map of hidden states with their tables; sampled when first asked for."""
@@ -196,7 +196,7 @@ class Posterior:
             require_choice("a group", group, self.distributions)
         if a == b:
             raise InvalidParameter("a contrast", f"{a} and itself", "between two groups", "two different groups")
-        tail, generator = tail_of(prob), _generator(rng)
+        tail, generator = tail_of(prob), generator_of(rng)
         pair = self.reader.joint({group: self._sample(group, draws, generator) for group in (a, b)}, generator)
         difference = pair[a] - pair[b]
         ends = np.quantile(difference, [tail, 1 - tail], axis=0)
@@ -221,7 +221,7 @@ class Posterior:
         """
         import arviz_base as arviz
 
-        generator = _generator(rng)
+        generator = generator_of(rng)
         own = self.reader.variables(self, generator, 1 if self.label == DRAWS else chains, draws)
         if own is not None:
             return self._tree(arviz, *own)
@@ -280,67 +280,13 @@ def _finite(number: float) -> float:
 _TOLERANCE = 1e-9
 
 
-def _generator(rng: np.random.Generator | None) -> np.random.Generator:
+def generator_of(rng: np.random.Generator | None) -> np.random.Generator:
     """Return the generator that is given, or a fresh one."""
     if rng is None:
         return np.random.default_rng()
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter("rng", rng, "a numpy generator", "rng=numpy.random.default_rng()")
     return rng
-
-
-# So many numbers of draws a release's own file holds.
-MOST_NUMBERS = 10_000
-CHAINS, LENGTH = 4, 1000
-
-
-def draw_file(posterior: Posterior, seed: str, *, most: int | None = MOST_NUMBERS) -> memoryview | None:
-    """Return the file: 4 chains of 1000 draws, or as many as there are; None if one draw alone has too many numbers.
-
-    Parameters
-    ----------
-    posterior
-        What is drawn from.
-    seed
-        The hash of the release, by which draws are made.
-    most
-        How many numbers the file holds at most: fewer draws then, and the first of them where they are given; None for
-        all.
-    """
-    rng = np.random.default_rng(list(bytes.fromhex(seed)))
-    if posterior.label == DRAWS or posterior.reader.sampled:
-        tree = _thin(posterior.to_arviz(rng), most)
-    else:
-        numbers = len(posterior.distributions) * posterior.reader.dimension
-        chains, draws = _size(numbers, most)
-        tree = posterior.to_arviz(rng, chains=chains, draws=draws) if draws else None
-    return None if tree is None else tree.to_netcdf(engine="h5netcdf")
-
-
-def _size(numbers: int, most: int | None) -> tuple[int, int]:
-    """Return how many chains and draws of so many numbers each a file holds."""
-    if most is None or CHAINS * LENGTH * numbers <= most:
-        return CHAINS, LENGTH
-    if CHAINS * CHAINS * numbers <= most:  # no fewer draws than chains
-        return CHAINS, most // (CHAINS * numbers)
-    return 1, most // numbers
-
-
-def _thin(tree: Any, most: int | None) -> Any:
-    """Leave out draws that are given, so that no more than so many numbers are left; None if one is too many."""
-    values = tree["posterior"].dataset
-    chains, draws = values.sizes["chain"], values.sizes["draw"]
-    numbers = sum(each.size for each in values.data_vars.values()) // (chains * draws)
-    if most is None or chains * draws * numbers <= most:
-        return tree
-    if numbers > most:
-        return None
-    kept = (
-        {"draw": slice(most // (chains * numbers))}
-        if chains * numbers <= most
-        else {"chain": slice(1), "draw": slice(1)}
-    )
-    return tree.isel(kept)
 
 
 class Names:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.special import gammaincc, gammaln, ndtri, stdtr
 
 from vestry.numerics import Array
-from vestry.posterior.mixture import Mixture, average, invert, log_sum, probabilities
+from vestry.posterior.mixture import Mixture, average, log_sum, probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +50,14 @@ class StudentMixture(Mixture):
         target = probabilities(p)
         centre = self.mean()
         width = float(np.sqrt(self.weights @ (self.widths**2 + (self.locations - centre) ** 2)))
-        end = np.full_like(target, 60.0)
+
+        def point(t: Array) -> Array:
+            return np.asarray(centre + width * np.sinh(t))
 
         def slope(t: Array) -> Array:
-            return np.asarray(np.exp(self.log_density(centre + width * np.sinh(t))) * width * np.cosh(t))
+            return np.asarray(np.exp(self.log_density(point(t))) * width * np.cosh(t))
 
-        def below(t: Array) -> Array:
-            return self.cdf(centre + width * np.sinh(t))
-
-        with np.errstate(over="ignore"):
-            t = invert(target, below, slope, start=np.arcsinh(ndtri(target)), low=-end, high=end)
-        return np.asarray(centre + width * np.sinh(t))
+        return self.root(target, point, slope, np.arcsinh(ndtri(target)), low=-60.0, high=60.0)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
@@ -99,15 +96,11 @@ class InverseGammaMixture(Mixture):
         """Return the root of the distribution function, sought on the scale of the logarithm."""
         target = probabilities(p)
         centre = float(self.weights @ np.log(self.scales / self.shapes))
-        end = np.full_like(target, 80.0)
 
         def slope(t: Array) -> Array:
             return np.asarray(np.exp(self.log_density(np.exp(centre + t)) + centre + t))
 
-        with np.errstate(over="ignore", under="ignore"):
-            start = np.zeros_like(target)
-            t = invert(target, lambda t: self.cdf(np.exp(centre + t)), slope, start=start, low=-end, high=end)
-        return np.asarray(np.exp(centre + t))
+        return self.root(target, lambda t: np.exp(centre + t), slope, np.zeros_like(target), low=-80.0, high=80.0)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""

@@ -43,14 +43,14 @@ class PLDAccountant:
         self._distribution = _distribution(event, interval)
 
     def delta(self, epsilon: float) -> float:
-        """Return delta at this epsilon."""
+        """Return a delta that holds at this epsilon."""
         adaptive = accountant.delta(self._event, epsilon)
         if self._distribution is None:
             return adaptive
         return min(adaptive, float(self._distribution.get_delta_for_epsilon(epsilon)) + self._rounding)
 
     def epsilon(self, delta: float) -> float:
-        """Return epsilon at this delta."""
+        """Return an epsilon that holds at this delta."""
         adaptive = accountant.epsilon(self._event, delta)
         if self._distribution is None or delta <= self._rounding:
             return adaptive

@@ -28,7 +28,7 @@ Losses = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Objective:
+class RidgeObjective:
     """sum l + (lam/2)|theta|^2 + b . theta, |b| <= longest: constants that hold for every dataset, and its minimum.
 
     Attributes

@@ -54,14 +54,14 @@ def likelihood_power(
     """
     bound = guarantee.under(adjacency.neighbours)
 
-    def made(power: float) -> Event:
+    def event_at(power: float) -> Event:
         return draw_event(
             power, lipschitz=lipschitz, strong_convexity=strong_convexity, adjacency=adjacency, draws=draws
         )
 
     if analysis in (GDP, RENYI):
         meets = accountant.meets if analysis == GDP else meets_through_renyi
-        return largest_parameter(made, bound, at_most=at_most, meets=meets)
+        return largest_parameter(event_at, bound, at_most=at_most, meets=meets)
     share = _published(analysis, bound, adjacency, draws)
     return min(at_most, share * math.sqrt(strong_convexity) / lipschitz)
 
@@ -91,10 +91,10 @@ def prior_precision(
     The prior is N(0, I/(n beta)) [GeumlekSC17, Alg. 4]: beta = max(2 L^2 a/(n epsilon), beta0) at order a.
     """
 
-    def made(beta: float) -> Event:
+    def event_at(beta: float) -> Event:
         return draw_event(1.0, lipschitz=lipschitz, strong_convexity=count * beta, adjacency=adjacency, draws=draws)
 
     bound = guarantee.under(adjacency.neighbours)
-    if accountant.meets(made(at_least), bound):
+    if accountant.meets(event_at(at_least), bound):
         return at_least
-    return max(at_least, smallest_parameter(made, bound))
+    return max(at_least, smallest_parameter(event_at, bound))

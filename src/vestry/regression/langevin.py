@@ -25,7 +25,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.pricing import event
 from vestry.regression.gibbs_calibration import draw_event
 from vestry.regression.gradient import Chain, Gradient
-from vestry.regression.loss import Walk
+from vestry.regression.loss import LangevinStep
 from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.regression.step_schedule import Schedule, schedule
 from vestry.releases import Draws
@@ -169,7 +169,7 @@ class LangevinSample(RowMechanism):
         steps = list(self.schedule.steps)
         steps[-1] -= 1  # the last one is drawn exactly
         power, precision, sizes = self.likelihood_power, self.prior_precision, self.schedule.step_sizes
-        phases = [Chain(along, Walk(power, precision, eta, self.radius)) for eta in sizes]
+        phases = [Chain(along, LangevinStep(power, precision, eta, self.radius)) for eta in sizes]
         for phase, count in zip(phases, steps, strict=True):
             for start in range(0, count, most):
                 theta = phase.run(theta, normals(stream, (min(most, count - start), size)))
@@ -191,33 +191,23 @@ def _reach(problem: LinearProblem, power: float, precision: float) -> float:
 
 
 def posterior(
-    problem: LinearProblem,
-    guarantee: Guarantee,
-    *,
-    prior_precision: float,
-    draws: int = 1,
-    accuracy: float = 0.05,
+    problem: LinearProblem, guarantee: Guarantee, *, prior_precision: float, draws: int = 1, accuracy: float = 0.05
 ) -> LangevinSample:
     """Find the largest likelihood power, at most 1, by which the draws meet the guarantee [GeumlekSC17, Alg. 5].
 
     Their privacy is that of the chain, not of an exact draw.
     """
-    make = _made(problem, guarantee, draws, accuracy)
+    make = _maker(problem, guarantee, draws, accuracy)
     bound = guarantee.under(problem.adjacency.neighbours)
     power = largest_parameter(lambda rho: make(rho, prior_precision).event, bound, at_most=1.0, tolerance=1e-6)
     return make(power, prior_precision)
 
 
 def concentrated_posterior(
-    problem: LinearProblem,
-    guarantee: Guarantee,
-    *,
-    prior_precision: float,
-    draws: int = 1,
-    accuracy: float = 0.05,
+    problem: LinearProblem, guarantee: Guarantee, *, prior_precision: float, draws: int = 1, accuracy: float = 0.05
 ) -> LangevinSample:
     """Find the least prior precision, from the given one on, by which untempered draws do [GeumlekSC17, Alg. 4]."""
-    make = _made(problem, guarantee, draws, accuracy)
+    make = _maker(problem, guarantee, draws, accuracy)
     bound = guarantee.under(problem.adjacency.neighbours)
 
     def exact_draws(precision: float) -> Event:
@@ -234,7 +224,7 @@ def concentrated_posterior(
     return replace(make(1.0, precision), calibrated="prior_precision")
 
 
-def _made(
+def _maker(
     problem: LinearProblem, guarantee: Guarantee, draws: int, accuracy: float
 ) -> Callable[[float, float], LangevinSample]:
     require_whole("draws", draws)

@@ -23,7 +23,7 @@ Derivative = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
-class Walk:
+class LangevinStep:
     """The constants of a Langevin chain: rho, m and h of a step, and the radius of the ball it is projected onto."""
 
     likelihood_power: float

@@ -24,7 +24,7 @@ from vestry.privacy.event import Event, compose
 from vestry.privacy.guarantee import ApproxDP, Guarantee, RenyiDP
 from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event, event_of_guarantee
-from vestry.regression.certified_minimum import Objective
+from vestry.regression.certified_minimum import RidgeObjective
 from vestry.regression.output_perturbation import exactly_noisy
 from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.releases import Draws
@@ -163,8 +163,8 @@ class ObjectivePerturbation(RowMechanism):
         )
 
     @property
-    def _objective(self) -> Objective:
-        return Objective(self.problem, self.regularisation, _longest(self.problem, self.scale))
+    def _objective(self) -> RidgeObjective:
+        return RidgeObjective(self.problem, self.regularisation, _longest(self.problem, self.scale))
 
     @property
     def one_by_one(self) -> bool:
@@ -229,7 +229,7 @@ def objective_perturbation(
     main, rest = _split(bound)
     make = minimum_event(problem, regularisation, analysis)
     scale = objective_scale(make, main, regularisation)
-    objective = Objective(problem, regularisation, _longest(problem, scale))
+    objective = RidgeObjective(problem, regularisation, _longest(problem, scale))
     mu = largest_parameter(lambda x: event("gdp", mu=x), rest)
     near = max(mu * _FINE * scale / objective.curvature / 2, objective.finest)
     tolerance = near + _linear_error(problem, scale, regularisation)

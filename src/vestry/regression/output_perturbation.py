@@ -19,7 +19,7 @@ from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.pricing import event
-from vestry.regression.certified_minimum import Objective
+from vestry.regression.certified_minimum import RidgeObjective
 from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.releases import Draws
 from vestry.schema.private import Block
@@ -65,8 +65,8 @@ class OutputPerturbation(RowMechanism):
         return output_event(self.scale, _moves(self._objective)).under(self.adjacency.neighbours)
 
     @property
-    def _objective(self) -> Objective:
-        return Objective(self.problem, self.regularisation)
+    def _objective(self) -> RidgeObjective:
+        return RidgeObjective(self.problem, self.regularisation)
 
     @property
     def one_by_one(self) -> bool:
@@ -91,12 +91,12 @@ def exactly_noisy(values: np.ndarray, scale: float, noise: NoiseSource) -> Draws
     return Draws((tuple(exact_sampling.normal(bits, float(x), precision, grid=grid)[0] for x in values),), grid)
 
 
-def _near(objective: Objective) -> float:
+def _near(objective: RidgeObjective) -> float:
     """Return how near to the minimum a computed point is."""
     return max(_NEAR * objective.problem.sensitivity / objective.regularisation, objective.finest)
 
 
-def _moves(objective: Objective) -> float:
+def _moves(objective: RidgeObjective) -> float:
     return outward(objective.problem.sensitivity / objective.regularisation + 2 * _near(objective))
 
 
@@ -112,7 +112,7 @@ def output_perturbation(problem: LinearProblem, guarantee: Guarantee, *, regular
             f"output perturbation of the {problem.loss.name} loss", "its slope is unbounded; use logistic"
         )
     bound = guarantee.under(problem.adjacency.neighbours)
-    objective = Objective(problem, regularisation)
+    objective = RidgeObjective(problem, regularisation)
     objective.iterations(_near(objective))  # refuses before anything is charged
     moves = _moves(objective)
     scale = smallest_parameter(lambda x: output_event(x, moves), bound)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vestry.errors import MissingExtra
-from vestry.regression.loss import Loss, Walk
+from vestry.regression.loss import LangevinStep, Loss
 from vestry.regression.rounding_error import BLOCK
 
 
@@ -53,12 +53,12 @@ class Traced:
             theta = np.asarray(theta, dtype=np.float64).reshape(self.shape)
             return np.asarray(self._programs.total(theta, self._data))
 
-    def run(self, theta: np.ndarray, noise: np.ndarray, walk: Walk) -> np.ndarray:
+    def run(self, theta: np.ndarray, noise: np.ndarray, step: LangevinStep) -> np.ndarray:
         """Return the state of the Langevin chain after one step for every row of the noise."""
         theta = np.asarray(theta, dtype=np.float64).reshape(self.shape)
         noise = np.asarray(noise, dtype=np.float64).reshape(-1, *self.shape)
-        size, scale = walk.step_size, math.sqrt(2 * walk.step_size)
-        constants = np.array([walk.likelihood_power, walk.prior_precision, size, scale, walk.radius])
+        size, scale = step.step_size, math.sqrt(2 * step.step_size)
+        constants = np.array([step.likelihood_power, step.prior_precision, size, scale, step.radius])
         with _jax().enable_x64(True):
             return np.asarray(self._programs.run(theta, noise, constants, self._data))
 

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from vestry.data import Table
-from vestry.data.connection import check_column
+from vestry.data.source import check_column
 from vestry.errors import AskedBefore, BudgetExceeded, InvalidParameter, LedgerStateError, MissingExtra, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry, State
 from vestry.ledger.ledger import Summary
-from vestry.mechanisms.release import Mechanism
+from vestry.mechanisms.release import Mechanism, pays_for
 from vestry.model.request import PreparedRelease
 from vestry.noise import NoiseSource
-from vestry.pipeline import CHARGED, NEW, OPENED, ChargeIndex, PastCharge, claim, pays_for, prepare, public_count, run
+from vestry.pipeline import CHARGED, NEW, OPENED, ChargeIndex, PastCharge, claim, prepare, public_count, run
 from vestry.posterior.posterior import Posterior, Rows
 from vestry.posterior.reader import DRAWS
 from vestry.releases import Certificate, Release
@@ -387,7 +387,7 @@ class ReleaseOutcome:
 
 def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows:
     """Return the posterior's rows, and see that the file of its draws is there; both as they were cached."""
-    from vestry.posterior.posterior import draw_file
+    from vestry.posterior.netcdf import draw_file
 
     cache, name, facts = Cache(store.path), f"summary-{outcome.name}", {"release": sha256, "prob": 0.9}
     cached = cache.read(name, facts)
