@@ -4,6 +4,7 @@
     python quality/coverage/run.py --studies 1000                     # every cell, up to so many studies each
     python quality/coverage/run.py --cell levels-80 --studies 100     # one cell, or all that begin so
     python quality/coverage/run.py --show                             # the table of what has been found
+    python quality/coverage/run.py --judge                            # and whether it is what it must be
 
 Study i of a cell is the same on every machine: its generator is seeded by the cell's name and i. Results lie beside
 this file, one JSON file per cell, and are added to every few studies. A quantity is averaged inside a study first; its
@@ -408,6 +409,42 @@ def show(name: str) -> None:
         print(f"{name:52} {key:22} {mean:7.4f} +- {error:.4f} ({count})", flush=True)
 
 
+# What a cell must show, by the beginning of its name and the quantity: least and most.
+LIMITS = {
+    ("levels", "large"): (0.86, 0.95),
+    ("levels", "empty"): (0.88, 1.0),
+    ("groups", "all"): (0.86, 1.0),
+    ("normal", "all"): (0.86, 1.0),
+    ("gamma", "all"): (0.86, 1.0),
+}
+# Chance alone fails all rank cells together once in so many runs.
+ALARM = 1e-3
+
+
+def judge(names: list[str]) -> bool:
+    """Say which cells are outside their limits by more than three standard errors, and which broken ones are inside."""
+    from scipy.stats import chi2
+
+    good, squares = True, []
+    for name in names:
+        sums, broken = load(name)["sums"], name.endswith("-broken")
+        found = {key: average(value) for key, value in sums.items()}
+        if "rank" in found:
+            squares.append(((found["rank"][0] - LEVEL) / found["rank"][1]) ** 2)
+        held = []
+        for (kind, key), (least, most) in LIMITS.items():
+            if name.startswith(kind) and key in found:
+                mean, error, _ = found[key]
+                slack = 0.0 if broken else 3 * error
+                held.append(least - slack <= mean <= most + slack)
+        if held and all(held) == broken:
+            good = False
+            print(f"{name}: {'inside, though it is broken' if broken else 'outside its limits'}")
+    statistic, limit = sum(squares), chi2.isf(ALARM, max(len(squares), 1))
+    print(f"ranks of {len(squares)} cells: chi-squared {statistic:.1f}, at most {limit:.1f}")
+    return good and statistic <= limit
+
+
 def main() -> None:
     """Read the options and run."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -415,8 +452,11 @@ def main() -> None:
     options.add_argument("--studies", type=int, default=1000)
     options.add_argument("--list", action="store_true")
     options.add_argument("--show", action="store_true")
+    options.add_argument("--judge", action="store_true", help="compare what was found with what must be")
     chosen = options.parse_args()
     names = [chosen.cell] if chosen.cell in CELLS else [name for name in CELLS if name.startswith(chosen.cell)]
+    if chosen.judge:
+        raise SystemExit(0 if judge([name for name in names if load(name)["tried"]]) else 1)
     for name in names:
         if chosen.list:
             print(name)
