@@ -27,7 +27,7 @@ from vestry.conjugate import beta_bernoulli, dirichlet_posterior
 from vestry.conjugate.pooled_beta import pooled_beta
 from vestry.conjugate.pooled_gamma import pooled_gamma
 from vestry.conjugate.pooled_normal import pooled_normal
-from vestry.conjugate.sparse_dirichlet import LevelShare, sparse_dirichlet
+from vestry.conjugate.sparse_dirichlet import sparse_dirichlet
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 HERE = Path(__file__).parent
@@ -63,24 +63,20 @@ def noise_of(law: Laplace | Gaussian, size: int, rng: np.random.Generator) -> np
     return rng.choice(k, size, p=mass / mass.sum()).astype(float)
 
 
-def both_sides(marginal: object, truth: float) -> tuple[float, float]:
-    """Return the distribution function at the truth, and just below it: a level's may jump at 0 and at 1."""
-    at = float(marginal.cdf(truth))
-    if not isinstance(marginal, LevelShare) or 0 < truth < 1:
-        return at, at
-    return at, 0.0 if truth <= 0 else float(marginal.cdf(np.nextafter(1.0, 0.0)))
-
-
 def covered(marginal: object, truth: float) -> float:
-    """Return 1 if the equal-tailed interval holds the truth: by the distribution function."""
-    at, below = both_sides(marginal, truth)
+    """Return 1 if the equal-tailed interval holds the truth; the distribution function may jump at 0 and at 1."""
+    at, below = float(marginal.cdf(truth)), float(marginal.cdf(np.nextafter(truth, -np.inf)))
     return float(at >= TAIL and below <= 1 - TAIL)
 
 
 def ranked(marginal: object, truth: float, rng: np.random.Generator) -> float:
-    """Return 1 if the truth's rank is central; where the distribution function jumps, the rank is drawn in the jump."""
-    at, below = both_sides(marginal, truth)
-    rank = below + rng.random() * (at - below)
+    """Return 1 if the truth's rank is central; it is drawn between the ranks of the doubles beside the truth.
+
+    A level that never occurs is a jump there, and so is, in doubles, a proportion that is 1e-20 away from 1.
+    """
+    low = float(marginal.cdf(np.nextafter(truth, -np.inf)))
+    high = float(marginal.cdf(np.nextafter(truth, np.inf) if truth > 0 else np.finfo(float).tiny))
+    rank = low + rng.random() * (high - low)
     return float(TAIL <= rank <= 1 - TAIL)
 
 
@@ -249,12 +245,15 @@ for _k in (10, 50):
 def group_rank(rng: np.random.Generator, groups: int) -> dict[str, float] | None:
     """Draw mean, rho and the totals' distribution from their priors; a study counts if its total is far from the ends.
 
+    The expected total of a group has density 1/(size + 1/2): log-uniform ones are kept with that part of 1/size.
     Hyperparameters are ranked by the nodes, which is rough.
     """
     mean, rho, law = rng.random(), rng.random(), Laplace(2.0)
     k = (1 - rho) / rho
     theta = rng.beta(max(mean * k, 1e-9), max((1 - mean) * k, 1e-9), groups)
-    shape, size = np.exp(rng.uniform(np.log(0.1), np.log(100))), np.exp(rng.uniform(np.log(0.5), np.log(400)))
+    shape, size = np.exp(rng.uniform(np.log(0.1), np.log(100))), np.exp(rng.uniform(np.log(0.1), np.log(20_000)))
+    if rng.random() > size / (size + 0.5):
+        return None
     n = rng.poisson(rng.gamma(shape, size / shape, groups))
     s = rng.binomial(n, theta)
     zs, zf = s + noise_of(law, groups, rng), n - s + noise_of(law, groups, rng)

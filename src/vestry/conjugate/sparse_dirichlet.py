@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
-from scipy.special import expit, gammaln, log_expit, logit, ndtri
+from scipy.special import expit, gammaln, log_expit, logit, logsumexp, ndtri
 
 from vestry.conjugate.pooled_groups import even_marks
 from vestry.errors import InvalidParameter
@@ -56,8 +56,8 @@ SIZES = (15, 15, 15)
 # Nodes that are kept of the quadrature, components of a level's mixture, and draws that these stand for: of all levels
 # together, or of one level alone.
 NODES, ATOMS, JOINT, ALONE = 256, 1024, 16_384, 4096
-# Tables of at most so many levels keep as many nodes as components.
-_FEW = 20
+# Tables of at most so many levels keep as many nodes as components; those of more than the other a quarter of each.
+_FEW, _MANY = 20, 10_000
 # Tables of at most so many levels draw all counts together; larger ones take the sum of all other levels as one number.
 EXPLICIT = 256
 # Counts whose weight is below e^-_DROP of the noise's summit are omitted: less than 1e-13.
@@ -93,6 +93,30 @@ def window(z: float, noise: Noise, *, few: bool) -> tuple[Array, Array]:
     return thin(n, logs, np.sqrt(n + 1) / 2) if few else (n, logs)
 
 
+@dataclass(frozen=True)
+class SparsePrior:
+    """The default prior of a table: concentration and the share of levels that occur unknown, as above.
+
+    Attributes
+    ----------
+    dimension
+        The number of levels.
+    """
+
+    dimension: int
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Draw tables in which some level occurs, one per row."""
+        return np.concatenate([_probabilities(rng, self.shapes(rng)[None, :]) for _ in range(size)])
+
+    def shapes(self, rng: np.random.Generator) -> Array:
+        """Draw alpha for every level that occurs, and 0 for the others."""
+        alpha = np.exp(rng.uniform(np.log(LOWEST), np.log(HIGHEST)))
+        occurs = rng.random(self.dimension) < rng.random()
+        occurs[rng.integers(self.dimension)] = True
+        return np.where(occurs, alpha, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class LevelShare(Marginal):
     """The distribution of one level's probability: 0 if it never occurs, 1 if no other does, else a Beta mixture.
@@ -116,15 +140,20 @@ class LevelShare(Marginal):
 
     def mean(self) -> float:
         """Return the mean."""
-        return self.alone + (self._weight * self.between.mean() if self.between is not None else 0.0)
+        return self._moments[0]
 
     def variance(self) -> float:
         """Return the variance."""
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
         if self.between is None:
-            return self.alone * self.never
-        mean, inner = self.mean(), self.between.mean()
+            return self.alone, self.alone * self.never
+        inner = self.between.mean()
+        mean = self.alone + self._weight * inner
         square = self._weight * (self.between.variance() + inner**2) + self.alone
-        return max(0.0, square - mean**2)
+        return mean, max(0.0, square - mean**2)
 
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return the probability of at most x; it jumps at 0 and at 1."""
@@ -306,6 +335,9 @@ class SparseDirichlet:
         """The number of levels."""
         return self.noisy.size
 
+    def _thinned(self, size: int) -> int:
+        return size // 4 if self.dimension > _MANY else size
+
     @cached_property
     def _seed(self) -> int:
         return zlib.crc32(self.noisy.astype(float).tobytes())
@@ -316,7 +348,7 @@ class SparseDirichlet:
         grid = self.grid
         if self.count is not None and self.dimension > EXPLICIT:
             grid = self._given_count()
-        size = NODES if self.dimension > _FEW else ATOMS
+        size = self._thinned(NODES) if self.dimension > _FEW else ATOMS
         places, node = np.unique(grid.systematic(size, 0.5), return_inverse=True)
         return _parameters(grid.points[places]), node.ravel()
 
@@ -426,7 +458,7 @@ class SparseDirichlet:
         z = float(self.noisy[index])
         if z not in self._shares:
             x, rest, weights = self._explicit(z) if self.dimension <= EXPLICIT else self._against_rest(z)
-            self._shares[z] = _level_share(*_fewer(x, rest, weights))
+            self._shares[z] = _level_share(*_fewer(x, rest, weights, self._thinned(ATOMS)))
         return self._shares[z]
 
     def _explicit(self, z: float) -> tuple[Array, Array, Array]:
@@ -437,6 +469,19 @@ class SparseDirichlet:
     @cached_property
     def _node_moments(self) -> tuple[Array, Array, Array]:
         return self._moments(self._nodes[0])
+
+    def log_total(self, totals: Array) -> Array:
+        """Return the log of how well each number of records agrees with the table, normal at each node.
+
+        The prior p(N) = 1/N is taken out again.
+        """
+        nodes, node = self._nodes
+        mean, variance, occurring = self._node_moments
+        centre, spread = mean - nodes[:, 0] * occurring, np.maximum(variance, 1 / 12)
+        share = np.bincount(node, minlength=len(nodes)) / node.size
+        norm = np.log(np.maximum(share, 1e-300)) - np.log(spread) / 2
+        logs = norm - (totals[:, None] - centre) ** 2 / (2 * spread)
+        return np.asarray(logsumexp(logs, axis=1) + np.log(totals + 1))
 
     @cached_property
     def _variances(self) -> Array:
@@ -477,7 +522,7 @@ class SparseDirichlet:
             gap = self.count - np.append(0.0, n) - (others - elsewhere)[:, None]
             table = table * np.exp(-(gap**2 - (gap**2).min(axis=1, keepdims=True)) / (2 * variance[:, None]))
             table /= table.sum(axis=1, keepdims=True)
-        marks = even_marks(seed, ALONE, 3)
+        marks = even_marks(seed, self._thinned(ALONE), 3)
         node = node[(marks[:, 0] * node.size).astype(np.intp)]
         counts = self._drawn_counts(n, table, node, marks[:, 1:2])[:, 0]
         own = np.where(counts >= 0, counts + nodes[node, 0], 0.0)
@@ -589,13 +634,13 @@ def _beta_quantile(mixture: BetaMixture, p: Array) -> Array:
         return np.exp(invert(p, lambda t: mixture.cdf(np.exp(t)), slope, start=start, low=low, high=high))
 
 
-def _fewer(x: Array, rest: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Let `ATOMS` draws of equal weight stand for all, evenly along the probability that each expects."""
+def _fewer(x: Array, rest: Array, weights: Array, size: int) -> tuple[Array, Array, Array]:
+    """Let `size` draws of equal weight stand for all, evenly along the probability that each expects."""
     order = np.argsort(x / np.maximum(x + rest, 1e-300), kind="stable")
     ladder = np.cumsum(weights[order])
-    places = np.searchsorted(ladder / ladder[-1], (np.arange(ATOMS) + 0.5) / ATOMS)
+    places = np.searchsorted(ladder / ladder[-1], (np.arange(size) + 0.5) / size)
     chosen = order[np.minimum(places, order.size - 1)]
-    return x[chosen], rest[chosen], np.full(ATOMS, 1 / ATOMS)
+    return x[chosen], rest[chosen], np.full(size, 1 / size)
 
 
 def _level_share(x: Array, rest: Array, weights: Array) -> LevelShare:
