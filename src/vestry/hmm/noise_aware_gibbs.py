@@ -47,6 +47,8 @@ Noise = Laplace | Gaussian
 
 # Noise so small that one step has probability e^-80 is none; a larger slope would overflow.
 _STEEPEST = 80.0
+# Of tabulated likelihoods in each chain: 14 megabytes.
+_MOST_PANELS = 2**17
 
 
 @dataclass(frozen=True)
@@ -217,22 +219,22 @@ def _chain(
     require_whole("burn_in", burn_in, least=0, most=sweeps - 1)
     data = cells.data
 
-    def run(member: int, rng: np.random.Generator) -> kernels.NoisyChain:
+    def run(member: int, rng: np.random.Generator) -> tuple[Array, ...]:
         one = _member(cells, model, rates, member, rng, burn_in=burn_in, kept=sweeps - burn_in)
         kernels.run(one, 0, sweeps + 1)
-        np.exp(one.tables, out=one.tables)
-        return one
+        return one.paths, np.exp(one.tables), one.transitions, one.rates
 
     with ThreadPoolExecutor(min(data.batch, os.cpu_count() or 1)) as pool:
         done = list(pool.map(run, range(data.batch), [rng] if data.batch == 1 else rng.spawn(data.batch)))
     shape = sweeps - burn_in, data.batch, data.regions, data.months
-    tables = np.stack([one.tables for one in done], axis=1)
-    draws = StateDraws(
-        np.stack([one.paths for one in done], axis=1).reshape(shape),
-        tuple(tables[..., feature] for feature in data.features),
-        np.stack([one.transitions for one in done], axis=1),
-    )
-    return NoiseAwareDraws(draws, np.stack([one.rates for one in done], axis=1).reshape(shape))
+    paths, tables, transitions, found = (np.stack(kept, axis=1) for kept in zip(*done, strict=True))
+    emissions = tuple(tables[..., feature] for feature in data.features)
+    return NoiseAwareDraws(StateDraws(paths.reshape(shape), emissions, transitions), found.reshape(shape))
+
+
+def _slots(wanted: int) -> int:
+    """Return the power of two above, at most `_MOST_PANELS`."""
+    return min(1 << max(wanted, 2).bit_length(), _MOST_PANELS)
 
 
 def _member(
@@ -263,6 +265,7 @@ def _member(
         alpha=model.alpha,
         beta=model.beta,
         burn_in=burn_in,
+        panels=np.full((_slots(8 * states * noisy.size), kernels.PANEL_WIDTH), -np.inf),
         weights=np.empty((size, states)),
         moves=np.empty((states + 1, states)),
         sums=np.empty((states, levels)),

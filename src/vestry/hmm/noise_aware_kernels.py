@@ -6,6 +6,10 @@ for a binomial of N and p. Both fall with n, and so does P(z - n - 1)/P(z - n), 
 and falls on both sides at least as fast as a geometric series. The window is what lies around the summit until a term
 is below 1e-17 of the sum so far. Sum and draw take the same terms in the same order: the summit, the counts above it,
 the counts below it.
+
+Sums of Poisson weights are needed for every cell, level and state of every sweep, but z is a whole number, and log sum_n
+Poisson(n; t^2) P(z - n) is smooth in t. So it is tabulated, as polynomials over panels of t, each made when it is first
+needed and checked at two points; where it is not good to 1e-11, or no place is left, the sum is made anew.
 """
 
 from __future__ import annotations
@@ -22,6 +26,13 @@ Array = np.ndarray
 POISSON, BINOMIAL, REST = 0, 1, 2
 _NEGLIGIBLE = 1e-17
 _LEAST, _LARGEST = -650.0, 600.0  # of exponents
+
+# Polynomials on panels of width 1/_PANELS, by values at Chebyshev nodes x in [-1, 1]; coefficients = values @ _FROM_NODES.
+_PANELS, _NODES, _GOOD = 4.0, 12, 1e-11
+_AT = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
+_FROM_NODES = np.linalg.inv(np.vander(_AT, increasing=True)).T.copy()
+_CHECKS = (-0.97, 0.31)
+PANEL_WIDTH = _NODES + 2  # a key, whether it is good, coefficients
 
 
 class NoisyChain(NamedTuple):
@@ -45,6 +56,8 @@ class NoisyChain(NamedTuple):
         A cell's rate is Gamma(shape, rate) before, and `exposure` sums of counts are Poisson of that mean.
     months, alpha, beta, burn_in
         As in `gibbs_kernels.ChainState`.
+    panels
+        Tabulated likelihoods, (a power of two, PANEL_WIDTH); keys are -infinity at first.
     weights, moves, sums
         Of this sweep: likelihoods, (cells, states); moves, (states + 1, states); counts of levels, (states, levels).
     counts, sizes
@@ -68,6 +81,7 @@ class NoisyChain(NamedTuple):
     alpha: float
     beta: float
     burn_in: int
+    panels: Array
     weights: Array
     moves: Array
     sums: Array
@@ -109,20 +123,69 @@ def run(chain, first, stop):  # type: ignore[no-untyped-def]
 def likelihoods(chain, tables, rates, logs):  # type: ignore[no-untyped-def]
     """Write the log likelihood of each cell in each state, (cells, states), the largest made 0; 0 where held out."""
     cells, states = logs.shape
+    roots = np.exp(tables / 2.0)
+    logs[:] = 0.0
     for cell in range(cells):
-        top = -np.inf
+        if chain.seen[cell] == 0.0:
+            continue
+        root, log_rate, top = np.sqrt(rates[cell]), np.log(rates[cell]), -np.inf
+        for v in range(len(chain.kinds)):
+            z = chain.noisy[cell, v]
+            for k in range(states):
+                if chain.kinds[v] == POISSON:
+                    logs[cell, k] += tabulated(chain.panels, z, root * roots[k, v], chain.gaussian, chain.slope)
+                elif chain.kinds[v] == BINOMIAL:
+                    prior = count_prior(chain, cell, v, tables[k], log_rate)
+                    logs[cell, k] += log_sum(prior, z, chain.gaussian, chain.slope)
         for k in range(states):
-            log = 0.0
-            if chain.seen[cell] > 0.0:
-                log_rate = np.log(rates[cell])
-                for v in range(len(chain.kinds)):
-                    if chain.kinds[v] != REST:
-                        prior = count_prior(chain, cell, v, tables[k], log_rate)
-                        log += log_sum(prior, chain.noisy[cell, v], chain.gaussian, chain.slope)
-            logs[cell, k] = log
-            top = max(top, log)
+            top = max(top, logs[cell, k])
         for k in range(states):
             logs[cell, k] = max(logs[cell, k] - top, _LEAST)
+
+
+@compiled
+def tabulated(panels, z, root, gaussian, slope):  # type: ignore[no-untyped-def]
+    """Return log sum_n Poisson(n; root^2) P(z - n), from its panel if there is one."""
+    panel = np.floor(root * _PANELS)
+    key, x = z * 2.0**20 + panel, 2.0 * (root * _PANELS - panel) - 1.0
+    slot = (np.int64(z) * 211 + np.int64(panel)) & (len(panels) - 1)  # panels of one z lie side by side
+    for _ in range(2):
+        if panels[slot, 0] == -np.inf:
+            fill(panels, slot, z, panel, gaussian, slope)
+            panels[slot, 0] = key
+        if panels[slot, 0] == key:
+            if panels[slot, 1] == 0.0:
+                break
+            return polynomial(panels, slot, x)
+        slot = (slot + len(panels) // 2) & (len(panels) - 1)
+    return log_sum(poisson(root), z, gaussian, slope)
+
+
+@compiled
+def polynomial(panels, slot, x):  # type: ignore[no-untyped-def]
+    """Return the value of a panel's polynomial."""
+    even, odd, square = 0.0, 0.0, x * x  # two sums side by side take half the time
+    for i in range(_NODES, 0, -2):
+        even, odd = even * square + panels[slot, i], odd * square + panels[slot, i + 1]
+    return even + x * odd
+
+
+@compiled
+def fill(panels, slot, z, panel, gaussian, slope):  # type: ignore[no-untyped-def]
+    """Make a panel's polynomial, and note whether it is good."""
+    centre = log_sum(poisson((panel + 0.5) / _PANELS), z, gaussian, slope)
+    for j in range(_NODES):
+        panels[slot, 2 + j] = 0.0
+    for i in range(_NODES):
+        value = log_sum(poisson((panel + 0.5 + 0.5 * _AT[i]) / _PANELS), z, gaussian, slope) - centre
+        for j in range(_NODES):
+            panels[slot, 2 + j] += value * _FROM_NODES[i, j]
+    panels[slot, 2] += centre
+    panels[slot, 1] = 1.0
+    for x in _CHECKS:
+        wanted = log_sum(poisson((panel + 0.5 + 0.5 * x) / _PANELS), z, gaussian, slope)
+        if not abs(polynomial(panels, slot, x) - wanted) < _GOOD:
+            panels[slot, 1] = 0.0
 
 
 @compiled
@@ -238,6 +301,12 @@ class CountPrior(NamedTuple):
     size: float
     log_p: float
     log_q: float
+
+
+@compiled
+def poisson(root):  # type: ignore[no-untyped-def]
+    """Return a Poisson of mean root^2."""
+    return CountPrior(root * root, -1.0, 2.0 * np.log(root) if root > 0.0 else -np.inf, 0.0)
 
 
 @compiled
