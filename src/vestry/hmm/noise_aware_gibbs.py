@@ -38,7 +38,7 @@ import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.hmm import noise_aware_kernels as kernels
-from vestry.hmm.state_model import CellLayout, StateDraws, StatePrior, layout, prior
+from vestry.hmm.state_model import CellLayout, StateDraws, StatePrior, chain, layout, prior
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 from vestry.validation import require_number, require_whole
 
@@ -49,6 +49,7 @@ Noise = Laplace | Gaussian
 _STEEPEST = 80.0
 # Of tabulated likelihoods in each chain: 14 megabytes.
 _MOST_PANELS = 2**17
+START = 50
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,9 @@ class NoisyCells:
     Attributes
     ----------
     data
-        The layout of the cells; its counts are not used.
+        The layout of the cells, with the counts cut at 0, from which a chain starts.
     noisy
-        (batch or 1, cells, levels of all features); 0 where the second of two levels has no count.
+        (batch or 1, cells, levels of all features); what stands for a second level without a count is not used.
     totals
         (batch or 1, cells); (1, 0) if there are none.
     kinds
@@ -156,11 +157,11 @@ def noise_aware_gibbs(
 def noisy_cells(
     counts: Sequence[Array], *, noise: Noise, totals: Array | None, held_out: Array | None, chains: int
 ) -> NoisyCells:
-    """Put noisy counts side by side, a column of zeros for every second level that has no count."""
+    """Put noisy counts side by side; a second level that has no count gets what the noisy total leaves."""
     tables, kinds = [], []
     for table in (np.asarray(table, float) for table in counts):
         short = totals is not None and table.shape[-1] == 1
-        tables.append(np.concatenate([table, np.zeros_like(table)], axis=-1) if short else table)
+        tables.append(np.concatenate([table, np.asarray(totals)[..., None] - table], axis=-1) if short else table)
         kinds += [kernels.BINOMIAL, kernels.REST] if short else [kernels.POISSON] * table.shape[-1]
     data = layout(tables, held_out=held_out, chains=chains, temperature=1.0)
     size = data.regions * data.months
@@ -214,13 +215,15 @@ def _smoothed(weights: Array, transitions: Array) -> Array:
 def _chain(
     cells: NoisyCells, model: StatePrior, rates: RatePrior, sweeps: int, burn_in: int, rng: np.random.Generator
 ) -> NoiseAwareDraws:
-    """Run every member of the batch. The start is random: each state uniform, counts the noisy ones cut at 0."""
+    """Run every member of the batch, from the path that `START` sweeps give that take noisy counts, cut at 0, as exact."""
     require_whole("sweeps", sweeps)
     require_whole("burn_in", burn_in, least=0, most=sweeps - 1)
     data = cells.data
+    start = chain(data, model, blocked=True, sweeps=START, burn_in=START - 1, rng=rng).paths[0]
 
     def run(member: int, rng: np.random.Generator) -> tuple[Array, ...]:
         one = _member(cells, model, rates, member, rng, burn_in=burn_in, kept=sweeps - burn_in)
+        one.paths[0] = start[member].ravel()
         kernels.run(one, 0, sweeps + 1)
         return one.paths, np.exp(one.tables), one.transitions, one.rates
 
@@ -271,7 +274,7 @@ def _member(
         sums=np.empty((states, levels)),
         counts=true,
         sizes=sizes,
-        paths=rng.integers(states, size=(1, size)).repeat(kept, axis=0),
+        paths=np.zeros((kept, size), int),
         tables=np.empty((kept, states, levels)),
         transitions=np.empty((kept, states + 1, states)),
         rates=np.empty((kept, size)),
