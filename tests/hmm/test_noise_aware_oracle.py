@@ -123,7 +123,7 @@ MODELS = {
     "a total": (0.4, 0.7, (1.5, 0.4), Laplace(0.7), [[[[2], [0], [0]]]], [[2, 2, 1]]),
     "a total and another feature": (0.5, 0.6, (1.0, 0.2), Gaussian(0.7), [[[[0], [2]]], [[[2], [-1]]]], [[2, 2]]),
 }
-WINDOW = {name: 5 for name in MODELS} | {"one feature": 8}
+WINDOW = dict.fromkeys(MODELS, 5) | {"one feature": 6, "a total": 6}
 
 
 def log_dirichlet_integral(n, concentration):

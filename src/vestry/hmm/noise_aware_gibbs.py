@@ -17,14 +17,14 @@ Given its rate, a cell whose every level is counted has, without noise, the same
 multinomial model of `vestry.hmm.gibbs`: prod_l Poisson(n_l; lambda p_l) = Poisson(N; lambda) Multinomial(n; N, p). That
 the features of a cell share one total is not used.
 
-Beside a noisy total (public cells), a feature of two levels is counted by the first alone. There N_c ~ Poisson(lambda_c)
-is latent, too, and shared: n[c,f,1] ~ Binomial(N_c, p[s,f,1]), and the second level has N_c - n[c,f,1]. States and these
-counts are drawn given N_c, then N_c ~ Poisson(N; lambda_c) P(z_c - N) prod_f Binomial(n_f; N, p_f). Such features add
-nothing to the rates, and the total counts as one feature.
+Beside a noisy total (public cells), a feature of two levels is counted by the first alone. There N_c ~
+Poisson(lambda_c) is latent, too, and shared: n[c,f,1] ~ Binomial(N_c, p[s,f,1]), and the second level has N_c -
+n[c,f,1]. States and these counts are drawn given N_c, then N_c ~ Poisson(N; lambda_c) P(z_c - N) prod_f Binomial(n_f;
+N, p_f). Such features add nothing to the rates, and the total counts as one feature.
 
-Conditions: the noise is independent between counts and its scale is known; shape > 0, and rate >= 0 (with rate 0 the
-prior of a rate is improper for shape alone, but its posterior is proper, as the noise has tails that fall
-exponentially). Data augmentation for privatised statistics: [JuAGR22], [BernsteinS18].
+Conditions: the noise is independent between counts and its scale is known; shape > 0 and rate >= 0. With rate 0 the
+prior of lambda_c is improper, and its posterior is proper all the same: the noise's tails fall exponentially, and near
+0 the density is lambda^(shape - 1). The true counts as data augmentation: [JuAGR22]; sums over them: [BernsteinS18].
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ Noise = Laplace | Gaussian
 _STEEPEST = 80.0
 # Of tabulated likelihoods in each chain: 14 megabytes.
 _MOST_PANELS = 2**17
+# Sweeps that take noisy counts as exact, of which the last path starts the chain: from a random path it needs longer.
 START = 50
 
 
@@ -167,6 +168,8 @@ def noisy_cells(
     size = data.regions * data.months
     noisy = np.concatenate(tables, axis=-1).reshape(-1, size, len(kinds))
     whole = np.zeros((1, 0)) if totals is None else np.asarray(totals, float).reshape(-1, size)
+    if len({len(noisy), len(whole), data.batch} - {1}) > 1:
+        raise InvalidParameter("totals", whole.shape, "as many splits as the counts have", "one for each split")
     if not (np.isfinite(whole).all() and (np.rint(whole) == whole).all() and (np.rint(noisy) == noisy).all()):
         raise InvalidParameter("counts", "some that are not", "whole numbers", "the noisy counts as they were released")
     return NoisyCells(data, np.ascontiguousarray(noisy), np.ascontiguousarray(whole), np.array(kinds), noise)
@@ -215,7 +218,7 @@ def _smoothed(weights: Array, transitions: Array) -> Array:
 def _chain(
     cells: NoisyCells, model: StatePrior, rates: RatePrior, sweeps: int, burn_in: int, rng: np.random.Generator
 ) -> NoiseAwareDraws:
-    """Run every member of the batch, from the path that `START` sweeps give that take noisy counts, cut at 0, as exact."""
+    """Run every member of the batch."""
     require_whole("sweeps", sweeps)
     require_whole("burn_in", burn_in, least=0, most=sweeps - 1)
     data = cells.data

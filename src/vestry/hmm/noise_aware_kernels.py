@@ -1,14 +1,14 @@
 """Sums over a true count that noise hides, and the sweeps that use them, compiled for the processor.
 
 A true count n has weight w(n) = prior(n) P(z - n), z the noisy count. The prior is Poisson or binomial, the noise a
-discrete Laplace or Gaussian. prior(n + 1)/prior(n) is mu/(n + 1) for a Poisson of mean mu, and (N - n)/(n + 1) p/(1 - p)
-for a binomial of N and p. Both fall with n, and so does P(z - n - 1)/P(z - n), so w is log-concave: it has one summit,
+discrete Laplace or Gaussian. prior(n + 1)/prior(n) is mu/(n + 1) for a Poisson of mean mu, and (N - n)/(n + 1) p/(1 -
+p) for a binomial of N and p. Both fall with n, and so does P(z - n - 1)/P(z - n), so w is log-concave: it has one summit,
 and falls on both sides at least as fast as a geometric series. The window is what lies around the summit until a term
 is below 1e-17 of the sum so far. Sum and draw take the same terms in the same order: the summit, the counts above it,
 the counts below it.
 
-Sums of Poisson weights are needed for every cell, level and state of every sweep, but z is a whole number, and log sum_n
-Poisson(n; t^2) P(z - n) is smooth in t. So it is tabulated, as polynomials over panels of t, each made when it is first
+Sums of Poisson weights are needed for every cell, level and state of every sweep, but z is a whole number, and log
+sum_n Poisson(n; t^2) P(z - n) is smooth in t. So it is tabulated, as polynomials over panels of t, each made when it is first
 needed and checked at two points; where it is not good to 1e-11, or no place is left, the sum is made anew.
 """
 
@@ -27,7 +27,7 @@ POISSON, BINOMIAL, REST = 0, 1, 2
 _NEGLIGIBLE = 1e-17
 _LEAST, _LARGEST = -650.0, 600.0  # of exponents
 
-# Polynomials on panels of width 1/_PANELS, by values at Chebyshev nodes x in [-1, 1]; coefficients = values @ _FROM_NODES.
+# Polynomials on panels of width 1/_PANELS by values at Chebyshev nodes in [-1, 1]: coefficients = values @ _FROM_NODES.
 _PANELS, _NODES, _GOOD = 4.0, 12, 1e-11
 _AT = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
 _FROM_NODES = np.linalg.inv(np.vander(_AT, increasing=True)).T.copy()
