@@ -7,8 +7,8 @@ A study is one log: states that last, entries whose features depend on the state
 of every region's state at every month by 4 chains of 200 sweeps, as a release is read by default. Sampled states are
 named as the planted ones by their emission tables. Of every study `states.json` keeps, by how sure the most probable
 state was, how many calls there were, the sum of their probabilities, and how many were right. The standard error is
-that of a ratio over logs, as the calls of one log depend on each other, and at least that of independent calls of that sureness.
-A line is outside where right and sure differ by more than .03 and two standard errors.
+that of a ratio over logs, as the calls of one log depend on each other, and at least that of independent calls. A line
+is outside where right and sure differ by more than .03 and two standard errors.
 
 `plug-in` takes noisy counts for exact, and is the broken twin: it must fall outside.
 """

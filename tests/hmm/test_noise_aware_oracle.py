@@ -114,7 +114,7 @@ def test_a_level_that_cannot_occur():
 
 # --- nothing known but the noise --------------------------------------------------------------------------------------
 
-CHAINS, SWEEPS = 8000, 25
+CHAINS, SWEEPS = 4000, 25
 # name: (alpha, beta, rate prior, noise, noisy counts by feature (regions, months, columns), totals)
 MODELS = {
     "one feature": (0.4, 0.8, (2.0, 0.7), Laplace(0.8), [[[[2, 0], [-1, 2], [1, 0]]]], None),

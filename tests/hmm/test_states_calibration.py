@@ -1,4 +1,4 @@
-"""Cells that are called sure of their state are right as often as they are sure: 100 logs of `quality/coverage/states.py`.
+"""Cells are right in their state as often as they are called sure, over 100 logs of `quality/coverage/states.py`.
 
 False alarms: the difference is held to .03 and five standard errors (6e-7). The plug-in posterior of the same logs must
 be outside by as much.

@@ -1,15 +1,15 @@
 """Sums over a true count that noise hides, and the sweeps that use them, compiled for the processor.
 
 A true count n has weight w(n) = prior(n) P(z - n), z the noisy count. The prior is Poisson or binomial, the noise a
-discrete Laplace or Gaussian. prior(n + 1)/prior(n) is mu/(n + 1) for a Poisson of mean mu, and (N - n)/(n + 1) p/(1 -
-p) for a binomial of N and p. Both fall with n, and so does P(z - n - 1)/P(z - n), so w is log-concave: it has one summit,
-and falls on both sides at least as fast as a geometric series. The window is what lies around the summit until a term
-is below 1e-17 of the sum so far. Sum and draw take the same terms in the same order: the summit, the counts above it,
-the counts below it.
+discrete Laplace or Gaussian. prior(n + 1)/prior(n) is mu/(n + 1) for a Poisson of mean mu, and (N - n)/(n + 1) times
+p/(1 - p) for a binomial of N and p. Both fall with n, and so does P(z - n - 1)/P(z - n), so w is log-concave: it has
+one summit, and falls on both sides at least as fast as a geometric series. The window is what lies around the summit
+until a term is below 1e-17 of the sum so far. Sum and draw take the same terms in the same order: the summit, the
+counts above it, the counts below it.
 
 Sums of Poisson weights are needed for every cell, level and state of every sweep, but z is a whole number, and log
-sum_n Poisson(n; t^2) P(z - n) is smooth in t. So it is tabulated, as polynomials over panels of t, each made when it is first
-needed and checked at two points; where it is not good to 1e-11, or no place is left, the sum is made anew.
+sum_n Poisson(n; t^2) P(z - n) is smooth in t. So it is tabulated, as polynomials over panels of t, each made when it
+is first needed and checked at two points; where it is not good to 1e-11, or no place is left, the sum is made anew.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def likelihoods(chain, tables, rates, logs):  # type: ignore[no-untyped-def]
             z = chain.noisy[cell, v]
             for k in range(states):
                 if chain.kinds[v] == POISSON:
-                    logs[cell, k] += tabulated(chain.panels, z, root * roots[k, v], chain.gaussian, chain.slope)
+                    logs[cell, k] += log_sum_by_panel(chain.panels, z, root * roots[k, v], chain.gaussian, chain.slope)
                 elif chain.kinds[v] == BINOMIAL:
                     prior = count_prior(chain, cell, v, tables[k], log_rate)
                     logs[cell, k] += log_sum(prior, z, chain.gaussian, chain.slope)
@@ -144,14 +144,14 @@ def likelihoods(chain, tables, rates, logs):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def tabulated(panels, z, root, gaussian, slope):  # type: ignore[no-untyped-def]
+def log_sum_by_panel(panels, z, root, gaussian, slope):  # type: ignore[no-untyped-def]
     """Return log sum_n Poisson(n; root^2) P(z - n), from its panel if there is one."""
     panel = np.floor(root * _PANELS)
     key, x = z * 2.0**20 + panel, 2.0 * (root * _PANELS - panel) - 1.0
     slot = (np.int64(z) * 211 + np.int64(panel)) & (len(panels) - 1)  # panels of one z lie side by side
     for _ in range(2):
         if panels[slot, 0] == -np.inf:
-            fill(panels, slot, z, panel, gaussian, slope)
+            fill_panel(panels, slot, z, panel, gaussian, slope)
             panels[slot, 0] = key
         if panels[slot, 0] == key:
             if panels[slot, 1] == 0.0:
@@ -171,7 +171,7 @@ def polynomial(panels, slot, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def fill(panels, slot, z, panel, gaussian, slope):  # type: ignore[no-untyped-def]
+def fill_panel(panels, slot, z, panel, gaussian, slope):  # type: ignore[no-untyped-def]
     """Make a panel's polynomial, and note whether it is good."""
     centre = log_sum(poisson((panel + 0.5) / _PANELS), z, gaussian, slope)
     for j in range(_NODES):
@@ -198,7 +198,7 @@ def draw_counts(chain, path, tables, rates):  # type: ignore[no-untyped-def]
                 if chain.kinds[v] != REST:
                     prior = count_prior(chain, cell, v, tables[path[cell]], log_rate)
                     z, uniform = chain.noisy[cell, v], chain.rng.random()
-                    chain.counts[cell, v] = drawn_count(prior, z, chain.gaussian, chain.slope, uniform)
+                    chain.counts[cell, v] = draw_count(prior, z, chain.gaussian, chain.slope, uniform)
 
 
 @compiled
@@ -214,7 +214,7 @@ def draw_sizes(chain, path, tables, rates):  # type: ignore[no-untyped-def]
             for v in range(len(chain.kinds)):
                 if chain.kinds[v] == REST:
                     log_factor += tables[path[cell], v]
-            size = drawn_size(chain, counts, cell, log_factor)
+            size = draw_size(chain, counts, cell, log_factor)
             chain.sizes[cell] = size
             for v in range(len(chain.kinds)):
                 if chain.kinds[v] == REST:
@@ -222,7 +222,7 @@ def draw_sizes(chain, path, tables, rates):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def drawn_size(chain, counts, cell, log_factor):  # type: ignore[no-untyped-def]
+def draw_size(chain, counts, cell, log_factor):  # type: ignore[no-untyped-def]
     """Draw one total; see `draw_sizes`."""
     total, _ = walk_sizes(chain, counts, cell, log_factor, np.inf)
     _, new = walk_sizes(chain, counts, cell, log_factor, chain.rng.random() * total)
@@ -393,7 +393,7 @@ def log_sum(prior, z, gaussian, slope):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def drawn_count(prior, z, gaussian, slope, uniform):  # type: ignore[no-untyped-def]
+def draw_count(prior, z, gaussian, slope, uniform):  # type: ignore[no-untyped-def]
     """Draw a true count by the inverse of the distribution function, over the terms of `log_sum` in their order."""
     n = summit(prior, z, gaussian, slope)
     total, _ = walk(prior, n, z, gaussian, slope, np.inf)
