@@ -6,7 +6,7 @@ import numpy as np
 
 from vestry.audit import audit, audit_shipped
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
-from vestry.mechanisms.release import calibrated
+from vestry.mechanisms.release import calibrate_mechanism
 from vestry.noise import SystemNoise
 from vestry.privacy.guarantee import GaussianDP, Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -19,7 +19,7 @@ def run(quick: bool = False) -> list[dict]:
     beta, public = BetaBernoulliFamily(), Adjacency("replace", count=100)
     rows = []
     for name, guarantee in (("laplace", "epsilon=1"), ("gaussian", "rho=0.5"), ("diffused", "epsilon=1,delta=1e-5")):
-        made = calibrated(name, beta, beta.prior((6, 12)), public, Guarantee.parse(guarantee))
+        made = calibrate_mechanism(name, beta, beta.prior((6, 12)), public, Guarantee.parse(guarantee))
         start = time.perf_counter()
         audit_shipped(made, beta, noise=SystemNoise(), trials=trials, releases=0)
         seconds = (time.perf_counter() - start) * 1e6 / trials

@@ -80,7 +80,7 @@ def main() -> None:
             x, y = made(jax, rows, features, stored)
             speed = copy_speed(jax, x)
             theta = jax.numpy.asarray(np.random.default_rng(0).normal(size=features))
-            layouts = [pallas.fitting(stored)]
+            layouts = [pallas.layout_for(stored)]
             if given.tune:
                 layouts = [
                     pallas.TileLayout(numbers=numbers, warps=warps, programs=programs, stages=stages)

@@ -11,6 +11,7 @@ import numpy as np
 
 from vestry.regression import numpy_math
 from vestry.regression.gradient import chain, gradient
+from vestry.regression.loss import LangevinStep
 from vestry.regression.losses import Logistic
 
 # Rows and features of three public datasets, intercept included.
@@ -51,7 +52,7 @@ def one_shape(name: str, shape: tuple[int, int], dtype: type, repeats: int) -> l
 def small_chain() -> dict:
     """Time a step of the compiled chain where only its overhead counts."""
     x, y, theta = example(SHAPES["Abalone"], np.float64)
-    walk, noise = chain(LOSS, [(x, y)], **WALK, device="cpu"), np.zeros((1000, len(theta)))
+    walk, noise = chain(LOSS, [(x, y)], LangevinStep(**WALK), device="cpu"), np.zeros((1000, len(theta)))
     value = 1e3 * min(interleaved(5, lambda: walk.run(theta, noise)))
     return {"name": "chain, one step, Abalone float64", "value": value, "unit": "us", "ratio": value / 25,
             "limit": 1.0, "peer": "25 us"}  # fmt: skip

@@ -33,8 +33,8 @@ def run(quick: bool = False) -> list[dict]:
         problem = LinearProblem(Logistic(), d, 1.0, Adjacency("add-remove"), n)
         draw = concentrated_posterior(problem, ApproxDP(1, 1e-6), prior_precision=1.0)
         block = [(features.astype(np.float32), outcomes)]
-        draw.drawn(block, SystemNoise())
-        own = min(timed(lambda block=block, draw=draw: draw.drawn(block, SystemNoise())) for _ in range(3))
+        draw.draw(block, SystemNoise())
+        own = min(timed(lambda block=block, draw=draw: draw.draw(block, SystemNoise())) for _ in range(3))
         steps = sum(draw.schedule.steps)
         rows.append({"name": f"certified draw, {name} shape ({steps} steps)", "value": 1e3 * own, "unit": "ms"})
         other = nuts(features, outcomes, draw.prior_precision, again=least is not None)

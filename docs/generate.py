@@ -66,7 +66,7 @@ def _options(params: list[Any]) -> str:
     shown = [param for param in params if not getattr(param, "hidden", False)]
     if not shown:
         return ""
-    return "\n| argument or option | meaning | if left out |\n|---|---|---|\n" + "".join(map(_option, shown))
+    return "\n| argument or option | meaning | default |\n|---|---|---|\n" + "".join(map(_option, shown))
 
 
 def _option(param: Any) -> str:

@@ -253,7 +253,7 @@ def main() -> None:
     parser.add_argument("--log", type=Path, help="where to go on; a new file if left out")
     given = parser.parse_args()
     kinds = KINDS if "all" in given.kinds else given.kinds
-    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MPLBACKEND="agg", COLUMNS="200")
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MPLBACKEND="agg", COLUMNS="2000")
     with tempfile.TemporaryDirectory() as place:
         good, log = Path(place) / "good", given.log or Path(place) / "log"
         make_good_folder(good)

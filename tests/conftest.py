@@ -3,6 +3,7 @@
 `make test` looks at a fifth of the examples, `make check` at all of them; `make test-all` explores new cases.
 """
 
+import os
 from functools import cache
 
 import typer.main
@@ -16,6 +17,9 @@ settings.register_profile("quick", derandomize=True, max_examples=examples(100),
 settings.register_profile("repeat", derandomize=True, **calm)
 settings.register_profile("explore", **calm)
 settings.load_profile(PROFILE)
+
+# pytest-xdist tells its workers how wide the terminal is; here nothing is printed to one, so no sentence is broken.
+os.environ.pop("COLUMNS", None)
 
 # Every call of the command line builds all commands anew, which a process does once. Here one process calls it often.
 typer.main.get_command = cache(typer.main.get_command)

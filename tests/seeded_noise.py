@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from vestry.noise import NoiseSource
-from vestry.noise.system_noise import checked_count, checked_exponent, checked_scale, doubles, finite, int64, integers
+from vestry.noise.system_noise import check_count, check_exponent, check_scale, doubles, finite, int64, integers
 
 # Below this scale anything but 0 has probability under exp(-1000). Above the other a table would be long, and a
 # rounded normal is as good: the discrete law differs by a part in 1e8.
@@ -24,20 +24,20 @@ class SeededNoise(NoiseSource):
 
     def discrete_laplace(self, values: Sequence[int], *, scale: float) -> list[int]:
         # The difference of two geometric variables has the two-sided law.
-        stop = -math.expm1(-1 / checked_scale(scale))
+        stop = -math.expm1(-1 / check_scale(scale))
         exact = integers(values)
         up, down = self._rng.geometric(stop, size=(2, len(exact)))
         return [int64(value + k) for value, k in zip(exact, (up - down).tolist(), strict=True)]
 
     def discrete_gaussian(self, values: Sequence[int], *, scale: float) -> list[int]:
         exact = integers(values)
-        noise = self._gaussian(len(exact), Fraction(checked_scale(scale)))
+        noise = self._gaussian(len(exact), Fraction(check_scale(scale)))
         return [int64(value + k) for value, k in zip(exact, noise, strict=True)]
 
     def lattice_gaussian(self, values: Sequence[float], *, scale: float, exponent: int) -> list[float]:
-        step = Fraction(2) ** checked_exponent(exponent)
+        step = Fraction(2) ** check_exponent(exponent)
         exact = doubles(values)
-        noise = self._gaussian(len(exact), Fraction(checked_scale(scale)) / step)
+        noise = self._gaussian(len(exact), Fraction(check_scale(scale)) / step)
         nearest = [math.floor(Fraction(value) / step + Fraction(1, 2)) for value in exact]
         return [finite((index + k) * step) for index, k in zip(nearest, noise, strict=True)]
 
@@ -46,7 +46,7 @@ class SeededNoise(NoiseSource):
 
     def random_bytes(self, count: int) -> bytes:
         # Of a stream, so that a test that watches streams sees bytes too.
-        return self.stream().bytes(checked_count(count))
+        return self.stream().bytes(check_count(count))
 
     def _gaussian(self, count: int, scale: Fraction) -> list[int]:
         if scale < SMALLEST_TABLE_SCALE:

@@ -21,7 +21,16 @@ BLOCK = re.compile(r"^```(console|python|text)\n(.*?)^```$", re.DOTALL | re.MULT
 RUNNER = Path(__file__).parent / "docs_runner.py"
 # A table of numbers, and no example.
 TABLES = {"benchmarks.md"}
-LONG = {"budget.md", "estimators.md", "event-logs.md", "first-study.md", "python.md"}
+LONG = {
+    "budget.md",
+    "estimators.md",
+    "event-logs.md",
+    "family.md",
+    "first-study.md",
+    "loss.md",
+    "persons.md",
+    "python.md",
+}
 HAS_SPARK = importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
 HAS_MKDOCS = all(importlib.util.find_spec(name) is not None for name in ("material", "mkdocstrings_handlers"))
 

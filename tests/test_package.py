@@ -34,9 +34,9 @@ except vestry.VestryError as error:
 """,
     "spark": """
 import vestry
-from vestry.data.databases import open_table
+from vestry.data.connection import connect
 try:
-    open_table("pyspark", "pyspark://nowhere.parquet")
+    connect("pyspark://nowhere.parquet")
 except vestry.VestryError as error:
     print(error)
 """,

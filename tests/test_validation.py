@@ -55,7 +55,7 @@ def test_each_limit_is_allowed_itself_or_not(limit, allowed, words):
     inside = {"above": 1.0000001, "least": 2, "below": 0.9999999, "most": 0}
     outside = {"above": 1, "least": 1.9999999, "below": 1, "most": 1e-300}
     assert require_number("x", inside[limit], **{limit: ends[limit]}) == inside[limit]
-    with pytest.raises(InvalidParameter, match=rf"^x must be a number {words}, not .*; write x=7\.$"):
+    with pytest.raises(InvalidParameter, match=rf"^x must be a number {words} and finite, not .*; write x=7\.$"):
         require_number("x", outside[limit], "x=7", **{limit: allowed})
 
 

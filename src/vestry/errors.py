@@ -24,12 +24,12 @@ class InvalidParameter(VestryError, ValueError):  # noqa: N818 - the name is the
     """A parameter is outside what is allowed."""
 
     def __init__(self, name: str, given: Any, allowed: str, instead: str) -> None:
-        super().__init__(f"{name} must be {allowed}, not {_shown(given)}; write {instead}.")
+        super().__init__(f"{name} must be {allowed}, not {_show(given)}; write {instead}.")
         self.name, self.given, self.allowed, self.instead = name, given, allowed, instead
 
 
 class ConversionError(VestryError, ValueError):
-    """No theorem leads from one currency to the other."""
+    """No theorem leads from one privacy definition to the other."""
 
     def __init__(self, source: str, target: str, reason: str) -> None:
         super().__init__(f"{source} cannot be turned into {target}: {reason}.")
@@ -165,7 +165,7 @@ def _is_shown(character: str) -> bool:
     return character.isprintable() or character == "\n" or unicodedata.category(character) == "Zs"
 
 
-def _shown(value: Any, limit: int = 80) -> str:
+def _show(value: Any, limit: int = 80) -> str:
     """Show a parameter on one line: text in quotes, numbers as they print; what is long is cut, but never a path.
 
     Of what may be records, passed by mistake, only the type: arrays, tables, long lists and lists of lists.

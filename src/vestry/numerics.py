@@ -1,7 +1,7 @@
 """Numbers that round against us: exact fractions, outward rounding, cancellation-free functions, monotone search.
 
-Prices are `Fraction` where they are rational and `float` elsewhere. A law that returns a float rounds it outward by
-`SLACK`, far more than its arithmetic loses; tests hold every law to that with 50-digit arithmetic.
+Prices are `Fraction` where they are rational and `float` elsewhere. A price that is a float is rounded outward by
+`SLACK`, far more than its arithmetic loses; tests hold every price to that with 50-digit arithmetic.
 """
 
 from __future__ import annotations
@@ -157,30 +157,24 @@ def smallest(holds: Callable[[float], bool], *, low: float, high: float, toleran
     """
     if holds(low):
         return low
-    while high - low > tolerance * high:
-        middle = _between(low, high)
-        if not low < middle < high:
-            break
-        if holds(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return _bisect(lambda x: not holds(x), low, high, tolerance)[1]
 
 
 def largest(holds: Callable[[float], bool], *, low: float, high: float, tolerance: float = 0.0) -> float:
     """Find the largest x in [low, high] at which a monotone condition holds; the result always satisfies it."""
     if holds(high):
         return high
+    return _bisect(holds, low, high, tolerance)[0]
+
+
+def _bisect(holds: Callable[[float], bool], low: float, high: float, tolerance: float) -> tuple[float, float]:
+    """Narrow an interval at whose low end a condition holds, and at whose high end it does not."""
     while high - low > tolerance * high:
         middle = _between(low, high)
         if not low < middle < high:
             break
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
 
 
 def _between(low: float, high: float) -> float:

@@ -23,7 +23,7 @@ from vestry.data import Table
 from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, InvalidParameter, LedgerCorrupt
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
-from vestry.mechanisms.release import Mechanism, assumptions_of, publish
+from vestry.mechanisms.release import Mechanism, assumptions_of, pays_for, publish
 from vestry.model.request import AUTO, Model, PreparedRelease, Request, TableSchema, check_size, purpose_of
 from vestry.noise import NoiseSource
 from vestry.planning import choose_mechanism
@@ -65,7 +65,7 @@ def release(
     mechanism, draws, truncation
         See `Request`.
     purpose
-        Why, for the ledger; the model's question if left out.
+        Why, for the ledger; the model's question if omitted.
     again
         Whether to release what was released before; it costs again.
     """
@@ -217,11 +217,6 @@ def claim(
         raise AskedBefore(past.entry.sequence)
     why = purpose or purpose_of(prepared.model.question())
     return charge_for(mechanism, ledger, why, definition, once=not again), False
-
-
-def pays_for(entry: Entry, mechanism: Mechanism) -> bool:
-    """Tell whether a charge is for exactly what would run."""
-    return bool(entry.facts["event"] == mechanism.charge.under(mechanism.adjacency.neighbours).to_dict())
 
 
 def charge_for(

@@ -1,4 +1,6 @@
-"""Models by name: a table of strings, each loaded when it is used. A new model, or conjugate family, is one line here.
+"""Models, losses and ways in to records by name: tables of strings, each loaded when it is used.
+
+A new model, family, loss or way in is one line here.
 
 A model's class knows how its releases are read (`reader`), and a conjugate one which family it is (`family_type`).
 """
@@ -6,34 +8,19 @@ A model's class knows how its releases are read (`reader`), and a conjugate one 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import UserDict
 from typing import Any
 
 
-class LazyTable(MutableMapping[str, Any]):
+class LazyTable(UserDict[str, Any]):
     """Names, each with the thing itself or where it is found, written module:attribute."""
 
-    def __init__(self, homes: Mapping[str, Any]) -> None:
-        self._homes: dict[str, Any] = dict(homes)
-
     def __getitem__(self, name: str) -> Any:
-        home = self._homes[name]
+        home = super().__getitem__(name)
         if not isinstance(home, str):
             return home
         module, _, attribute = home.partition(":")
         return getattr(importlib.import_module(module), attribute)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._homes)
-
-    def __len__(self) -> int:
-        return len(self._homes)
-
-    def __setitem__(self, name: str, home: Any) -> None:
-        self._homes[name] = home
-
-    def __delitem__(self, name: str) -> None:
-        del self._homes[name]
 
 
 MODELS = LazyTable(
@@ -49,6 +36,50 @@ MODELS = LazyTable(
         "linear": "vestry.regression.linear_model:LinearRegression",
         "naive-bayes": "vestry.naive_bayes.naive_bayes_model:NaiveBayes",
         "hmm": "vestry.hmm.hmm_model:HiddenMarkovModel",
+    }
+)
+
+# Where records may be: an address (FILE marks a path), how a file's name ends, or a package and a class. What stands
+# there takes what was given and a `Selection`, and returns a `Source`: see `vestry.data.connection`.
+SOURCES = LazyTable(
+    {
+        ".parquet": "vestry.data.parquet_files:open_parquet",
+        ".csv": "vestry.data.csv_reader:open_csv",
+        ".tsv": "vestry.data.csv_reader:open_csv",
+        ".csv.gz": "vestry.data.csv_reader:open_csv",
+        ".tsv.gz": "vestry.data.csv_reader:open_csv",
+        ".arrow": "vestry.data.dataframes:open_arrow_file",
+        ".feather": "vestry.data.dataframes:open_arrow_file",
+        ".ipc": "vestry.data.dataframes:open_arrow_file",
+        "pandas.DataFrame": "vestry.data.dataframes:open_pandas",
+        "polars.DataFrame": "vestry.data.dataframes:open_polars",
+        "polars.LazyFrame": "vestry.data.dataframes:open_polars_lazy",
+        "pyarrow.Table": "vestry.data.dataframes:open_arrow_table",
+        "pyarrow.RecordBatch": "vestry.data.dataframes:open_arrow_table",
+        "pyarrow.RecordBatchReader": "vestry.data.dataframes:open_arrow_reader",
+        "pyarrow.Dataset": "vestry.data.dataframes:open_arrow_dataset",
+        "deltalake.DeltaTable": "vestry.data.dataframes:open_delta",
+        "duckdb.DuckDBPyRelation": "vestry.data.dataframes:open_relation",
+        "ibis.Table": "vestry.data.databases:open_ibis",
+        "duckdb://FILE/TABLE": "vestry.data.databases:open_duckdb",
+        "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE": "vestry.data.databases:open_postgresql",
+        "pyspark://TABLE": "vestry.data.databases:open_pyspark",
+    }
+)
+
+# Losses of linear models: a new one is its class and one line here.
+LOSSES = LazyTable(
+    {
+        "logistic": "vestry.regression.losses:Logistic",
+        "huber": "vestry.regression.losses:Huber",
+        "pseudo-huber": "vestry.regression.losses:PseudoHuber",
+        "log-cosh": "vestry.regression.losses:LogCosh",
+        "smooth-hinge": "vestry.regression.losses:SmoothHinge",
+        "softplus-hinge": "vestry.regression.losses:SoftplusHinge",
+        "smooth-quantile": "vestry.regression.losses:SmoothQuantile",
+        "multinomial": "vestry.regression.losses:Multinomial",
+        "probit": "vestry.regression.losses:Probit",
+        "complementary-log-log": "vestry.regression.losses:ComplementaryLogLog",
     }
 )
 

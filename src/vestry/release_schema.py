@@ -7,12 +7,12 @@ is refused by the place in the file. `docs/release.schema.json` says the same of
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from vestry.errors import InvalidParameter
 from vestry.registry import MODELS
+from vestry.validation import is_number, is_whole
 
 Check = Callable[[Any, str], None]
 
@@ -47,40 +47,34 @@ def _check_characters(record: Any) -> None:
     try:
         json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
-        raise _refused("its text", "half a character, nan, or nested too deeply", "whole and plain") from None
+        raise _refusal("its text", "half a character, nan, or nested too deeply", "whole and plain") from None
 
 
-def _refused(where: str, given: Any, allowed: str) -> InvalidParameter:
+def _refusal(where: str, given: Any, allowed: str) -> InvalidParameter:
     allowed = f"{allowed} in a file that vestry has written"
     return InvalidParameter(where or "a release", given, allowed, "the original file")
 
 
-def _that(test: Callable[[Any], bool], allowed: str) -> Check:
+def _check_that(test: Callable[[Any], bool], allowed: str) -> Check:
     def check(value: Any, where: str) -> None:
         if not test(value):
-            raise _refused(where, value, allowed)
+            raise _refusal(where, value, allowed)
 
     return check
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return abs(value) <= _LARGEST if isinstance(value, int) else math.isfinite(value) and abs(value) <= _LARGEST
+    return is_number(value) and abs(value) <= _LARGEST
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _INTEGER
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= _TEXT
+    return is_whole(value) and abs(value) <= _INTEGER
 
 
 def _list(item: Check, *, least: int = 0) -> Check:
     def check(value: Any, where: str) -> None:
         if not isinstance(value, (list, tuple)) or len(value) < least:
-            raise _refused(where, value, f"a list of at least {least}")
+            raise _refusal(where, value, f"a list of at least {least}")
         for place, each in enumerate(value):
             item(each, f"{where}[{place}]")
 
@@ -92,13 +86,13 @@ def _object(fields: Mapping[str, Check], *, more: bool = False) -> Check:
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, Mapping):
-            raise _refused(where, value, "an object")
+            raise _refusal(where, value, "an object")
         for name, inside in fields.items():
             if name not in value:
-                raise _refused(f"{where}.{name}".lstrip("."), "missing", "given")
+                raise _refusal(f"{where}.{name}".lstrip("."), "missing", "given")
             inside(value[name], f"{where}.{name}".lstrip("."))
         if not more and len(value) > len(fields):
-            raise _refused(where, sorted(set(value) - set(fields))[:1], "an object of the known keys")
+            raise _refusal(where, sorted(set(value) - set(fields))[:1], "an object of the known keys")
 
     return check
 
@@ -106,7 +100,7 @@ def _object(fields: Mapping[str, Check], *, more: bool = False) -> Check:
 def _table(item: Check, *, least: int = 0) -> Check:
     def check(value: Any, where: str) -> None:
         if not isinstance(value, Mapping) or len(value) < least:
-            raise _refused(where, value, f"an object of at least {least}")
+            raise _refusal(where, value, f"an object of at least {least}")
         for name, each in value.items():
             item(each, f"{where}.{name}")
 
@@ -117,13 +111,13 @@ def _or_null(check: Check) -> Check:
     return lambda value, where: None if value is None else check(value, where)
 
 
-_text = _that(_is_text, "text")
-_number = _that(_is_number, "a finite number")
-_positive = _that(lambda value: _is_number(value) and value > 0, "a finite number above 0")
-_integer = _that(_is_integer, "a whole number below 2^64 in size")
-_count = _that(lambda value: _is_integer(value) and value >= 0, "a whole number of at least 0")
-_one = _that(lambda value: _is_integer(value) and value >= 1, "a whole number of at least 1")
-_truth = _that(lambda value: isinstance(value, bool), "true or false")
+_text = _check_that(lambda value: isinstance(value, str) and len(value) <= _TEXT, "text")
+_number = _check_that(_is_number, "a finite number")
+_positive = _check_that(lambda value: _is_number(value) and value > 0, "a finite number above 0")
+_integer = _check_that(_is_integer, "a whole number below 2^64 in size")
+_count = _check_that(lambda value: _is_integer(value) and value >= 0, "a whole number of at least 0")
+_one = _check_that(lambda value: _is_integer(value) and value >= 1, "a whole number of at least 1")
+_truth = _check_that(lambda value: isinstance(value, bool), "true or false")
 _texts, _any_object = _list(_text), _object({}, more=True)
 
 
@@ -131,7 +125,7 @@ def _pair(value: Any, where: str) -> None:
     """Check the middle and the half-width of an interval."""
     _list(_number, least=2)(value, where)
     if len(value) != 2 or not value[1] > 0:
-        raise _refused(where, value, "a middle and a half-width above 0")
+        raise _refusal(where, value, "a middle and a half-width above 0")
 
 
 # --- a release ------------------------------------------------------------------------------------------------------
@@ -140,9 +134,9 @@ def _pair(value: Any, where: str) -> None:
 def _statistics(value: Any, where: str) -> None:
     _STATISTICS(value, where)
     if len(value["names"]) != len(value["values"]):
-        raise _refused(f"{where}.names", len(value["names"]), "as many names as values")
+        raise _refusal(f"{where}.names", len(value["names"]), "as many names as values")
     if value["count_grid"] > 1:
-        raise _refused(f"{where}.count_grid", value["count_grid"], "at most 1")
+        raise _refusal(f"{where}.count_grid", value["count_grid"], "at most 1")
 
 
 def _draws(value: Any, where: str) -> None:
@@ -153,21 +147,21 @@ def _draws(value: Any, where: str) -> None:
 def _content(value: Any, where: str) -> None:
     known = {"noisy-statistics": _statistics, "draws": _draws}
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in known:
-        raise _refused(where, value, "noisy statistics or draws")
+        raise _refusal(where, value, "noisy statistics or draws")
     ((kind, inside),) = value.items()
     known[kind](inside, f"{where}.{kind}")
 
 
 def _agree(where: str, found: set[Any]) -> None:
     if len(found) > 1:
-        raise _refused(where, "several", "of one kind and length")
+        raise _refusal(where, "several", "of one kind and length")
 
 
 _STATISTICS = _object(
     {
         "names": _texts,
         "values": _list(_integer, least=1),
-        "noise": _that(lambda value: value in ("discrete-laplace", "discrete-gaussian"), "a known noise"),
+        "noise": _check_that(lambda value: value in ("discrete-laplace", "discrete-gaussian"), "a known noise"),
         "scale": _positive,
         "grid": _positive,
         "count": _or_null(_count),
@@ -223,7 +217,7 @@ _FEATURES = _list(_text, least=1)
 # The first releases draws, the others one estimate.
 _METHODS = ("posterior", "objective", "output")
 _REGRESSION: dict[str, Check] = {
-    "method": _that(lambda value: value in _METHODS, "one of " + ", ".join(_METHODS)),
+    "method": _check_that(lambda value: value in _METHODS, "one of " + ", ".join(_METHODS)),
     "features": _FEATURES,
     "classes": _texts,
     "intercept": _truth,
@@ -257,46 +251,46 @@ def _check_family(record: Mapping[str, Any]) -> None:
     family = record["family"]
     name = family["name"]
     if name not in MODELS:
-        raise _refused("family.name", name, "one of " + ", ".join(MODELS))
+        raise _refusal("family.name", name, "one of " + ", ".join(MODELS))
     fields = _FAMILIES.get(name, {})  # what a model of somebody else's needs, its reader refuses
     _object(fields, more=True)(family, "family")
     if "low" in fields and not family["low"] < family["high"]:
-        raise _refused("family.low", family["low"], "below family.high")
+        raise _refusal("family.low", family["low"], "below family.high")
     for check in _CHECKS.get(name, ()):
         check(record, family)
 
 
 def _check_levels(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
     if len(family["levels"]) != len(family["features"]):
-        raise _refused("family.levels", len(family["levels"]), "one list for each feature")
+        raise _refusal("family.levels", len(family["levels"]), "one list for each feature")
 
 
 def _check_classes(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
     groups = ["all"] if family["target"] is None else family["classes"]
     if list(record["contents"]) != groups:
-        raise _refused("contents", "of other groups", "of each class")
+        raise _refusal("contents", "of other groups", "of each class")
 
 
 def _check_coefficients(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
     size = len(family["features"]) * max(1, len(family["classes"]))
     if list(record["contents"]) != ["all"] or "draws" not in record["contents"]["all"]:
-        raise _refused("contents", "of another kind", "draws of the group all")
+        raise _refusal("contents", "of another kind", "draws of the group all")
     values = record["contents"]["all"]["draws"]["values"]
     if any(len(row) != size for row in values):
-        raise _refused("the draws", "of another length", f"{size} coefficients each")
+        raise _refusal("the draws", "of another length", f"{size} coefficients each")
     if family["method"] != "posterior" and len(values) != 1:
-        raise _refused("the draws", len(values), f"one estimate of the method {family['method']}")
+        raise _refusal("the draws", len(values), f"one estimate of the method {family['method']}")
     if len(record["labels"]) != size:
-        raise _refused("labels", len(record["labels"]), f"{size}, one for each coefficient")
+        raise _refusal("labels", len(record["labels"]), f"{size}, one for each coefficient")
     if len(family["scales"]) != len(family["features"]) - family["intercept"]:
-        raise _refused("family.scales", len(family["scales"]), "one for each feature but the intercept")
+        raise _refusal("family.scales", len(family["scales"]), "one for each feature except the intercept")
 
 
 def _check_cells(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
     if list(record["contents"]) != family["regions"]:
-        raise _refused("contents", "of other groups", "of each region")
+        raise _refusal("contents", "of other groups", "of each region")
     if not 2 <= family["states"] <= len(family["regions"]) * len(family["times"]):
-        raise _refused("family.states", family["states"], "at least 2, and at most the number of cells")
+        raise _refusal("family.states", family["states"], "at least 2, and at most the number of cells")
 
 
 _CHECKS: dict[str, tuple[Callable[[Mapping[str, Any], Mapping[str, Any]], None], ...]] = {

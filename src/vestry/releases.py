@@ -61,8 +61,8 @@ class Draws:
     Attributes
     ----------
     values
-        One row a draw. Each number was drawn exactly, as a real number, and rounded once to the nearest multiple of the
-        grid: no draw was made in floating-point arithmetic. A probability may be 0 or 1 by rounding, and the
+        One row per draw. Each number was drawn exactly, as a real number, and rounded once to the nearest multiple of
+        the grid: no draw was made in floating-point arithmetic. A probability may be 0 or 1 by rounding, and the
         probabilities of several categories add up to 1 only to within as many steps of the grid.
     grid
         The step of the grid, a power of two: 2^-40 for probabilities, and 2^-40 of a declared unit for rates and means.
@@ -89,7 +89,7 @@ class Certificate:
     unit
         Whose change is hidden.
     population
-        Neighbours, rows a unit, and the count where it is public.
+        Neighbours, rows per unit, and the count where it is public.
     assumptions
         What no theorem covers; empty in almost every case.
     versions
@@ -202,7 +202,7 @@ class Release:
             family=body["family"],
             prior=tuple(body["prior"]),
             contents={group: _content(each) for group, each in body["contents"].items()},
-            certificate=Certificate(**_frozen(body["certificate"])),
+            certificate=Certificate(**_freeze(body["certificate"])),
             by=body["by"],
             labels=tuple(body["labels"]),
         )
@@ -230,11 +230,11 @@ def _content(record: Mapping[str, Any]) -> NoisyStatistics | Draws:
     if "draws" in record:
         draws = record["draws"]
         return Draws(tuple(tuple(float(x) for x in draw) for draw in draws["values"]), float(draws["grid"]))
-    return NoisyStatistics(**_frozen(record["noisy-statistics"]))
+    return NoisyStatistics(**_freeze(record["noisy-statistics"]))
 
 
 _KINDS: dict[type, str] = {NoisyStatistics: "noisy-statistics", Draws: "draws"}
 
 
-def _frozen(record: Mapping[str, Any]) -> dict[str, Any]:
+def _freeze(record: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}

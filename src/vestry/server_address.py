@@ -19,31 +19,11 @@ from vestry.errors import InvalidParameter
 SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
 
 # The server's own parameters that an address may name, whatever their case.
-KEYS = frozenset(
-    {
-        "host",
-        "port",
-        "user",
-        "dbname",
-        "password",
-        "passfile",
-        "options",
-        "connect_timeout",
-        "application_name",
-        "target_session_attrs",
-        "sslmode",
-        "sslrootcert",
-        "sslcert",
-        "sslkey",
-        "sslpassword",
-        "sslcrl",
-        "sslnegotiation",
-        "channel_binding",
-        "require_auth",
-        "gssencmode",
-        "krbsrvname",
-    }
+_NAMES = (
+    "host port user dbname password passfile options connect_timeout application_name target_session_attrs sslmode"
+    " sslrootcert sslcert sslkey sslpassword sslcrl sslnegotiation channel_binding require_auth gssencmode krbsrvname"
 )
+KEYS = frozenset(_NAMES.split())
 SECRETS = frozenset({"password", "sslpassword"})
 
 
@@ -65,9 +45,9 @@ class ServerAddress:
     parameters: tuple[tuple[str, str], ...]
     table: str | None = None
 
-    def filled(self) -> dict[str, str]:
+    def fill(self) -> dict[str, str]:
         """Return the connection's parameters, by libpq's names, with what each ${VARIABLE} holds. Never show them."""
-        return {key: _VARIABLE.sub(_held, value) for key, value in self.parameters}
+        return {key: _VARIABLE.sub(_read_variable, value) for key, value in self.parameters}
 
     @property
     def has_variables(self) -> bool:
@@ -148,7 +128,7 @@ def _pairs(query: str) -> Iterator[tuple[str, str]]:
         yield unquote_plus(key), unquote_plus(value)
 
 
-def _held(match: re.Match[str]) -> str:
+def _read_variable(match: re.Match[str]) -> str:
     if match[1] not in os.environ:
         raise InvalidParameter("the environment variable", match[1], "set", f"export {match[1]}=... first")
     return os.environ[match[1]]

@@ -49,12 +49,24 @@ def require_number(
     """Return a finite number inside the limits that are given, or refuse. `least` and `most` are allowed themselves."""
     limits = [("above", above), ("at least", least), ("below", below), ("at most", most)]
     given = [(words, limit) for words, limit in limits if limit is not None]
-    if is_number(value) and all(_INSIDE[words](value, limit) for words, limit in given):
+    # The double that is kept is compared: a fraction near a limit may be rounded to it.
+    if is_number(value) and all(_INSIDE[words](float(value), limit) for words, limit in given):
         return float(value)
     allowed = "a number " + " and ".join(f"{words} {limit:g}" for words, limit in given) if given else "a finite number"
+    if len(given) == 1:
+        allowed += " and finite"
     raise InvalidParameter(name, value, allowed, instead or f"another {name}")
 
 
+def require_moderate(name: str, value: Any, instead: str = "") -> float:
+    """Return a finite number that is 0 or from 1e-30 to 1e30 in size, or refuse what no calibration can use."""
+    number = require_number(name, value, instead)
+    if number == 0 or 1 / _GREATEST <= abs(number) <= _GREATEST:
+        return number
+    raise InvalidParameter(name, value, f"0, or from {1 / _GREATEST:g} to {_GREATEST:g} in size", instead)
+
+
+_GREATEST = 1e30
 _INSIDE = {"above": operator.gt, "at least": operator.ge, "below": operator.lt, "at most": operator.le}
 
 

@@ -63,7 +63,7 @@ def test_help_says_what_the_exit_code_means():
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        ((*LAPLACE, "--trials", "0"), InvalidParameter, "trials must be a whole number of at least 1000, not 0"),
+        ((*LAPLACE, "--trials", "0"), InvalidParameter, "trials must be a whole number from 1000 to 1000000000, not 0"),
         ((*LAPLACE, "--releases", "5"), InvalidParameter, "releases must be 0, or a whole number"),
         (("magic", *LAPLACE[1:]), InvalidParameter, "MECHANISM must be one of"),
         ((*LAPLACE, "--guarantee", "epsilon=none"), InvalidParameter, "epsilon must be a decimal number"),

@@ -16,7 +16,7 @@ from scipy import stats
 from vestry.audit import Evidence, Verdict, audit
 from vestry.audit.claim import Claim
 from vestry.audit.clopper_pearson import at_least, at_most
-from vestry.audit.evidence import joined
+from vestry.audit.evidence import join_verdicts
 from vestry.audit.rejection_region import THRESHOLDS, RejectionRegion
 from vestry.audit.test_statistic import Score
 from vestry.errors import InvalidParameter
@@ -197,7 +197,7 @@ def test_verdicts_are_frozen_facts():
     assert record["evidence"][0]["refutes"] is True
     with pytest.raises(dataclasses.FrozenInstanceError, match="lower"):
         best.lower = 0.0
-    both = joined([found, found])
+    both = join_verdicts([found, found])
     assert both.trials == 40_000
     assert both.alarm == 2e-6
     assert len(both.evidence) == 2 * len(found.evidence)
@@ -244,10 +244,10 @@ BAD = {
     "text for a claim": ({"claim": "epsilon=1"}, "a claim must be an event, a guarantee"),
     "nothing claimed": ({"claim": ()}, "a claim must be an event, a guarantee"),
     "a claim of nothing": ({"claim": lambda epsilon: None}, "the claimed delta at epsilon .* must be a number"),
-    "a claim below 0": ({"claim": lambda epsilon: -0.1}, "must be a number of at least 0"),
-    "a claim of nan": ({"claim": lambda epsilon: math.nan}, "must be a number of at least 0"),
-    "an alarm of 0": ({"alarm": 0}, "alarm must be between 0 and 1"),
-    "an alarm of 1": ({"alarm": 1.0}, "alarm must be between 0 and 1"),
+    "a claim below 0": ({"claim": lambda epsilon: -0.1}, "must be a number at least 0"),
+    "a claim of nan": ({"claim": lambda epsilon: math.nan}, "must be a number at least 0"),
+    "an alarm of 0": ({"alarm": 0}, "alarm must be a number above 0 and below 1"),
+    "an alarm of 1": ({"alarm": 1.0}, "alarm must be a number above 0 and below 1"),
     "no epsilons": ({"epsilons": ()}, "epsilons must be numbers from 0"),
     "epsilons below 0": ({"epsilons": (-1,)}, "epsilons must be numbers from 0"),
     "too few outputs": ({"run": lambda d, s, n: np.zeros(n - 1)}, "the shape of a mechanism's outputs"),

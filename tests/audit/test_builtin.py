@@ -11,8 +11,8 @@ from seeded_noise import SeededNoise
 from share import cases
 
 from vestry.audit import Verdict, audit_shipped, worst_pairs
-from vestry.audit.bulk_simulation import discrete_gaussian, discrete_laplace, simulated
-from vestry.audit.release_runs import released
+from vestry.audit.bulk_simulation import simulate
+from vestry.audit.release_runs import run_release
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.gamma_exponential import GammaExponentialFamily
@@ -22,7 +22,7 @@ from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
-from vestry.mechanisms.release import calibrated
+from vestry.mechanisms.release import calibrate_mechanism
 from vestry.noise import SystemNoise
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -76,7 +76,7 @@ def made(mechanism: str, family: str, adjacency: str):
     several = "groups" in adjacency and mechanism in ("diffused", "concentrated")
     asked = Guarantee.parse("order=2,epsilon=0.2" if several else GUARANTEES[mechanism])
     start = None if prior is None else model.prior(prior)
-    return calibrated(mechanism, model, start, POPULATIONS[adjacency], asked, truncation=0.1), model
+    return calibrate_mechanism(mechanism, model, start, POPULATIONS[adjacency], asked, truncation=0.1), model
 
 
 # Every one of them in the slow run; here all that differ in kind.
@@ -176,21 +176,27 @@ def test_the_release_and_its_simulation_have_one_law(mechanism, family, adjacenc
     """Kolmogorov and Smirnov's distance of each coordinate; false alarms 1e-8 each."""
     subject, model = made(mechanism, family, adjacency)
     for pair in worst_pairs(subject, model):
-        really = released(subject, pair.first, SeededNoise(3), 1000)
-        bulk = simulated(subject, pair.first, np.random.default_rng(4), 20_000)
+        really = run_release(subject, pair.first, SeededNoise(3), 1000)
+        bulk = simulate(subject, pair.first, np.random.default_rng(4), 20_000)
         assert really.shape[1:] == bulk.shape[1:]
         for i in range(bulk.shape[1]):
             assert stats.ks_2samp(really[:, i], bulk[:, i]).pvalue > 1e-8
 
 
-@pytest.mark.parametrize("draw", [discrete_laplace, discrete_gaussian])
-@pytest.mark.parametrize("scale", [0.5, 3.0])
-def test_simulated_noise_has_its_law(draw, scale):
+def simulated_noise(noise: str, scale: float, size: int) -> np.ndarray:
+    layout = BetaBernoulliFamily().layout(PUBLIC)
+    mechanism = Additive(noise, scale, layout, PUBLIC, Guarantee.parse("epsilon=1"))
+    return simulate(mechanism, (0,), np.random.default_rng(9), size)[:, 0]
+
+
+@pytest.mark.parametrize("noise", ["discrete-laplace", "discrete-gaussian"])
+@pytest.mark.parametrize("scale", [0.5, 3.0, 6.0])
+def test_simulated_noise_has_its_law(noise, scale):
     """Chi-squared of the cells that expect at least 100; false alarms 1e-8 each."""
     size, support = 200_000, np.arange(-60, 61)
-    power = np.abs(support) / scale if draw is discrete_laplace else (support / scale) ** 2 / 2
+    power = np.abs(support) / scale if noise == "discrete-laplace" else (support / scale) ** 2 / 2
     law = np.exp(-power) / np.exp(-power).sum()
-    drawn = draw(np.random.default_rng(9), scale, (size,))
+    drawn = simulated_noise(noise, scale, size)
     seen = np.array([(drawn == k).sum() for k in support])
     usual = size * law >= 100
     expected = size * law[usual]
@@ -198,7 +204,7 @@ def test_simulated_noise_has_its_law(draw, scale):
 
 
 def test_simulated_noise_of_a_large_scale_is_whole_and_as_wide():
-    drawn = discrete_gaussian(np.random.default_rng(9), 1e5, (10_000,))
+    drawn = simulated_noise("discrete-gaussian", 1e5, 10_000)
     assert np.array_equal(drawn, np.rint(drawn))
     assert np.std(drawn) == pytest.approx(1e5, rel=0.05)
 
@@ -206,9 +212,11 @@ def test_simulated_noise_of_a_large_scale_is_whole_and_as_wide():
 @pytest.mark.long
 def test_draws_bought_together_are_audited_together():
     model = BetaBernoulliFamily()
-    subject = calibrated("diffused", model, model.prior((1, 2)), PUBLIC, Guarantee.parse("order=2,epsilon=1"), draws=3)
-    assert simulated(subject, (0, 100), np.random.default_rng(1), 10).shape == (10, 3)
-    assert released(subject, (0, 100), SeededNoise(1), 10).shape == (10, 3)
+    subject = calibrate_mechanism(
+        "diffused", model, model.prior((1, 2)), PUBLIC, Guarantee.parse("order=2,epsilon=1"), draws=3
+    )
+    assert simulate(subject, (0, 100), np.random.default_rng(1), 10).shape == (10, 3)
+    assert run_release(subject, (0, 100), SeededNoise(1), 10).shape == (10, 3)
     assert not audit_shipped(subject, model, noise=SeededNoise(1), trials=40_000, releases=1000).refuted
     careless = dataclasses.replace(subject, draws=1)
     twin = audit_shipped(subject, model, noise=SeededNoise(1), trials=400_000, releases=0, claim=careless.event)
@@ -231,7 +239,7 @@ def test_the_verdict_says_which_runs_it_rests_on():
         ({"trials": 0}, "trials must be a whole number of at least 1000, not 0"),
         ({"releases": -1}, "releases must be 0, or a whole number of at least 1000"),
         ({"releases": 10}, "releases must be 0, or a whole number of at least 1000"),
-        ({"alarm": 2}, "alarm must be between 0 and 1"),
+        ({"alarm": 2}, "alarm must be a number above 0 and below 1"),
         ({"claim": "epsilon=1"}, "a claim must be an event, a guarantee"),
         ({"mechanism": lambda: 0}, "a mechanism must be one of the package's"),
     ],

@@ -46,7 +46,7 @@ def run(mechanism):
     """Return a function of (records, noise, trials) that runs the mechanism as often as needed."""
 
     def outputs(records, noise, trials: int) -> np.ndarray:
-        found = [np.array(mechanism.drawn(blocks(records), noise).values).ravel() for _ in range(-(-trials // WIDE))]
+        found = [np.array(mechanism.draw(blocks(records), noise).values).ravel() for _ in range(-(-trials // WIDE))]
         return np.concatenate(found)[:trials]
 
     return outputs

@@ -15,12 +15,13 @@ import numpy as np
 from seeded_noise import SeededNoise
 
 from vestry.audit import Verdict, audit, audit_shipped
-from vestry.audit.bulk_simulation import discrete_laplace, simulated
+from vestry.audit.bulk_simulation import simulate
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.draw_cost import draw
 from vestry.conjugate.normal_mean import NormalMeanFamily
-from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive
+from vestry.conjugate.simulation import simulated_noise
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, calibrate_noise
 from vestry.mechanisms.posterior_sample import PosteriorSample, diffused
 from vestry.mechanisms.truncated_posterior import ops
 from vestry.privacy.guarantee import Guarantee
@@ -45,7 +46,7 @@ class Twin:
 
 
 def noisy(noise: str, family, adjacency: Adjacency, guarantee: str):
-    return additive(noise, family.layout(adjacency), adjacency, Guarantee.parse(guarantee))
+    return calibrate_noise(noise, family.layout(adjacency), adjacency, Guarantee.parse(guarantee))
 
 
 def quieter(noise: str, guarantee: str, factor: float) -> Callable[[int, int], Verdict]:
@@ -65,7 +66,7 @@ def one_sided(noise: str, guarantee: str) -> Callable[[int, int], Verdict]:
     def find(trials: int, seed: int) -> Verdict:
         real = noisy(noise, THREE, PUBLIC, guarantee)
         lone = dataclasses.replace(real.layout, l1=1, l2=1.0)
-        twin = additive(noise, lone, PUBLIC, Guarantee.parse(guarantee))
+        twin = calibrate_noise(noise, lone, PUBLIC, Guarantee.parse(guarantee))
         return audit_shipped(twin, THREE, noise=SeededNoise(seed), trials=trials, claim=real.event)
 
     return find
@@ -76,7 +77,7 @@ def averaged(trials: int, seed: int) -> Verdict:
     real = noisy(LAPLACE, BETA, PUBLIC, "epsilon=1")
 
     def run(dataset: int, rng: np.random.Generator, count: int) -> np.ndarray:
-        return dataset + discrete_laplace(rng, real.scale, (count, 2)).mean(axis=1)
+        return dataset + simulated_noise(real, (count, 2), rng).mean(axis=1)
 
     return audit(run, (0, 1), real.event, source=np.random.default_rng(seed), trials=trials)
 
@@ -87,7 +88,7 @@ def half_ops(trials: int, seed: int) -> Verdict:
     real = ops(BETA, BETA.prior((0.01, 0.01)), pair, Guarantee.parse("epsilon=2"), truncation=0.2)
     twin = dataclasses.replace(real, temperature=real.temperature / 2)
     return audit(
-        partial(simulated, twin),
+        partial(simulate, twin),
         ((0, 2), (1, 2)),
         real.event,
         source=np.random.default_rng(seed),
@@ -132,7 +133,7 @@ def counted(trials: int, seed: int) -> Verdict:
 
     def run(dataset: tuple[int, int], rng: np.random.Generator, count: int) -> np.ndarray:
         successes, records = dataset
-        noise = discrete_laplace(rng, real.scale, (count,))
+        noise = simulated_noise(real, (count,), rng)
         return np.stack([successes + noise, np.full(count, records)], axis=1)
 
     return audit(run, ((0, 99), (1, 100)), real.event, source=np.random.default_rng(seed), trials=trials)

@@ -41,12 +41,12 @@ def refused(done, fragment: str) -> None:
         ),
         (
             "calibrate laplace --family beta-bernoulli --n 1000000000000000000000 --guarantee epsilon=1",
-            "--n must be at",
+            "--n must be a whole number from 1 to",
         ),
         (
             "calibrate laplace --family normal-mean --low 0 --high 1 --variance 1 --n 9 --dimension 100000000"
             " --guarantee epsilon=1",
-            "--dimension must be at most 10000,",
+            "--dimension must be a whole number from 1 to 10000,",
         ),
         ("audit laplace --family beta-bernoulli --n 9 --guarantee epsilon=1 --releases 9007199254740993", "--releases"),
         (f"init {LONG}", "File name too long"),

@@ -60,6 +60,7 @@ def test_hidden_states_have_a_map(shown):
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.long
 def test_a_long_map_is_folded(shown):
     pytest.importorskip("numba")
     lines = shown(hidden(100), "--sweeps", "40")

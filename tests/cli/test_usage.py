@@ -101,15 +101,15 @@ WRONG = {
     " each category, of at least two",
     "calibrate gibbs --lipschitz nan --strong-convexity 1 --guarantee mu=1": "write for example --lipschitz 1.",
     "calibrate gibbs --lipschitz 1 --strong-convexity 1 --guarantee mu=1 --draws 0": "--draws must be a whole number"
-    " of at least 1, not 0; write for example --draws 1.",
+    " from 1 to 1000000, not 0; write for example --draws 1.",
     f"calibrate langevin {CHAIN.replace('--steps 10', '--steps 10.5')}": "--steps must be whole numbers of at least 1,"
     " not '10.5'",
     f"calibrate langevin {CHAIN.replace('--smoothness 10', '--smoothness 0.5')}": "--smoothness must be at least the"
     " strong convexity, not 0.5; write --smoothness 1.",
-    f"calibrate langevin {CHAIN} --slack -1": "--slack must be a finite number of at least 0, not -1.0",
+    f"calibrate langevin {CHAIN} --slack -1": "--slack must be a number at least 0 and finite, not -1.0",
     f"calibrate langevin {CHAIN} --start nan": "write for example --start 0.",
-    "calibrate output --lipschitz 1 --regularisation 1 --tolerance inf --guarantee mu=1": "--tolerance must be a finite"
-    " number of at least 0, not inf",
+    "calibrate output --lipschitz 1 --regularisation 1 --tolerance inf --guarantee mu=1": "--tolerance must be a number"
+    " at least 0 and finite, not inf",
     # curve
     f"curve laplace {BETA}": "--at must be given: the scale, not None; write --scale 0.5, or --guarantee",
     "curve gibbs --lipschitz 1 --strong-convexity 1 --at -1": "--likelihood-power must be a number above 0",

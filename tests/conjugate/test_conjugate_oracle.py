@@ -207,5 +207,5 @@ def test_bad_scales(name, value):
             lambda f=family, p=prior: f.order_limit(p, PUBLIC, **{name: value}),
             lambda f=family, p=prior, s=sums: f.update(p, s, 1, **{name: value}),
         ):
-            with pytest.raises(InvalidParameter, match=rf"{name} must be (a finite number|above 0 and finite), not"):
+            with pytest.raises(InvalidParameter, match=rf"{name} must be a number above 0 and finite, not"):
                 call()

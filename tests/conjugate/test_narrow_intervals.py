@@ -23,8 +23,8 @@ from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.data.table import Table
 from vestry.errors import InvalidParameter
 from vestry.mechanisms import posterior_sample, truncated_posterior
-from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, additive
-from vestry.mechanisms.release import calibrated
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, calibrate_noise
+from vestry.mechanisms.release import calibrate_mechanism
 from vestry.noise import exact_sampling
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -109,7 +109,7 @@ def test_a_draw_of_a_far_mean_keeps_its_promise(name, kind, handed):
     family = NormalMeanFamily((width / 4) ** 2, low, high)
     guarantee = Guarantee.parse("epsilon=1e-4,delta=1e-6")
     adjacency = Adjacency("replace", 1, N)
-    made = calibrated(kind, family, family.prior((low, width**2)), adjacency, guarantee)
+    made = calibrate_mechanism(kind, family, family.prior((low, width**2)), adjacency, guarantee)
     half, worst = 2**19, mpf(0)
     rng = np.random.default_rng(1)
     with mp.workdps(60):
@@ -131,7 +131,7 @@ def test_the_twin_whose_sums_are_doubles_is_caught(handed, monkeypatch):
     low, high = FAR["milliseconds since 1970"]
     family = NormalMeanFamily(1.0, low, high)
     guarantee = Guarantee.parse("epsilon=0.5,delta=1e-6")
-    made = calibrated("diffused", family, family.prior((low, 1e6)), Adjacency("replace", 1, N), guarantee)
+    made = calibrate_mechanism("diffused", family, family.prior((low, 1e6)), Adjacency("replace", 1, N), guarantee)
     monkeypatch.setattr(NormalMeanFamily, "exact_parameters", rounded)
     half = 2**19
     with mp.workdps(60):
@@ -153,7 +153,7 @@ def test_random_intervals_of_every_ratio_of_width_to_place(handed):
         family = NormalMeanFamily((high - low) ** 2 * float(rng.uniform(0.01, 1)), low, high, d)
         prior = family.prior((float(rng.normal()) * place, (high - low) ** 2 * 100))
         try:
-            made = calibrated("diffused", family, prior, Adjacency("replace", 1, n), guarantee)
+            made = calibrate_mechanism("diffused", family, prior, Adjacency("replace", 1, n), guarantee)
         except InvalidParameter:
             refused += 1
             continue
@@ -172,7 +172,9 @@ def test_a_draw_of_a_far_rate_keeps_its_promise(ends, handed):
     """The ratio of two neighbours' rates, exactly, is at most that of the event, also where it is 1 in doubles."""
     family = GammaExponentialFamily(*ends)
     adjacency = Adjacency("replace", 1, N)
-    made = calibrated("diffused", family, family.prior((2.0, 1.0)), adjacency, Guarantee.parse("epsilon=1,delta=1e-6"))
+    made = calibrate_mechanism(
+        "diffused", family, family.prior((2.0, 1.0)), adjacency, Guarantee.parse("epsilon=1,delta=1e-6")
+    )
     ((_, rate),) = parameters_of(handed, made, (-(2**19) * N, N))
     ((_, larger),) = parameters_of(handed, made, (-(2**19) * (N - 2), N))
     stated = dict(made.event.parameters)["ratio"]
@@ -184,7 +186,7 @@ def test_one_record_moves_a_strong_prior_by_exactly_its_weight(strength, handed)
     adjacency = Adjacency("replace", 1, 1000)
     guarantee = Guarantee.parse("epsilon=0.01,delta=1e-9")
     beta = BetaBernoulliFamily()
-    made = calibrated("diffused", beta, beta.prior((strength / 3, strength)), adjacency, guarantee)
+    made = calibrate_mechanism("diffused", beta, beta.prior((strength / 3, strength)), adjacency, guarantee)
     thin = replace(made, likelihood_power=0.123456789)
     ((alpha, other),) = parameters_of(handed, thin, (500, 1000))
     ((next_alpha, next_other),) = parameters_of(handed, thin, (501, 1000))
@@ -275,9 +277,9 @@ def test_noise_is_never_a_unit_in_the_last_place_too_small(relation):
         l1 = k * half * max(d + 1, 2 * d if relation == "replace" else 0)
         squared = (k * half) ** 2 * max(d + 1, 4 * d if relation == "replace" else 0)
         epsilon, rho = (float(f"{10.0 ** rng.uniform(-4, 2):.15g}") for _ in range(2))
-        laplace = additive(LAPLACE, made, adjacency, Guarantee.parse(f"epsilon={epsilon!r}"))
+        laplace = calibrate_noise(LAPLACE, made, adjacency, Guarantee.parse(f"epsilon={epsilon!r}"))
         assert Fraction(l1) / Fraction(laplace.scale) <= Fraction(repr(epsilon))
-        gaussian = additive(GAUSSIAN, made, adjacency, Guarantee.parse(f"rho={rho!r}"))
+        gaussian = calibrate_noise(GAUSSIAN, made, adjacency, Guarantee.parse(f"rho={rho!r}"))
         assert Fraction(squared) / (2 * Fraction(gaussian.scale) ** 2) <= Fraction(repr(rho))
 
 
@@ -292,7 +294,7 @@ def test_large_sensitivities_are_not_rounded_down(noise, text):
         except InvalidParameter:
             continue
         kept += 1
-        scale = Fraction(additive(noise, made, adjacency, Guarantee.parse(text)).scale)
+        scale = Fraction(calibrate_noise(noise, made, adjacency, Guarantee.parse(text)).scale)
         width = 2 * math.ceil(0.5 / float(grid))
         spent = Fraction(3 * 2 * width) / scale if noise == LAPLACE else Fraction(9 * 2 * width**2) / (2 * scale**2)
         assert spent <= Fraction(7, 10)

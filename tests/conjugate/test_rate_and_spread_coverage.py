@@ -17,6 +17,7 @@ from share import cases
 from vestry.conjugate import gamma_posterior
 from vestry.conjugate import normal_inverse_gamma_posterior as mean_variance
 from vestry.conjugate.gamma import one_gamma as plugged_in
+from vestry.conjugate.normal_inverse_gamma import MeanVariance
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 pytestmark = pytest.mark.statistical
@@ -90,7 +91,7 @@ UNITS = 2**19
 
 
 def spread(n, law, size, rng, *, factor=1.0, private=False):
-    prior, middle, reach = mean_variance.NormalInverseGammaPrior(3.0, 2.0, 6.0, 20.0), 5.0, 20.0
+    prior, middle, reach = MeanVariance(3.0, 2.0, 6.0, 20.0), 5.0, 20.0
     wrong, found = type(law)(law.scale * factor), []
     for _ in range(size):
         v = prior.scale / rng.gamma(prior.shape)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from vestry.data import csv_reader
-from vestry.data.csv_reader import Dialect, dialect_from, header, read_csv
+from vestry.data.connection import Dialect, dialect_from
+from vestry.data.csv_reader import header, read_csv
 from vestry.errors import InvalidParameter
 
 # The oracle: one byte after another, and one state.
@@ -440,7 +441,7 @@ def test_what_cannot_separate(mark):
     [
         ({"decimal": ";"}, 'csv.decimal must be "." or ","'),
         ({"separator": ",", "decimal": ","}, "another character than csv.decimal"),
-        ({"seperator": ";"}, "a key of csv must be separator or decimal, not 'seperator'"),
+        ({"seperator": ";"}, "a key of csv must be one of separator, decimal, not 'seperator'"),
         (";", "csv must be a table of separator and decimal"),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from vestry import Interval, Ledger, Table
-from vestry.data.contribution_bounding import limited
+from vestry.data.row_limit import limit_records
 from vestry.regression.problem import first_rows
 from vestry.schema.design_matrix import Design
 from vestry.schema.private import reveal_rows
@@ -33,7 +33,7 @@ def counted(rule, table) -> Counter:
 
 
 def by_key(key, most):
-    return lambda table: limited(table, most, row_key=key)
+    return lambda table: limit_records(table, most, row_key=key)
 
 
 def distance(one: Counter, other: Counter) -> tuple[int, int]:
@@ -91,7 +91,7 @@ def test_no_rule_keeps_neighbours_one_record_apart():
 def test_the_key_decides_and_every_record_has_its_chance():
     """Over 400 fixed keys each of ten records counts about half the time, to six standard deviations."""
     rows = np.arange(10, dtype=np.float32)[:, None]
-    chosen = [limited([(rows, np.zeros(10))], 5, row_key=f"{i}")[0][0][:, 0] for i in range(400)]
+    chosen = [limit_records([(rows, np.zeros(10))], 5, row_key=f"{i}")[0][0][:, 0] for i in range(400)]
     shares = np.bincount(np.concatenate(chosen).astype(int), minlength=10)
     assert np.all(np.abs(shares - 200) < 6 * 10)
     assert len({tuple(each) for each in chosen}) > 100
@@ -102,7 +102,7 @@ def test_zero_has_one_meaning():
     plus = [(np.array([[0.0], [0.0], [1.0]], dtype=np.float32), np.zeros(3))]
     minus = [(np.array([[-0.0], [0.0], [1.0]], dtype=np.float32), -np.zeros(3))]
     for key in KEYS:
-        same = [np.sort(limited(each, 2, row_key=key)[0][0][:, 0]) for each in (plus, minus)]
+        same = [np.sort(limit_records(each, 2, row_key=key)[0][0][:, 0]) for each in (plus, minus)]
         assert np.array_equal(*same)
 
 
@@ -121,11 +121,13 @@ def test_a_table_and_an_estimator_choose_by_the_ledgers_key(order, tmp_path, mon
     from_table = sorted(float(x) for features, _ in rows for x in features[:, 0])
     every = Table(frame.sort_values("x"), domains, neighbours="add-remove", max_rows=10)
     all_rows = reveal_rows(every.rows(Design(("x",), domains, "y"), row_key="secret"))
-    assert from_table == sorted(float(x) for x in limited(all_rows, 4, row_key="secret")[0][0][:, 0])
+    assert from_table == sorted(float(x) for x in limit_records(all_rows, 4, row_key="secret")[0][0][:, 0])
     assert len(from_table) == 4
 
     seen = []
-    monkeypatch.setattr(estimator, "limited", lambda given, most, *, row_key: seen.append((most, row_key)) or given)
+    monkeypatch.setattr(
+        estimator, "limit_records", lambda given, most, *, row_key: seen.append((most, row_key)) or given
+    )
     ledger = Ledger.create(
         str(tmp_path / "l.ledger"), dataset="d", unit="row", neighbours="add-remove", budget="epsilon=9,delta=1e-6"
     )

@@ -60,7 +60,7 @@ def test_a_query_that_fails_on_a_value(backend, silent, monkeypatch):
 @pytest.mark.long
 def test_the_query_that_fails_would_have_shown_it(backend):
     """The sample is bad: without the wall the engine quotes the value."""
-    from vestry.data.table import connect
+    from vestry.data.connection import connect
 
     with connect(backend.load(ROWS)) as source, pytest.raises(Exception, match=CANARY):
         source.rows(breaking(None, source.parts[0], row_key=""))
@@ -165,7 +165,8 @@ def test_a_parquet_file_whose_pages_are_broken(tmp_path, silent):
 
 def test_a_table_shows_its_kind_and_its_columns(backend):
     table = Table(backend.load(ROWS), DOMAINS, neighbours="replace")
-    kind = {"arrow": "pyarrow"}.get(backend.name, backend.name)
+    frames = {"arrow": "pyarrow.Table", "pandas": "pandas.DataFrame", "polars": "polars.DataFrame"}
+    kind = frames.get(backend.name, backend.name)
     assert repr(table) == str(table) == f"Table({kind}, columns: ward, real)"
     assert CANARY not in repr(vars(table).get("columns"))
 

@@ -22,7 +22,7 @@ from vestry.schema.statistics import Count, Sum, SumQuery
         ("nowhere*.parquet", "data must be a file that exists"),
         ("nowhere.csv", "data must be a file that exists"),
         ("mysql://a/b/c", r"data must be one of the kinds that Vestry reads, not 'mysql://...'"),
-        ("duckdb://records", "data must be a file of DuckDB and a table"),
+        ("duckdb://records", "data must be a file and a table"),
         ("duckdb://nowhere.db/records", "data must be a file that exists"),
         ("postgresql://user@host", "data must be a database and a table"),
         ("postgresql://user@host/database", "data must be a database and a table"),

@@ -155,7 +155,7 @@ BAD = [
     (CLASSES, {"guarantee": None}, "guarantee must be what the release may cost"),
     (CLASSES, {"guarantee": "1"}, "key=number pairs"),
     (CLASSES, {"guarantee": 1.0}, "text or a guarantee"),
-    (CLASSES, {"guarantee": "epsilon=0,delta=1e-6"}, "epsilon must be above 0"),
+    (CLASSES, {"guarantee": "epsilon=0,delta=1e-6"}, "epsilon must be a number above 0"),
     (CLASSES, {"regularisation": 1e-9, "method": "objective"}, "cannot be reached"),
     (CLASSES, {"guarantee": "rho=1", "method": "objective"}, "cannot be reached"),
     (

@@ -16,7 +16,7 @@ from seeded_noise import SeededNoise
 import vestry
 import vestry.hmm
 from vestry.errors import InvalidParameter, LedgerStateError, MissingExtra, VestryError
-from vestry.hmm.hidden_states import named
+from vestry.hmm.hidden_states import match_states
 from vestry.hmm.hmm_model import HiddenMarkovModel
 from vestry.model.request import Request
 from vestry.pipeline import charge_for, run, schema_of
@@ -239,24 +239,24 @@ def test_the_page_shows_the_map_and_the_states(release, sampled):
     body = " ".join(root.all("body")[0].text().split())
     assert "as if they were exact" in body
     assert "is declared public and is not hidden" in body
-    assert "Not hidden: the region and the month of each row" in body
+    assert "Not protected: the region and the month of each row" in body
 
 
 def test_states_are_matched_before_they_are_numbered():
     """Draws whose states are shuffled at random come back as one."""
-    from types import SimpleNamespace
+    from vestry.hmm import StateDraws
 
     rng = np.random.default_rng(2)
     tables = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
     moves = rng.dirichlet(np.ones(3), size=4)
     paths = rng.integers(3, size=(2, 5))
     orders = [[rng.permutation(3) for _ in range(3)] for _ in range(6)]
-    shuffled = SimpleNamespace(
+    shuffled = StateDraws(
         emissions=(np.array([[tables[o] for o in row] for row in orders]),),
         transitions=np.array([[moves[np.append(o, 3)][:, o] for o in row] for row in orders]),
         paths=np.array([[np.argsort(o)[paths] for o in row] for row in orders]),
     )
-    found = named(shuffled, None, None)
+    found = match_states(shuffled, None, None)
     rank = np.argsort(-tables[:, 0], kind="stable")
     assert found.emissions[0].shape == (3, 6, 3, 3)
     assert (found.emissions[0] == tables[rank]).all()
@@ -273,8 +273,8 @@ def test_states_are_matched_before_they_are_numbered():
         ({"sweeps": 0}, "sweeps must be a whole number of at least 1, not 0"),
         ({"sweeps": 10, "burn_in": 10}, "burn_in must be below the number of sweeps"),
         ({"chains": 0}, "chains must be a whole number of at least 1"),
-        ({"held_out": 1.0}, "held_out must be a share between 0 and 1"),
-        ({"sampler": "exact"}, "sampler must be blocked or collapsed"),
+        ({"held_out": 1.0}, "held_out must be a number above 0 and below 1"),
+        ({"sampler": "exact"}, "sampler must be one of blocked, collapsed"),
         ({"rng": 3}, "rng must be a numpy generator"),
         ({"stats": 3}, "an option must be one of states, sweeps, burn_in, chains, sampler, held_out, rng, not 'stats'"),
         ({"prior": (1.0,)}, "a hidden Markov prior must be two finite numbers above 0"),

@@ -48,7 +48,7 @@ SECRET = "hunter2"
 def test_an_address_is_shown_as_typed_and_filled_for_the_connection(text, parameters, table, monkeypatch):
     monkeypatch.setenv("A", SECRET)
     address = parse_address(text)
-    assert address.filled() == parameters
+    assert address.fill() == parameters
     assert address.table == table
     assert address.shown == str(address) == text
     assert repr(address) == f"ServerAddress({text!r})"
@@ -57,7 +57,7 @@ def test_an_address_is_shown_as_typed_and_filled_for_the_connection(text, parame
     monkeypatch.delenv("A")
     if address.has_variables:
         with pytest.raises(InvalidParameter, match=r"^the environment variable must be set, not 'A'; write export A"):
-            address.filled()
+            address.fill()
 
 
 REFUSED = {

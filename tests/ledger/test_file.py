@@ -475,7 +475,7 @@ def test_a_restore_that_is_killed_leaves_a_copy(make, tmp_path, monkeypatch):
         raise KeyboardInterrupt("killed")
 
     with monkeypatch.context() as broken:
-        broken.setattr(journal_module, "_added", killed)
+        broken.setattr(journal_module, "_append", killed)
         with pytest.raises(KeyboardInterrupt, match="killed"):
             Ledger.restore(tmp_path / "copy.ledger", tmp_path / "new.ledger", lost="epsilon=0.5", reason="x")
     with pytest.raises(LedgerUnavailable, match=r"is a copy"):

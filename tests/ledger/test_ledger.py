@@ -116,7 +116,7 @@ def test_create_never_overwrites(make, tmp_path):
 
 
 def test_create_leaves_nothing_where_it_fails(tmp_path):
-    with pytest.raises(InvalidParameter, match=r"^epsilon must be above 0"):
+    with pytest.raises(InvalidParameter, match=r"^epsilon must be a number above 0"):
         Ledger.create(tmp_path / "a.ledger", **TERMS, budget="epsilon=0")
     with pytest.raises(LedgerUnavailable, match=r"cannot be used \(No such file or directory\)"):
         Ledger.create(tmp_path / "no" / "a.ledger", **TERMS, budget="epsilon=1")
@@ -132,8 +132,8 @@ def test_create_leaves_nothing_where_it_fails(tmp_path):
         ({"dataset": "x" * 1001}, r"^dataset must be one line of text"),
         ({"unit": "rows"}, r'^unit must be "row" or "person=COLUMN,rows=K"'),
         ({"unit": "person=id,rows=0"}, r"^rows must be a whole number of at least 1"),
-        ({"neighbours": "both"}, r'^neighbours must be one of "replace" and "add-remove"'),
-        ({"neighbours": None}, r'^neighbours must be one of "replace" and "add-remove"'),
+        ({"neighbours": "both"}, r"^neighbours must be one of replace, add-remove"),
+        ({"neighbours": None}, r"^neighbours must be one of replace, add-remove"),
         ({"budget": 1}, r"^a guarantee must be text or a guarantee"),
         ({"budget": GaussianDP(1, neighbours="replace")}, r"neighbours relation asked for is replace"),
         ({"who": ""}, r"^who must be one line of text"),
@@ -466,10 +466,10 @@ def test_amend_never_lowers(make, budget):
 
 
 @pytest.mark.parametrize("budget", ["epsilon=5", "rho=5", "mu=5", "order=10,epsilon=5"])
-def test_amend_keeps_the_currency(make, budget):
+def test_amend_keeps_the_definition(make, budget):
     ledger = make()
     with pytest.raises(
-        DeclarationMismatch, match=r"^the currency asked for is .*; raise the budget in its own currency\.$"
+        DeclarationMismatch, match=r"^the privacy definition asked for is .*; raise the budget in its own definition\.$"
     ):
         ledger.amend(budget, reason="x")
     assert actions(ledger) == ["create"]
@@ -484,7 +484,7 @@ def test_amend_keeps_the_currency(make, budget):
         ("order=8,epsilon=1", "order=8,epsilon=2"),
     ],
 )
-def test_amend_works_in_every_currency(make, old, new):
+def test_amend_works_in_every_definition(make, old, new):
     ledger = make(old)
     ledger.amend(new, reason="x")
     assert str(ledger.state().filter.budget) == new
@@ -870,7 +870,7 @@ def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path, whole, kin
     path = tmp_path / "a.ledger"
     NO_LEDGERS[kind](path, whole)
     before = path.read_bytes()
-    with pytest.raises(LedgerCorrupt, match=r"is damaged or is no ledger; restore it from a copy") as caught:
+    with pytest.raises(LedgerCorrupt, match=r"is damaged or is not a ledger; restore it from a copy") as caught:
         Ledger.open(path)
     assert "\n" not in str(caught.value)
     assert path.read_bytes() == before

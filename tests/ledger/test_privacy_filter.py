@@ -87,7 +87,7 @@ def test_tenths_in_binary_would_not_fit_exactly():
     ],
     ids=["pure", "zcdp", "renyi", "gdp"],
 )
-def test_a_budget_of_one_currency_is_spent_to_the_last_unit(budget, charge):
+def test_a_budget_of_one_definition_is_spent_to_the_last_unit(budget, charge):
     filter = PrivacyFilter.of(budget)
     assert accepts(filter, [charge] * 3)
     assert not accepts(filter, [charge] * 3 + [charge])
@@ -95,7 +95,7 @@ def test_a_budget_of_one_currency_is_spent_to_the_last_unit(budget, charge):
     assert spent.totals == (filter.alternatives[0].limit,)
 
 
-def test_a_charge_without_a_bound_in_the_budgets_currency_never_fits():
+def test_a_charge_without_a_bound_in_the_budgets_definition_never_fits():
     gaussian, discrete = event("gaussian", sensitivity=1, scale=1e6), event("discrete-gaussian", sensitivity=1, scale=9)
     assert not accepts(PrivacyFilter.of(PureDP(1e6)), [gaussian])
     assert not accepts(PrivacyFilter.of(GaussianDP(1e6)), [discrete])
@@ -158,7 +158,7 @@ def test_limits_round_down_to_a_unit(budget, limit):
 
 @pytest.mark.parametrize("budget", [PureDP(1e-13), ZCDP(9e-13), GaussianDP(9e-7), ApproxDP(1e-7, 1e-6)], ids=str)
 def test_a_budget_below_one_unit_is_refused(budget):
-    with pytest.raises(InvalidParameter, match=r"a budget must be at least 1e-12 in each currency"):
+    with pytest.raises(InvalidParameter, match=r"a budget must be at least 1e-12 in each definition"):
         PrivacyFilter.of(budget)
 
 
@@ -218,14 +218,14 @@ def test_each_limit_is_worth_epsilon_at_its_share_of_delta(budget, orders):
     filter = PrivacyFilter.of(budget, orders=orders)
     share = share_of(filter)
     delta, epsilon = mp.mpf(share.numerator) / share.denominator, mp.mpf(repr(budget.epsilon))
-    assert [a.currency for a in filter.alternatives] == ["pure", *["renyi"] * (len(filter.orders)), "zcdp", "gdp"]
+    assert [a.definition for a in filter.alternatives] == ["pure", *["renyi"] * (len(filter.orders)), "zcdp", "gdp"]
     for alternative in filter.alternatives:
         limit = mp.mpf(alternative.limit) / UNITS
-        if alternative.currency == "pure":
+        if alternative.definition == "pure":
             worth, least = limit, epsilon
-        elif alternative.currency == "renyi":
+        elif alternative.definition == "renyi":
             worth, least = renyi_epsilon(alternative.order, limit, delta), epsilon
-        elif alternative.currency == "zcdp":
+        elif alternative.definition == "zcdp":
             worth, least = zcdp_epsilon(limit, delta), epsilon
         else:
             # delta at epsilon and just below it: the epsilon of this mu lies between.
@@ -244,12 +244,12 @@ def test_the_shares_add_up_to_at_most_delta(budget):
     used = mp.mpf(filter.failure_limit) / FAILURE_UNITS
     for alternative in filter.alternatives:
         limit = mp.mpf(alternative.limit) / UNITS
-        if alternative.currency == "renyi":
+        if alternative.definition == "renyi":
             a = mp.mpf(repr(alternative.order))
             used += mp.exp((a - 1) * (limit - epsilon)) / a * (1 - 1 / a) ** (a - 1)
-        elif alternative.currency == "zcdp":
+        elif alternative.definition == "zcdp":
             used += mp.findroot(lambda d, r=limit: zcdp_epsilon(r, d) - epsilon, (delta / 10, delta / 7), tol=1e-25)
-        elif alternative.currency == "gdp":
+        elif alternative.definition == "gdp":
             used += gaussian_delta(epsilon, limit)
     assert delta * (1 - mp.mpf("1e-6")) < used <= delta
 
@@ -268,7 +268,7 @@ def test_an_order_given_twice_is_one_alternative():
 
 
 def test_orders_are_refused_where_they_mean_nothing():
-    with pytest.raises(InvalidParameter, match=r"orders must be left out.*only with an epsilon,delta budget"):
+    with pytest.raises(InvalidParameter, match=r"orders must be omitted.*only with an epsilon,delta budget"):
         PrivacyFilter.of(PureDP(1), orders=[8])
 
 
@@ -280,7 +280,7 @@ def test_an_order_too_low_for_the_budget_is_refused_with_the_least(order):
 
 @pytest.mark.parametrize("order", [1, 0.5, -3, math.nan, math.inf])
 def test_an_order_must_be_above_one(order):
-    with pytest.raises(InvalidParameter, match=r"^order must be above 1 and finite"):
+    with pytest.raises(InvalidParameter, match=r"^order must be a number above 1 and finite"):
         PrivacyFilter.of(ApproxDP(1, 1e-6), orders=[order])
 
 
@@ -354,7 +354,7 @@ def _response(a, x):
 
 
 @cache
-def truth(charge: Event, currency: str, order: float | None):
+def truth(charge: Event, definition: str, order: float | None):
     """Return the price of one event in 40 digits, by formulas written for this test; infinity where there is none."""
     p = dict(charge.parameters)
     a = None if order is None else mp.mpf(repr(order))
@@ -378,7 +378,7 @@ def truth(charge: Event, currency: str, order: float | None):
         one = {"pure": mp.inf, "zcdp": rho, "gdp": mu, "renyi": None if a is None else a * rho}
     else:
         raise AssertionError(charge.kind)
-    return one[currency] * charge.count
+    return one[definition] * charge.count
 
 
 DIGITS = mp.mpf("1e-30")  # what 40-digit arithmetic may itself lose
@@ -408,7 +408,7 @@ def test_what_was_accepted_satisfies_some_alternative_and_what_was_refused_none(
     spent, accepted = filter.nothing, []
     for charge in charges:
         more = spent.plus(filter.price(charge))
-        real = [sum(truth(c, a.currency, a.order) for c in [*accepted, charge]) for a in filter.alternatives]
+        real = [sum(truth(c, a.definition, a.order) for c in [*accepted, charge]) for a in filter.alternatives]
         failed = sum(
             (
                 Fraction(repr(dict(c.parameters)["delta"])) * c.count

@@ -17,7 +17,7 @@ import pytest
 from scipy import special, stats
 
 from vestry.errors import InvalidParameter, MissingExtra
-from vestry.hmm import blocked_gibbs, collapsed_gibbs, held_out_log_likelihood, relabelled
+from vestry.hmm import blocked_gibbs, collapsed_gibbs, held_out_log_likelihood, relabel
 from vestry.mcmc import (
     annealed_importance,
     barker_walk,
@@ -392,7 +392,7 @@ def test_clear_states_are_found(sampler):
     """Counts that leave no doubt: after relabelling every chain has the same states and the tables' own means."""
     rng = np.random.default_rng(8)
     counts = example(rng, per_cell=400)
-    draws = relabelled(sampler(counts, states=3, sweeps=80, burn_in=60, rng=rng, chains=6), feature=0, level=0)
+    draws = relabel(sampler(counts, states=3, sweeps=80, burn_in=60, rng=rng, chains=6), feature=0, level=0)
     good = np.abs(draws.emissions[0].mean(axis=0)[..., 0] - [0.9, 0.5, 0.1]).max(axis=-1) < 0.05
     assert good.mean() >= 0.5  # some chains may still be in a local mode
     shares = counts[0][..., 0] / 400
@@ -403,7 +403,7 @@ def test_clear_states_are_found(sampler):
 def test_relabelling_changes_names_and_nothing_else():
     rng = np.random.default_rng(9)
     draws = collapsed_gibbs(example(rng), states=3, sweeps=6, burn_in=0, rng=rng, chains=5)
-    named = relabelled(draws, feature=1, level=2)
+    named = relabel(draws, feature=1, level=2)
     assert (np.diff(named.emissions[1][..., 2], axis=-1) <= 0).all()
     for s, b in itertools.product(range(6), range(5)):
         for table, other in zip(draws.emissions, named.emissions, strict=True):
@@ -412,7 +412,7 @@ def test_relabelling_changes_names_and_nothing_else():
         old, new = (d.transitions[s, b] for d in (draws, named))
         assert (old[before[:, :-1], before[:, 1:]] == new[after[:, :-1], after[:, 1:]]).all()
         assert (old[3, before[:, 0]] == new[3, after[:, 0]]).all()
-    again = relabelled(named, feature=1, level=2)
+    again = relabel(named, feature=1, level=2)
     assert (again.paths == named.paths).all()
 
 
@@ -439,13 +439,13 @@ def test_temperature_and_truncation(sampler):
         ({"counts": [np.ones((2, 3))]}, "counts must be"),
         ({"counts": [np.full((2, 3, 2), np.nan)]}, "counts must be finite"),
         ({"states": 0}, "states must be a whole number"),
-        ({"alpha": 0.0}, "alpha must be above 0"),
-        ({"beta": math.inf}, "beta must be above 0"),
+        ({"alpha": 0.0}, "alpha must be a number above 0"),
+        ({"beta": math.inf}, "beta must be a number above 0"),
         ({"burn_in": 5}, "burn_in must be below"),
         ({"held_out": np.zeros((3, 2), bool)}, "held_out must be"),
         ({"held_out": np.zeros((4, 2, 3), bool), "chains": 3}, "the batch must be one number"),
-        ({"temperature": 0.0}, "temperature must be above 0"),
-        ({"truncation": [0.1, 0.1]}, "one number a feature"),
+        ({"temperature": 0.0}, "temperature must be a number above 0"),
+        ({"truncation": [0.1, 0.1]}, "one number per feature"),
         ({"truncation": [0.5]}, "low must be at least 0 and below 1/2"),
     ],
 )
@@ -501,6 +501,7 @@ def log_sharp(point):
     return -0.5 * ((point - 2.0) ** 2).sum() / 0.25
 
 
+@pytest.mark.long
 def test_annealed_importance_sampling():
     """Base N(0, 1), likelihood exp(-(x - 2)^2/(2/4)): evidence and mean in closed form. Without weights it is off."""
     rng = np.random.default_rng(15)

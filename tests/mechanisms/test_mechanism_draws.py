@@ -22,8 +22,8 @@ from share import cases
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.ledger import Ledger
+from vestry.mcmc import truncated_draws
 from vestry.mechanisms import additive_noise, posterior_sample, truncated_posterior
-from vestry.mechanisms.truncated_posterior import truncated_beta, truncated_dirichlet
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.schema.private import Private
@@ -60,6 +60,10 @@ def beta_fit(sample: np.ndarray, a: float, b: float, low: float, high: float) ->
     edges = np.interp(np.arange(1, CELLS) / CELLS, cdf, points)
     observed = np.bincount(np.searchsorted(edges, sample), minlength=CELLS)
     return chi_squared(observed, np.full(CELLS, 1 / CELLS))
+
+
+def truncated_beta(rng, a: float, b: float, low: float, high: float, size: int) -> np.ndarray:
+    return truncated_draws.truncated_beta(rng, np.full(size, a), b, low=low, high=high)
 
 
 # name: (a, b, low, high, draws); the last four have no mass left in doubles
@@ -100,14 +104,6 @@ def test_the_far_tail_is_the_branch_that_doubles_cannot_see():
     for name, (a, b, low, high, _) in BETAS.items():
         tail = stats.beta.sf(low, a, b) if a < b else stats.beta.sf(1 - high, b, a)
         assert (tail < 1e-250) == name.startswith("far")
-
-
-def test_both_branches_agree_where_both_work():
-    """The rejection sampler is exact also where the inverse still is, and its proposal alone is far off."""
-    a, b, low, high = 3.0, 12.0, 0.3, 0.9
-    sample = truncated_posterior._beta_tail(np.random.default_rng(4), a, b, low, high, 40_000)
-    assert beta_fit(sample, a, b, low, high) > REJECT
-    assert beta_fit(sample, a, b * 1.1, low, high) < REJECT
 
 
 # --- truncated Dirichlets ---------------------------------------------------------------------------------------------
@@ -157,7 +153,7 @@ DIRICHLET_DRAWS = 10_000
 def dirichlet_samples() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(33)
     return {
-        name: truncated_dirichlet(rng, np.array(alphas), low, DIRICHLET_DRAWS)
+        name: truncated_draws.truncated_dirichlet(rng, np.tile(alphas, (DIRICHLET_DRAWS, 1)), low=low)
         for name, (alphas, low) in DIRICHLETS.items()
     }
 
@@ -232,7 +228,7 @@ def test_released_statistics_have_noise_of_the_calibrated_scale(noise, guarantee
     """The mean of |noise| (Laplace) or its square (Gaussian) over 20,000 releases, within 5.7 standard errors."""
     family = DirichletCategoricalFamily(4)
     adjacency = Adjacency("replace", 1, 100)
-    made = additive_noise.additive(noise, family.layout(adjacency), adjacency, Guarantee.parse(guarantee))
+    made = additive_noise.calibrate_noise(noise, family.layout(adjacency), adjacency, Guarantee.parse(guarantee))
     source, truth = SeededNoise(17), np.array([10, 20, 30, 40])
     values = [made.release(Private(truth.tolist()), Leave(), source)[0].values for _ in range(5000)]
     errors = (np.array(values) - truth).ravel().astype(float)
@@ -284,7 +280,9 @@ def test_ops_is_drawn_from_the_truncated_tempered_member():
 
 def test_through_a_real_ledger(tmp_path):
     """The same numbers come out whether or not a ledger stands in between."""
-    made = additive_noise.additive(additive_noise.LAPLACE, BETA.layout(PUBLIC), PUBLIC, Guarantee.parse("epsilon=1"))
+    made = additive_noise.calibrate_noise(
+        additive_noise.LAPLACE, BETA.layout(PUBLIC), PUBLIC, Guarantee.parse("epsilon=1")
+    )
     with closed_engines():
         terms = {"dataset": "a", "unit": "row", "neighbours": "replace"}
         ledger = Ledger.create(tmp_path / "a.ledger", **terms, budget="epsilon=1")

@@ -82,7 +82,7 @@ def calibrated(mechanism: str, name: str, adjacency: Adjacency, guarantee: str |
     family, numbers = FAMILIES[name]
     wanted = Guarantee.parse(guarantee)
     if mechanism in ("laplace", "gaussian"):
-        return additive_noise.additive(f"discrete-{mechanism}", layout(name, adjacency), adjacency, wanted)
+        return additive_noise.calibrate_noise(f"discrete-{mechanism}", layout(name, adjacency), adjacency, wanted)
     prior = family.prior(numbers)
     if mechanism == "ops":
         return truncated_posterior.ops(family, prior, adjacency, wanted, truncation=truncation(name))
@@ -282,7 +282,7 @@ def test_draws_bought_together_share_the_budget(mechanism, guarantee, draws):
     one = make(family, family.prior(numbers), adjacency, wanted, **more)
     several = make(family, family.prior(numbers), adjacency, wanted, draws=draws, **more)
     assert several.event.count == draws
-    check = accountant.meets if mechanism == "ops" else posterior_sample.exactly
+    check = accountant.meets if mechanism == "ops" else posterior_sample.meets_exactly
     assert check(several.event, several.guarantee)
     assert several.value > one.value if mechanism == "ops" else several.value < one.value
     if mechanism != "ops":  # a parameter a little less private is refused

@@ -13,7 +13,7 @@ from scipy.special import betainc, log_expit
 
 from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
-from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, Additive, additive
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, Additive, calibrate_noise
 from vestry.mechanisms.posterior_sample import diffused
 from vestry.mechanisms.truncated_posterior import ops
 from vestry.privacy import accountant
@@ -39,16 +39,16 @@ def noise_costs(made: Additive, shift: tuple[int, ...]) -> float:
 def test_factor_two_forgotten_under_replace(noise):
     """A record that changes category moves two counts; one that is added moves one."""
     family, adjacency = DirichletCategoricalFamily(3), Adjacency("replace", 1, 100)
-    real = additive(noise, family.layout(adjacency), adjacency, RENYI)
+    real = calibrate_noise(noise, family.layout(adjacency), adjacency, RENYI)
     assert noise_costs(real, (1, 1)) <= 0.1 * (1 + 1e-9)
-    twin = additive(noise, dataclasses.replace(real.layout, l1=1, l2=1.0), adjacency, RENYI)
+    twin = calibrate_noise(noise, dataclasses.replace(real.layout, l1=1, l2=1.0), adjacency, RENYI)
     assert noise_costs(twin, (1, 0)) <= 0.1 * (1 + 1e-9)
     assert noise_costs(twin, (1, 1)) > 0.19
 
 
 def test_gaussian_renyi_without_its_two():
     """As [GeumlekSC17, sec. 5.1] prints it: twice the truth at a whole order, where the truth is attained."""
-    made = additive(GAUSSIAN, BETA.layout(PUBLIC), PUBLIC, RENYI)
+    made = calibrate_noise(GAUSSIAN, BETA.layout(PUBLIC), PUBLIC, RENYI)
     truth = noise_costs(made, (1,))
     assert truth == pytest.approx(float(accountant.renyi(made.event, 2)), rel=1e-9)
     printed = 2 * 1 / made.scale**2
@@ -57,7 +57,7 @@ def test_gaussian_renyi_without_its_two():
 
 def test_gaussian_renyi_with_a_four():
     """The unsafe mistake of the same kind: half the truth is claimed, and the exact sum is above it."""
-    made = additive(GAUSSIAN, BETA.layout(PUBLIC), PUBLIC, RENYI)
+    made = calibrate_noise(GAUSSIAN, BETA.layout(PUBLIC), PUBLIC, RENYI)
     twin = dataclasses.replace(made, scale=made.scale / math.sqrt(2))
     assert noise_costs(made, (1,)) <= 0.1 * (1 + 1e-9)
     assert noise_costs(twin, (1,)) > 0.19

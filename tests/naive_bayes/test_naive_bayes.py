@@ -15,14 +15,14 @@ from scipy.special import gammaln
 import vestry
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.errors import InvalidParameter, LedgerStateError
-from vestry.mechanisms.table_sample import DrawnTables, drawn_tables
+from vestry.mechanisms.table_sample import TableSample, calibrate_tables
 from vestry.model.request import Request
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
-from vestry.naive_bayes.naive_bayes_posterior import size_law
+from vestry.naive_bayes.naive_bayes_posterior import size_weights
 from vestry.noise import SystemNoise
 from vestry.pipeline import charge_for, run, schema_of
 from vestry.posterior import Posterior
-from vestry.posterior.discrete_noise import noise_law
+from vestry.posterior.discrete_noise import Gaussian, Laplace
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Certificate, NoisyStatistics, Release
@@ -69,8 +69,8 @@ def release_of(contents, *, target="ill", scale=1.0, prior=(1.0,), count=None):
 @pytest.mark.parametrize("z", [((3, 1), (2, 3)), ((0, -2, 4), (1, 2)), ((-3, -4), (-1, -2))])
 def test_the_size_of_a_class_by_enumeration(z, alpha):
     """Sum over every pair or triple of counts that adds up to n, for each feature; the product over features."""
-    noise = noise_law("discrete-laplace", 1.3)
-    counts, logs = size_law([np.array(each, float) for each in z], alpha=alpha, noise=noise)
+    noise = Laplace(1.3)
+    counts, logs = size_weights([np.array(each, float) for each in z], alpha=alpha, noise=noise)
     found = np.exp(logs - logs.max())
     found /= found.sum()
     top = 60
@@ -89,10 +89,10 @@ def test_the_size_of_a_class_by_enumeration(z, alpha):
 
 def test_all_tables_tell_of_a_class_s_size():
     """Ten features leave the size about sqrt(10) times as sure as one."""
-    noise = noise_law("discrete-gaussian", 20.0)
+    noise = Gaussian(20.0)
 
     def spread(features):
-        counts, logs = size_law([np.array([300.0, 200.0])] * features, alpha=1.0, noise=noise)
+        counts, logs = size_weights([np.array([300.0, 200.0])] * features, alpha=1.0, noise=noise)
         weights = np.exp(logs - logs.max())
         mean = weights @ counts / weights.sum()
         return math.sqrt(weights @ (counts - mean) ** 2 / weights.sum())
@@ -234,9 +234,9 @@ LOW = 0.1
 SPAN = sum(math.log((1 - (size - 1) * LOW) / LOW) for size in SIZES)
 
 
-def drawn(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> DrawnTables:
+def drawn(relation="replace", rows=1, spend="epsilon=1", draws=1, classes=False) -> TableSample:
     adjacency = Adjacency(relation, rows, groups=2 if classes else 1)
-    return drawn_tables(
+    return calibrate_tables(
         DirichletCategoricalFamily, SIZES, 1.0, adjacency, Guarantee.parse(spend), truncation=LOW, draws=draws
     )
 
@@ -266,7 +266,7 @@ def worst_loss(temperature: float, counts=(3, 1, 2)) -> float:
 
 def test_a_forgotten_temperature_is_caught():
     """One table of three levels, calibrated to epsilon = 1: the twin draws from the posterior as it is."""
-    single = drawn_tables(
+    single = calibrate_tables(
         DirichletCategoricalFamily, [3], 1.0, Adjacency("replace", 1), Guarantee.parse("epsilon=1"), truncation=LOW
     )
     assert worst_loss(single.temperature) <= 1

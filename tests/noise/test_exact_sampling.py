@@ -21,9 +21,9 @@ from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.noise import SystemNoise, exact_sampling
 from vestry.noise.bits import BLOCK_BYTES, Bits, Uniform
 from vestry.noise.densities import LogGamma, LogitBeta, StandardNormal
-from vestry.noise.dirichlet import Largest, Loose, TiltedSimplex, truncated
+from vestry.noise.dirichlet import Largest, Loose, TiltedSimplex, choose_sampler
 from vestry.noise.grid import PROBABILITY_GRID, Grid, declared_grid
-from vestry.noise.log_concave import Concave
+from vestry.noise.log_concave import LogConcaveSampler
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.schema.private import Private
@@ -180,7 +180,7 @@ def test_a_bound_that_leaves_no_simplex_is_refused(low):
 
 
 def test_a_dirichlet_of_one_category_is_refused():
-    with pytest.raises(InvalidParameter, match="the number of alphas must be at least 2"):
+    with pytest.raises(InvalidParameter, match="the number of alphas must be a whole number of at least 2"):
         exact_sampling.dirichlet(Bits(SeededNoise(1)), (1.0,), grid=GRID)
 
 
@@ -226,7 +226,7 @@ def exactly(ball) -> Fraction:
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def place_of(concave: Concave, y) -> Fraction:
+def place_of(concave: LogConcaveSampler, y) -> Fraction:
     """Return the uniform number that puts the point at y, on the constant piece."""
     envelope = concave._envelope(FINE)
     assert y > envelope.start
@@ -235,7 +235,7 @@ def place_of(concave: Concave, y) -> Fraction:
     return exactly(share)
 
 
-LAWS = {
+DENSITIES = {
     "beta": (LogitBeta(5.0, 8.0, Fraction(0), Fraction(1)), lambda x: (x / (1 - x)).log(), Fraction(2, 5)),
     "gamma": (LogGamma(7.0, 2.0, None, None), lambda x: x.log(), Fraction(7, 2)),
     "normal": (StandardNormal(), lambda x: x, Fraction(1, 5)),
@@ -247,12 +247,12 @@ ROUNDED = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DENSITIES)
 def test_a_value_halfway_between_two_multiples_asks_for_more_digits(name):
-    law, scale, about = LAWS[name]
+    density, scale, about = DENSITIES[name]
     half = (math.floor(about / Fraction(GRID)) + Fraction(1, 2)) * Fraction(GRID)
     with flint.ctx.workprec(FINE):
-        place = place_of(Concave(law), scale(flint.arb(flint.fmpq(half.numerator, half.denominator))))
+        place = place_of(LogConcaveSampler(density), scale(flint.arb(flint.fmpq(half.numerator, half.denominator))))
     found = []
     for after in (0, 1):
         source = Crafted(place, 0, after)
@@ -264,10 +264,10 @@ def test_a_value_halfway_between_two_multiples_asks_for_more_digits(name):
     assert found == [half - Fraction(GRID) / 2, half + Fraction(GRID) / 2]
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DENSITIES)
 def test_a_toss_that_cannot_be_decided_asks_for_more_digits(name):
-    law, scale, about = LAWS[name]
-    concave = Concave(law)
+    density, scale, about = DENSITIES[name]
+    concave = LogConcaveSampler(density)
     with flint.ctx.workprec(FINE):
         y = scale(flint.arb(flint.fmpq(about.numerator, about.denominator)))
         place = place_of(concave, y)
@@ -275,7 +275,7 @@ def test_a_toss_that_cannot_be_decided_asks_for_more_digits(name):
         envelope = concave._envelope(FINE)
         share = flint.arb(flint.fmpq(short.numerator, short.denominator))
         y = envelope.start + share * envelope.area - envelope.left_area
-        chance = exactly((law.log_density(y) - envelope.top).exp())
+        chance = exactly((density.log_density(y) - envelope.top).exp())
     kept = []
     for after in (0, 1):
         source = Crafted(place, chance, after)
@@ -288,7 +288,7 @@ def test_a_toss_that_cannot_be_decided_asks_for_more_digits(name):
 
 
 def test_a_place_on_the_edge_of_two_pieces_asks_for_more_digits():
-    concave = Concave(LAWS["beta"][0])
+    concave = LogConcaveSampler(DENSITIES["beta"][0])
     with flint.ctx.workprec(FINE):
         envelope = concave._envelope(FINE)
         edges = [exactly(area / envelope.area) for area in (envelope.left_area, envelope.inner_area)]
@@ -321,15 +321,15 @@ def test_ordinary_draws_ask_for_few_digits():
 @pytest.mark.parametrize("shapes", [(5.0, 8.0), (0.3, 0.7), (1.0, 1e8), (1e6, 2e6), (0.01, 300.0)], ids=str)
 def test_the_envelope_is_above_the_density(shapes, ends):
     """And the area below it, by its pieces, is at most 3 times the one below the density."""
-    law = LogitBeta(*shapes, *(Fraction(end) for end in ends))
-    concave = Concave(law)
+    density = LogitBeta(*shapes, *(Fraction(end) for end in ends))
+    concave = LogConcaveSampler(density)
     bits = Bits(SeededNoise(8))
     chances = []
     with flint.ctx.workprec(200):
         for _ in range(300):
             y, height = concave._point(Uniform(bits), 200)
-            chances.append(law.log_density(y) - concave._envelope(200).top - height)
-            low, high = law.ends()
+            chances.append(density.log_density(y) - concave._envelope(200).top - height)
+            low, high = density.ends()
             assert low is None or not y < low
             assert high is None or not y > high
     assert not any(chance > 0 for chance in chances)
@@ -347,7 +347,7 @@ def test_the_envelope_is_above_the_density(shapes, ends):
     ],
 )
 def test_the_way_that_rejects_least_is_taken(alphas, low, way):
-    assert type(truncated(alphas, Fraction(low))) is way
+    assert type(choose_sampler(alphas, Fraction(low))) is way
 
 
 # --- mechanisms -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from seeded_noise import SeededNoise
 import vestry.noise
 from vestry.errors import InvalidParameter, NoiseNotReproducible, NoiseUnavailable, VestryError
 from vestry.noise import NoiseSource, SystemNoise
-from vestry.noise.system_noise import _draw, checked_scale
+from vestry.noise.system_noise import _draw, check_scale
 
 SAMPLERS = {
     "discrete_laplace": lambda noise, values, scale: noise.discrete_laplace(values, scale=scale),
@@ -45,7 +45,7 @@ each_source = pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
     ids=str,
 )
 def test_scale_must_be_a_finite_number_above_zero(source, sample, scale):
-    with pytest.raises(InvalidParameter, match=r"^scale must be a finite number above 0, not .*; write .*\.$"):
+    with pytest.raises(InvalidParameter, match=r"^scale must be a number above 0 and finite, not .*; write .*\.$"):
         sample(source(), [1, 2], scale)
 
 
@@ -55,14 +55,14 @@ def test_scale_must_be_a_finite_number_above_zero(source, sample, scale):
     ids=repr,
 )
 def test_scale_that_is_a_double_is_kept(scale, double):
-    checked = checked_scale(scale)
+    checked = check_scale(scale)
     assert type(checked) is float
     assert checked == double
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(2, 3), 2**60 + 1, 2**60 - 1, Fraction(1, 10**400)])
 def test_scale_between_two_doubles_takes_the_upper_one(scale):
-    checked = checked_scale(scale)
+    checked = check_scale(scale)
     assert math.nextafter(checked, 0) < scale < checked
 
 
@@ -76,7 +76,7 @@ def test_exponent_must_be_that_of_a_double(source, exponent):
 @each_source
 @pytest.mark.parametrize("count", [-1, 1.0, "1", True, None], ids=repr)
 def test_count_of_bytes_must_be_a_whole_number(source, count):
-    with pytest.raises(InvalidParameter, match="count must be a whole number, 0 or more"):
+    with pytest.raises(InvalidParameter, match="count must be a whole number of at least 0"):
         source().random_bytes(count)
 
 

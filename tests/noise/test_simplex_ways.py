@@ -1,4 +1,4 @@
-"""Every way to draw a truncated Dirichlet exactly has the same law: means against integration.
+"""Every way to draw a truncated Dirichlet exactly has the same distribution: means against integration.
 
 Of the components and of the smallest one: four numbers a way, each within 6 standard errors of 8,000 draws, so that a
 false alarm has probability below 1e-8. A truncation that is off by a tenth is seen.
@@ -29,7 +29,7 @@ ALPHAS, LOW, DRAWS = (0.6, 0.9, 0.7), 0.1, 8000
 
 
 def integrated() -> np.ndarray:
-    """Means of the truncated law, by midpoints on the triangle."""
+    """Means of the truncated distribution, by midpoints on the triangle."""
     places = (np.arange(1500) + 0.5) / 1500
     x, y = np.meshgrid(places, places)
     z = 1 - x - y
@@ -40,14 +40,14 @@ def integrated() -> np.ndarray:
 
 
 def scores(low: float, way, monkeypatch) -> np.ndarray:
-    monkeypatch.setattr(exact_sampling, "truncated", way)
+    monkeypatch.setattr(exact_sampling, "choose_sampler", way)
     rows = np.array(exact_sampling.dirichlet(Bits(SeededNoise(1)), ALPHAS, grid=PROBABILITY_GRID, size=DRAWS, low=low))
     found = np.column_stack([rows, rows.min(axis=1)])
     return (found.mean(axis=0) - integrated()) / (found.std(axis=0) / np.sqrt(DRAWS))
 
 
 @pytest.mark.parametrize("way", cases([Loose, TiltedSimplex, Largest], quick=[TiltedSimplex]))
-def test_every_way_has_the_law(way, monkeypatch):
+def test_every_way_has_the_distribution(way, monkeypatch):
     assert np.abs(scores(LOW, way, monkeypatch)).max() < 6
 
 

@@ -15,7 +15,7 @@ import pytest
 from scipy import integrate
 
 from vestry.errors import InvalidParameter
-from vestry.papers import event_log_score, foulds_ais, foulds_hmm, foulds_mh
+from vestry.papers import foulds_ais, foulds_hmm, foulds_mh
 from vestry.papers.event_log import DEATHS, REGIONS, VIOLENCE, data_folder, dense, events, sparse
 from vestry.privacy import accountant
 from vestry.privacy.mcmc_cost import barker_update, shared_scan
@@ -97,7 +97,7 @@ def small():
     numbers = {
         "epsilons": list(epsilons),
         "settings": {"sweeps": 10},
-        "ops_costs": [event_log_score.chain_cost((12, 100, 2, 2, 2), 10, epsilon, 10) for epsilon in epsilons],
+        "ops_costs": [foulds_hmm.chain_cost((12, 100, 2, 2, 2), 10, epsilon, 10) for epsilon in epsilons],
         "studies": [
             foulds_hmm.study(log, rng, epsilons=epsilons, splits=2, sweeps=10) for log in (dense(rng), sparse(rng))
         ],
@@ -147,7 +147,7 @@ def test_the_case_study_is_drawn_from_plain_json(tmp_path):
 def test_the_noise_has_the_scale_of_two_for_each_feature():
     """Integer Laplace noise of scale 2 F/epsilon: its variance within 6 errors; scales a tenth off are not."""
     log, rng = dense(np.random.default_rng(0)), np.random.default_rng(2)
-    noise = event_log_score._noise(rng, log, 5.0, (300, 400))
+    noise = foulds_hmm._noise(rng, log, 5.0, (300, 400))
     q = np.exp(-5.0 / 10)
     variance = 2 * q / (1 - q) ** 2
     squares = noise**2
@@ -159,13 +159,13 @@ def test_the_noise_has_the_scale_of_two_for_each_feature():
 
 def test_what_a_chain_costs():
     levels = (12, 100, 2, 2, 2)
-    cost = event_log_score.chain_cost(levels, 10, 0.1, 200)
+    cost = foulds_hmm.chain_cost(levels, 10, 0.1, 200)
     assert cost["added_up"] == pytest.approx(400 * 0.1)
     # Bounded range: rho = 400 epsilon^2/8; its conversion is far below the sum.
     rho = 400 * 0.01 / 8
     assert cost["by_bounded_range"] <= rho + 2 * np.sqrt(rho * np.log(1e6))
-    each = event_log_score.update_epsilon(levels, 10, 1.0, 200)
-    total = accountant.epsilon(event_log_score.chain(levels, 10, each, 200), event_log_score.DELTA)
+    each = foulds_hmm.update_epsilon(levels, 10, 1.0, 200)
+    total = accountant.epsilon(foulds_hmm.chain(levels, 10, each, 200), foulds_hmm.DELTA)
     assert 0.98 < total <= 1.0
 
 
@@ -204,7 +204,7 @@ def test_annealing_paths_cost_what_their_rungs_cost():
 
 def test_chances_of_rejection():
     """At one state the integral against the mean over many proposals; 0.01 is six of its standard errors."""
-    power = foulds_mh.LAST / (2 * foulds_mh.SPAN)
+    power = foulds_ais.LAST / (2 * foulds_ais.SPAN)
     z = np.random.default_rng(5).normal(size=100_000)
     worst = {"Metropolis": 0.0, "Barker": 0.0}
     for state in np.linspace(-6, 6, 49):
@@ -219,6 +219,6 @@ def test_chances_of_rejection():
 @pytest.mark.parametrize("steps", [1, 8, 128])
 def test_a_chain_is_as_hot_as_its_price_asks(steps):
     each = foulds_mh.update_epsilon(3.0, steps)
-    update = barker_update(foulds_mh.SPAN, temperature=2 * foulds_mh.SPAN / each, neighbours="replace")
-    assert 2.95 < accountant.epsilon(shared_scan(update, updates=steps), foulds_mh.DELTA) <= 3.0
-    assert foulds_mh.update_epsilon(1e4, steps) == 2 * foulds_mh.SPAN
+    update = barker_update(foulds_ais.SPAN, temperature=2 * foulds_ais.SPAN / each, neighbours="replace")
+    assert 2.95 < accountant.epsilon(shared_scan(update, updates=steps), foulds_ais.DELTA) <= 3.0
+    assert foulds_mh.update_epsilon(1e4, steps) == 2 * foulds_ais.SPAN

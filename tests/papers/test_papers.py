@@ -8,12 +8,11 @@ import pytest
 from papers.records import EACH, quick
 
 from vestry.conjugate.beta_bernoulli import Beta, public_count
-from vestry.mechanisms.truncated_posterior import truncated_beta
+from vestry.mcmc.truncated_draws import truncated_beta
 from vestry.papers import EXPERIMENTS
 from vestry.papers.beta_trial import ADJACENCY, FAMILY, PRIOR, calibrate, kl_to_mixture
 from vestry.papers.foulds_adversary import local_cost
-from vestry.papers.noisy_count import count_posteriors, discrete_noise, noise_table
-from vestry.papers.one_sample import ops_draws, temperature
+from vestry.papers.proportion import count_posteriors, discrete_noise, noise_table, ops_draws, temperature
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 # Claims of ours that do not come out; the papers' own all do.
@@ -263,7 +262,7 @@ def test_noise_has_its_law(law):
 def test_ops_draws_follow_the_truncated_law():
     rng, tempered = np.random.default_rng(7), temperature(truncation=0.2, epsilon=1.0)
     drawn = ops_draws(rng, np.full(40_000, 2.0), n=20, truncation=0.2, temperature=tempered)
-    other = truncated_beta(rng, 1 + 2 / tempered, 1 + 18 / tempered, 0.2, 0.8, 40_000)
+    other = truncated_beta(rng, np.full(40_000, 1 + 2 / tempered), 1 + 18 / tempered, low=0.2, high=0.8)
     assert drawn.min() >= 0.2
     assert abs(drawn.mean() - other.mean()) < 6 * math.sqrt(2 * other.var() / 40_000)
 

@@ -346,7 +346,7 @@ def test_real_draws_agree_with_the_certified_chain():
 
     from vestry.noise import SystemNoise
 
-    chain = np.array([made.drawn([(rows, labels)], SystemNoise()).values[0] for _ in range(40)])
+    chain = np.array([made.draw([(rows, labels)], SystemNoise()).values[0] for _ in range(40)])
     reference, _ = setting.released(Potential(rows, labels), 40, np.random.default_rng(7))
     errors = [(truth[:, None] * (rest @ theta) <= 0).mean(axis=0) for theta in (chain.T, reference)]
     gap = errors[0].mean() - errors[1].mean()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from vestry.errors import ConversionError, DeclarationMismatch, InvalidParameter, VestryError
 from vestry.privacy import accountant
 from vestry.privacy.event import Event, compose
-from vestry.privacy.group import group, replaced
+from vestry.privacy.group import group, to_replace
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, decimal
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.privacy.pricing import PRICINGS, Pricing, event, event_of_guarantee, register
@@ -88,7 +88,7 @@ def test_value_amount_and_at():
         assert type(changed) is type(guarantee)
     assert RenyiDP(10, 1).at(2) == RenyiDP(10, 2)
     assert ApproxDP(1, 1e-6, neighbours="replace").at(2) == ApproxDP(2, 1e-6, neighbours="replace")
-    with pytest.raises(InvalidParameter, match="epsilon must be above 0 and finite, not 0"):
+    with pytest.raises(InvalidParameter, match="epsilon must be a number above 0 and finite, not 0"):
         PureDP(1).at(0)
 
 
@@ -104,9 +104,9 @@ def test_guarantee_cannot_be_changed():
         PureDP(1).epsilon = 2
 
 
-POSITIVE = r" must be above 0 and finite, not .*; write for example "
-SHARE = r"delta must be between 0 and 1, both excluded, not .*; write for example delta=1e-6, or leave delta out"
-ORDER = r"order must be above 1 and finite, not .*; write for example order=10\."
+POSITIVE = r" must be a number above 0 and finite, not .*; write for example "
+SHARE = r"delta must be a number above 0 and below 1, not .*; write for example delta=1e-6, or omit delta"
+ORDER = r"order must be a number above 1 and finite, not .*; write for example order=10\."
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ ORDER = r"order must be above 1 and finite, not .*; write for example order=10\.
         (lambda: PureDP(math.inf), "epsilon" + POSITIVE),
         (lambda: PureDP(10**400), "epsilon" + POSITIVE),
         (lambda: PureDP(Fraction(1, 10**400)), "epsilon" + POSITIVE),
-        (lambda: PureDP("1"), r"epsilon must be a number \(above 0 and finite\), not '1'"),
-        (lambda: PureDP(True), r"epsilon must be a number \(above 0 and finite\), not True"),
+        (lambda: PureDP("1"), r"epsilon must be a number above 0 and finite, not '1'"),
+        (lambda: PureDP(True), r"epsilon must be a number above 0 and finite, not True"),
         (lambda: PureDP(np.bool_(True)), r"epsilon must be a number"),
         (lambda: PureDP(None), r"epsilon must be a number"),
         (lambda: PureDP(1j), r"epsilon must be a number"),
@@ -140,7 +140,7 @@ ORDER = r"order must be above 1 and finite, not .*; write for example order=10\.
         (lambda: ZCDP(0), "rho" + POSITIVE + "rho=0.5"),
         (lambda: ZCDP("0.5"), r"rho must be a number"),
         (lambda: GaussianDP(-1), "mu" + POSITIVE + "mu=1"),
-        (lambda: PureDP(1, neighbours="swap"), 'neighbours must be one of "replace" and "add-remove", not \'swap\''),
+        (lambda: PureDP(1, neighbours="swap"), "neighbours must be one of replace, add-remove, not 'swap'"),
     ],
 )
 def test_bad_number_is_refused(make, message):
@@ -152,7 +152,7 @@ PAIRS = "a guarantee must be key=number pairs, each key once, not "
 KEY = "a guarantee's key must be one of epsilon, delta, order, rho, mu, not "
 COMBINATION = "a guarantee must be a known combination of keys, not "
 DIGITS = "epsilon must be a decimal of at most 15 significant digits, not "
-READ_AS_DECIMAL = r"epsilon must be a decimal number \(above 0 and finite\), not "
+READ_AS_DECIMAL = r"epsilon must be a decimal number, not "
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_neighbours_are_read_and_printed_back(relation):
 
 @pytest.mark.parametrize("text", ["", "Replace", "add_remove", "add-remove ", None, 1, True], ids=repr)
 def test_unknown_neighbours_are_refused(text):
-    with pytest.raises(InvalidParameter, match='neighbours must be one of "replace" and "add-remove"'):
+    with pytest.raises(InvalidParameter, match="neighbours must be one of replace, add-remove"):
         Neighbours.parse(text)
 
 
@@ -285,10 +285,10 @@ def test_price_keeps_the_relation():
 
 
 def test_only_add_remove_implies_replace():
-    assert replaced(PureDP(0.5, neighbours="add-remove")) == PureDP(1, neighbours="replace")
+    assert to_replace(PureDP(0.5, neighbours="add-remove")) == PureDP(1, neighbours="replace")
     for stated in (PureDP(1), PureDP(1, neighbours="replace")):
         with pytest.raises(ConversionError, match="only add-remove implies the other relation"):
-            replaced(stated)
+            to_replace(stated)
 
 
 # Units
@@ -403,9 +403,13 @@ BAD_EVENTS = [
     ("gaussian", {"sensitivity": 1, "scale": Fraction(1, 10**400)}, "scale must be a number above 0 and finite"),
     ("discrete-laplace", {"sensitivity": 1.5, "scale": 1}, "sensitivity must be a whole number of at least 1, not 1.5"),
     ("discrete-laplace", {"sensitivity": 0, "scale": 1}, "sensitivity must be a whole number of at least 1, not 0"),
-    ("approximate", {"epsilon": 1, "delta": 1}, "delta must be a number between 0 and 1, both excluded, not 1"),
-    ("approximate", {"epsilon": 1, "delta": 0}, "delta must be a number between 0 and 1, both excluded, not 0"),
-    ("approximate", {"epsilon": 1, "delta": Fraction(10**20 - 1, 10**20)}, "delta must be a number between 0 and 1"),
+    ("approximate", {"epsilon": 1, "delta": 1}, "delta must be a number above 0 and below 1, not 1"),
+    ("approximate", {"epsilon": 1, "delta": 0}, "delta must be a number above 0 and below 1, not 0"),
+    (
+        "approximate",
+        {"epsilon": 1, "delta": Fraction(10**20 - 1, 10**20)},
+        "delta must be a number above 0 and below 1",
+    ),
     ("renyi", {"orders": (1,), "epsilons": (1,)}, "orders must be a tuple of orders above 1"),
     (
         "renyi",
@@ -453,7 +457,7 @@ def test_numbers_of_an_event_become_floats():
 
 
 def test_record_of_an_unknown_kind_is_read():
-    """A ledger outlives its laws."""
+    """A ledger outlives its prices."""
     record = {"kind": "of the future", "count": 2, "parameters": {"x": 1.0, "y": [1.0, 2.0]}, "neighbours": "replace"}
     read = Event.from_dict(record)
     assert read.to_dict() == record
@@ -469,7 +473,7 @@ def test_promise_costs_what_it_says(guarantee):
 
 
 def test_promise_of_nothing_known_is_refused():
-    with pytest.raises(InvalidParameter, match="a guarantee must be one of the five currencies"):
+    with pytest.raises(InvalidParameter, match="a guarantee must be one of the five definitions"):
         event_of_guarantee("epsilon=1")
 
 
@@ -485,13 +489,13 @@ def test_kind_is_registered_once(monkeypatch):
 
 @pytest.mark.parametrize("order", [1, 0.5, math.inf, math.nan])
 def test_renyi_order_is_checked(order):
-    with pytest.raises(InvalidParameter, match="order must be above 1 and finite"):
+    with pytest.raises(InvalidParameter, match="order must be a number above 1 and finite"):
         accountant.renyi(event("pure", epsilon=1), order)
 
 
 @pytest.mark.parametrize("epsilon", [-1e-9, math.inf, math.nan])
 def test_epsilon_of_delta_is_checked(epsilon):
-    with pytest.raises(InvalidParameter, match="epsilon must be at least 0 and finite"):
+    with pytest.raises(InvalidParameter, match="epsilon must be a number at least 0 and finite"):
         accountant.delta(event("pure", epsilon=1), epsilon)
 
 

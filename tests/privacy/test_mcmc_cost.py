@@ -119,7 +119,7 @@ def test_a_hidden_markov_sweep_is_two_updates():
 
 
 def of_state(cell: tuple[int, ...], tables, prior, temperature: float) -> np.ndarray:
-    """The law of a latent that a cell of records belongs to, the likelihood tempered."""
+    """The distribution of a latent that a cell of records belongs to, the likelihood tempered."""
     return normal([p * math.prod(t[x] for x in cell) ** (1 / temperature) for p, t in zip(prior, tables, strict=True)])
 
 
@@ -147,23 +147,23 @@ def test_a_gibbs_update_of_a_table(relation, prior_too):
     event = gibbs_update(SPAN, temperature=temperature, neighbours=relation)
     prior = np.log(theta) * 2.0 + np.log(1 - theta) * 0.5
 
-    def law(records):
+    def distribution(records):
         data = sum((np.log(theta if x else 1 - theta) for x in records), np.zeros_like(theta))
         return normal(np.exp((prior / temperature if prior_too else prior) + data / temperature))
 
     for records in itertools.product((0, 1), repeat=4):
         for _, other in neighbours_of(records, relation):
-            covered(event, law(records), law(other))
-            covered(event, law(other), law(records))
-            worst = max(worst, spread(law(records), law(other)))
+            covered(event, distribution(records), distribution(other))
+            covered(event, distribution(other), distribution(records))
+            worst = max(worst, spread(distribution(records), distribution(other)))
     assert worst == pytest.approx(float(accountant.pure(event)), rel=1e-6)
 
 
 # --- scans ------------------------------------------------------------------------------------------------------------
 
 
-def scan_law(records, start, update) -> np.ndarray:
-    """The law of all latents after one sequence scan from `start`; update(z, i, records) is the law of latent i."""
+def scan_distribution(records, start, update) -> np.ndarray:
+    """The distribution of all latents after one scan from `start`; update(z, i, records) is that of latent i."""
     mass = []
     for end in itertools.product((0, 1), repeat=len(records)):
         chance = 1.0
@@ -200,7 +200,7 @@ def collapsed_prior(tables, temperature, alpha=0.3):
 
 
 def collapsed_likelihood(temperature, beta):
-    """The tables integrated out: each latent's law depends on every record."""
+    """The tables integrated out: each latent's distribution depends on every record."""
 
     def update(z, i, x):
         chances = []
@@ -222,7 +222,7 @@ def test_a_scan_over_owned_latents_costs_one_update(collapsed):
     for records in itertools.product((0, 1), repeat=4):
         for start in ((0, 0, 0, 0), (0, 1, 1, 0)):
             for _, other in neighbours_of(records, "replace"):
-                p, q = (scan_law(each, start, update) for each in (records, other))
+                p, q = (scan_distribution(each, start, update) for each in (records, other))
                 covered(event, p, q)
                 worst = max(worst, spread(p, q))
     assert worst >= 0.99 * float(accountant.pure(event))
@@ -267,14 +267,14 @@ def test_a_random_scan_is_not_cheaper_by_the_share_it_takes():
     own = drawn_parameters(TABLES[:2], temperature)
     start, records, other = (0,) * size, (0,) * size, (1,) + (0,) * (size - 1)
 
-    def law(x):
+    def distribution(x):
         mass = dict.fromkeys(itertools.product((0, 1), repeat=size), 0.0)
         for i in range(size):
             for k in (0, 1):
                 mass[(*start[:i], k, *start[i + 1 :])] += own(start, i, x)[k] / size
         return np.array([m for m in mass.values() if m > 0])
 
-    p, q = law(records), law(other)
+    p, q = distribution(records), distribution(other)
     claimed = 2 * float(accountant.pure(update)) / size
     assert loss(p, q) > 1.4 * claimed
     assert max(hockey(p, q, claimed), hockey(q, p, claimed)) > 0.01
@@ -292,13 +292,13 @@ def test_a_record_that_moves_between_cells():
         for x, y in itertools.product((0, 1), repeat=2):
             cells = (((0, x), (1,)), ((0,), (1, y)))  # a record x in the first cell becomes y in the second
 
-            def law(first, second, tables=tables):
+            def distribution(first, second, tables=tables):
                 one = of_state(first, tables, (0.5, 0.5), temperature)
                 # The second latent's prior depends on the first, which is public.
                 given = [of_state(second, tables, prior, temperature) for prior in ((0.9, 0.1), (0.2, 0.8))]
                 return np.concatenate([one[k] * given[k] for k in (0, 1)])
 
-            p, q = law(*cells[0]), law(*cells[1])
+            p, q = distribution(*cells[0]), distribution(*cells[1])
             covered(event, p, q)
             covered(event, q, p)
             worst = max(worst, loss(p, q))
@@ -306,18 +306,18 @@ def test_a_record_that_moves_between_cells():
 
 
 def test_updates_that_follow_each_other_compose():
-    """Two updates of one shared value and a latent, every state seen; the second law depends on the first's outcome."""
+    """Two updates of one shared value and a latent, every state seen; the second depends on the first's outcome."""
     temperature = 3.0
     event = shared_scan(gibbs_update(SPAN, temperature=temperature, neighbours="replace"), updates=2)
 
-    def law(records):
+    def distribution(records):
         first = of_state(records, TABLES[:2], (0.5, 0.5), temperature)
         second = [of_state(records, pair, (0.5, 0.5), temperature) for pair in (TABLES[:2], TABLES[1::-1])]
         return np.concatenate([first[k] * second[k] for k in (0, 1)])
 
     for records in itertools.product((0, 1), repeat=3):
         for _, other in neighbours_of(records, "replace"):
-            covered(event, law(records), law(other))
+            covered(event, distribution(records), distribution(other))
 
 
 # --- Metropolis and Barker --------------------------------------------------------------------------------------------
@@ -332,13 +332,13 @@ def log_posterior(records) -> np.ndarray:
 def step_law(records, current: int, temperature: float, accept) -> np.ndarray:
     """One step from a point of a ring: left or right with equal chance, kept or not."""
     logs = log_posterior(records)
-    law = np.zeros(len(THETA))
+    distribution = np.zeros(len(THETA))
     for ahead in (-1, 1):
         to = (current + ahead) % len(THETA)
         chance = 0.5 * accept((logs[to] - logs[current]) / temperature)
-        law[to] += chance
-        law[current] += 0.5 - chance
-    return law
+        distribution[to] += chance
+        distribution[current] += 0.5 - chance
+    return distribution
 
 
 def metropolis_accept(rise: float) -> float:
@@ -375,13 +375,13 @@ def test_a_barker_step_reaches_its_range():
     """Between the two ends of the interval, one record replaced: the accept log odds move by 2 D/T."""
     temperature = 3.0
 
-    def law(x):
+    def distribution(x):
         logs = np.log([LEAST if x else 1 - LEAST, 1 - LEAST if x else LEAST]) / temperature
         chance = barker_accept(logs[1] - logs[0])
         return np.array([1 - chance, chance])
 
     event = barker_update(SPAN, temperature=temperature, neighbours="replace")
-    assert spread(law(0), law(1)) == pytest.approx(float(accountant.pure(event)), rel=1e-9)
+    assert spread(distribution(0), distribution(1)) == pytest.approx(float(accountant.pure(event)), rel=1e-9)
 
 
 def test_a_metropolis_step_has_no_pure_epsilon():
@@ -403,19 +403,19 @@ def test_a_metropolis_step_has_no_pure_epsilon():
 def test_a_metropolis_step_with_a_certified_rejection(relation):
     """The largest rejection over every dataset and state of this model certifies it; half of that would not."""
     temperature = 3.0
-    laws = [
+    distributions = [
         [step_law(x, current, temperature, metropolis_accept) for x in (records, other)]
         for records, other, current in steps(relation)
     ]
-    stays = [p[current] for (p, _), (_, _, current) in zip(laws, steps(relation), strict=True)]
-    stays += [q[current] for (_, q), (_, _, current) in zip(laws, steps(relation), strict=True)]
+    stays = [p[current] for (p, _), (_, _, current) in zip(distributions, steps(relation), strict=True)]
+    stays += [q[current] for (_, q), (_, _, current) in zip(distributions, steps(relation), strict=True)]
     event = metropolis_update(SPAN, temperature=temperature, neighbours=relation, rejection=max(stays))
     epsilon = float(accountant.pure(event))
     assert epsilon == pytest.approx((2 if relation == "replace" else 1) * SPAN / temperature)
-    worst = max(max(hockey(p, q, epsilon), hockey(q, p, epsilon)) for p, q in laws)
+    worst = max(max(hockey(p, q, epsilon), hockey(q, p, epsilon)) for p, q in distributions)
     assert worst <= float(accountant.failure(event)) + 1e-12
     assert worst > 0.1 * max(stays)
-    with pytest.raises(InvalidParameter, match="rejection must be between 0 and 1"):
+    with pytest.raises(InvalidParameter, match="rejection must be a number above 0 and below 1"):
         metropolis_update(SPAN, temperature=temperature, neighbours=relation, rejection=1.0)
 
 
@@ -441,12 +441,12 @@ def test_the_totals_of_annealing(relation):
         Ladder(SPAN, (0.2, 0.1), relation)
     with pytest.raises(InvalidParameter, match="where the power is 1"):
         Ladder(SPAN, (0.2, 5.0), relation)
-    with pytest.raises(InvalidParameter, match="span must be above 0"):
+    with pytest.raises(InvalidParameter, match="span must be a number above 0"):
         Ladder(0.0, EPSILONS, relation)
 
 
 def annealed(records, powers):
-    """The law of one particle's path over the points, and the log weight of each path."""
+    """The distribution of one particle's path over the points, and the log weight of each path."""
     logs = log_posterior(records)
     mass, weights = [], []
     rungs = [normal(np.exp(power * logs)) for power in powers]  # a draw of the one variable at each power
@@ -517,7 +517,7 @@ def test_a_distance_from_the_target_adds_to_delta():
     assert near(ApproxDP(1.0, 1e-5), distance=1e-6).delta == pytest.approx(1e-5 + (1 + math.e) * 1e-6)
     with pytest.raises(GuaranteeUnreachable, match="come nearer"):
         near(PureDP(3.0), distance=0.2)
-    with pytest.raises(InvalidParameter, match="distance must be between 0 and 1"):
+    with pytest.raises(InvalidParameter, match="distance must be a number above 0 and below 1"):
         near(PureDP(3.0), distance=0.0)
 
 
@@ -556,11 +556,11 @@ def test_a_converged_chain_is_charged_only_where_it_is_accepted(tmp_path):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gibbs_update(0.0, temperature=1.0, neighbours="replace"), "span must be above 0"),
-        (lambda: gibbs_update(1.0, temperature=math.inf, neighbours="replace"), "temperature must be above 0"),
+        (lambda: gibbs_update(0.0, temperature=1.0, neighbours="replace"), "span must be a number above 0"),
+        (lambda: gibbs_update(1.0, temperature=math.inf, neighbours="replace"), "temperature must be a number above 0"),
         (lambda: gibbs_update(1.0, temperature=1.0, neighbours="both"), "neighbours must be"),
-        (lambda: temperature_for(1.0, epsilon=-1.0, neighbours="replace"), "epsilon must be above 0"),
-        (lambda: categorical_span([2], []), "one number a feature"),
+        (lambda: temperature_for(1.0, epsilon=-1.0, neighbours="replace"), "epsilon must be a number above 0"),
+        (lambda: categorical_span([2], []), "one number per feature"),
         (lambda: categorical_span([4], [0.25]), "below 1/levels"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Objective perturbation in one dimension: its exact law against what is claimed of it.
+"""Objective perturbation in one dimension: its exact distribution against what is claimed of it.
 
 theta minimises sum l + lam theta^2/2 + b theta exactly if b = -(sum l'(theta) + lam theta), a falling function of
 theta. So P(theta <= x) = P(b >= b(x)), and the density is N(b(theta); 0, sigma^2) |b'(theta)|: both are closed forms.
@@ -65,7 +65,7 @@ LOSSES = {
 
 @dataclass(frozen=True)
 class Minimum:
-    """The law of the minimum of a perturbed objective."""
+    """The distribution of the minimum of a perturbed objective."""
 
     loss: Loss
     records: tuple[tuple[float, float], ...]
@@ -136,21 +136,21 @@ def claim(kind: str, loss: Loss, lam: float, sigma: float, *, c: float = 1.0, re
     return event(kind, **{**numbers, **change}, records=records)
 
 
-def test_the_law_of_the_minimum_is_what_minimising_gives():
+def test_the_distribution_of_the_minimum_is_what_minimising_gives():
     """Against a minimum found by bisection for many b: Kolmogorov's distance at a false-alarm rate of 1e-9."""
-    law = Minimum(LOSSES["logistic"], ((1.0, 1.0), (0.6, -1.0)), 0.5, 2.0)
+    minimum = Minimum(LOSSES["logistic"], ((1.0, 1.0), (0.6, -1.0)), 0.5, 2.0)
     rng = np.random.default_rng(1)
     b = 2.0 * rng.standard_normal(20_000)
     low, high = np.full_like(b, -60.0), np.full_like(b, 60.0)
     for _ in range(70):
         middle = (low + high) / 2
-        up = law.b(middle) * law.sigma + b > 0
+        up = minimum.b(middle) * minimum.sigma + b > 0
         low, high = np.where(up, low, middle), np.where(up, middle, high)
     theta = np.sort(low)
-    seen = np.array([law.mass(-1e9, x) for x in theta[::50]])
+    seen = np.array([minimum.mass(-1e9, x) for x in theta[::50]])
     assert np.abs(seen - np.arange(0, 20_000, 50) / 20_000).max() < math.sqrt(math.log(2e9) / 2 / 20_000)
     grid = np.linspace(-60, 60, 200_001)
-    assert np.exp(law.log_density(grid)).sum() * (grid[1] - grid[0]) == pytest.approx(1, abs=1e-9)
+    assert np.exp(minimum.log_density(grid)).sum() * (grid[1] - grid[0]) == pytest.approx(1, abs=1e-9)
 
 
 CROWDS = {"none": (), "pushed": ((1.0, 1.0),) * 4, "spread": ((1.0, -1.0), (0.5, 1.0), (-0.7, 1.0))}

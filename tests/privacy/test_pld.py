@@ -91,11 +91,11 @@ def test_dp_accounting_has_no_exponential_mechanism():
 
 def test_none_of_its_laws_is_used(monkeypatch):
     def refuse(*_, **__):
-        pytest.fail("a law of dp-accounting was used")
+        pytest.fail("a price of dp-accounting was used")
 
-    laws = [name for name in vars(privacy_loss_distribution) if name.startswith("from_")]
-    assert "from_laplace_mechanism" in laws
-    for name in laws:
+    constructors = [name for name in vars(privacy_loss_distribution) if name.startswith("from_")]
+    assert "from_laplace_mechanism" in constructors
+    for name in constructors:
         monkeypatch.setattr(privacy_loss_distribution, name, refuse)
     parts = [event("laplace", sensitivity=1, scale=2), event("gdp", mu=0.5), event("exponential", epsilon=0.5)]
     assert PLDAccountant(compose(*parts), interval=1e-2).delta(1) > 0
@@ -260,7 +260,7 @@ WITHOUT = {
 
 @pytest.mark.parametrize("kind", WITHOUT)
 def test_part_without_profile_falls_back_to_the_accountant(kind):
-    assert {k for k, law in PRICINGS.items() if law.profile is None} == set(WITHOUT)
+    assert {k for k, pricing in PRICINGS.items() if pricing.profile is None} == set(WITHOUT)
     parts = compose(event("pure", epsilon=0.3), WITHOUT[kind])
     priced = PLDAccountant(parts)
     assert priced.delta(0.5) == accountant.delta(parts, 0.5)
@@ -276,5 +276,5 @@ def test_coarser_grid_is_never_cheaper():
 
 @pytest.mark.parametrize("interval", [0, -1e-4, 2, math.nan])
 def test_interval_is_checked(interval):
-    with pytest.raises(InvalidParameter, match="interval must be above 0 and at most 1"):
+    with pytest.raises(InvalidParameter, match="interval must be a number above 0 and at most 1"):
         PLDAccountant(event("pure", epsilon=1), interval=interval)

@@ -1,4 +1,4 @@
-"""What every law obeys, whatever its kind: order, count, composition, conversion, calibration, the written record."""
+"""What holds for every kind of event: order, count, composition, conversion, calibration, the written record."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ counts = st.integers(1, 30)
 epsilons = st.floats(0, 20)
 
 
-def law(*strategies: st.SearchStrategy, most: int = 15, kinds: Callable = each_kind) -> Callable:
+def every_event(*strategies: st.SearchStrategy, most: int = 15, kinds: Callable = each_kind) -> Callable:
     """Turn a property of an event into a test of every kind; kinds whose Renyi curve is slow have few examples."""
 
     def decorate(holds: Callable) -> Callable:
@@ -167,7 +167,7 @@ def test_every_law_has_a_strategy():
 
 
 def prices(mechanism: Event) -> dict[str, float | Fraction]:
-    """What an event costs in every currency."""
+    """What an event costs in every definition."""
     return {
         "pure": accountant.pure(mechanism),
         "rho": accountant.rho(mechanism),
@@ -186,13 +186,13 @@ def same(one: dict, other: dict) -> bool:
 # Order and count
 
 
-@law(orders, orders)
+@every_event(orders, orders)
 def test_renyi_grows_with_order(mechanism, one, other):
     low, high = sorted((one, other))
     assert accountant.renyi(mechanism, low) <= accountant.renyi(mechanism, high) * (1 + ROUNDING)
 
 
-@law(orders, counts)
+@every_event(orders, counts)
 def test_prices_add_over_counts(mechanism, order, count):
     """Every price that adds is count times its own, exactly so for fractions; failures too."""
     adding = (
@@ -210,21 +210,21 @@ def test_prices_add_over_counts(mechanism, order, count):
             assert repeated == pytest.approx(once * count, rel=1e-14)
 
 
-@law(epsilons, epsilons, counts)
+@every_event(epsilons, epsilons, counts)
 def test_delta_falls_with_epsilon(mechanism, one, other, count):
     mechanism = mechanism.times(count)
     low, high = sorted((one, other))
     assert 1 >= accountant.delta(mechanism, low) >= accountant.delta(mechanism, high) * (1 - SEARCH) >= 0
 
 
-@law(epsilons, counts, counts)
+@every_event(epsilons, counts, counts)
 def test_delta_grows_with_count(mechanism, epsilon, one, other):
     few, many = sorted((one, other))
     fewer, more = (accountant.delta(mechanism.times(n), epsilon) for n in (few, many))
     assert fewer <= more * (1 + SEARCH)
 
 
-@law(st.integers(1, 6), st.integers(1, 3), most=8, kinds=each_searched_kind)
+@every_event(st.integers(1, 6), st.integers(1, 3), most=8, kinds=each_searched_kind)
 def test_repeating_is_composing_copies(mechanism, count, inner):
     mechanism = mechanism.times(inner)
     repeated = prices(mechanism.times(count))
@@ -242,10 +242,10 @@ def test_composition_adds_over_kinds(data, order):
         assert float(price(compose(*parts))) == pytest.approx(float(sum(map(price, parts))), rel=1e-12)
 
 
-# Between currencies
+# Between definitions
 
 
-@law(orders)
+@every_event(orders)
 def test_renyi_lies_below_pure_and_below_rho(mechanism, order):
     divergence = accountant.renyi(mechanism, order)
     assert divergence <= accountant.pure(mechanism) * (1 + ROUNDING)
@@ -270,7 +270,7 @@ def _float_renyi(mechanism: Event, order: float) -> float:
     return float(accountant.renyi(mechanism, order))
 
 
-@law(st.floats(0, 1.2), epsilons)
+@every_event(st.floats(0, 1.2), epsilons)
 def test_no_conversion_promises_less_than_the_exact_profile(mechanism, share, epsilon):
     exactly = PRICINGS[mechanism.kind].profile
     if exactly is None:
@@ -297,7 +297,7 @@ def test_composition_of_pure_events_loses_no_more_than_their_sum(count):
     assert accountant.delta(coins, count) == 0
 
 
-@law(epsilons, counts, kinds=each_searched_kind)
+@every_event(epsilons, counts, kinds=each_searched_kind)
 def test_epsilon_is_the_inverse_of_delta(mechanism, epsilon, count):
     mechanism = mechanism.times(count)
     delta, failed = accountant.delta(mechanism, epsilon), up(accountant.failure(mechanism))
@@ -309,7 +309,7 @@ def test_epsilon_is_the_inverse_of_delta(mechanism, epsilon, count):
     assert back < 1e-6 or accountant.delta(mechanism, back * (1 - 1e-4)) > delta * (1 - SEARCH)
 
 
-@law(counts, kinds=each_searched_kind)
+@every_event(counts, kinds=each_searched_kind)
 def test_what_is_priced_is_met(mechanism, count):
     mechanism = mechanism.times(count)
     for like in (PureDP(1), ApproxDP(1, 1e-6), ApproxDP(1, 0.5), RenyiDP(2, 1), ZCDP(1), GaussianDP(1)):
@@ -506,7 +506,7 @@ def test_calibration_to_a_tolerance_stays_on_the_private_side(kind):
 # The written record
 
 
-@law(counts, st.sampled_from([None, "replace", "add-remove"]))
+@every_event(counts, st.sampled_from([None, "replace", "add-remove"]))
 def test_event_survives_its_record(mechanism, count, neighbours):
     mechanism = mechanism.times(count)
     mechanism = mechanism if neighbours is None else mechanism.under(neighbours)

@@ -13,7 +13,7 @@ from vestry.errors import GuaranteeUnreachable
 from vestry.privacy.neighbours import Adjacency
 from vestry.regression import certified_minimum
 from vestry.regression.accelerated_descent import iterations, minimise
-from vestry.regression.certified_minimum import finest, reach_of, regularised
+from vestry.regression.certified_minimum import RidgeObjective
 from vestry.regression.losses import LogCosh, Logistic
 from vestry.regression.problem import LinearProblem
 
@@ -160,7 +160,7 @@ def only(monkeypatch, way: str) -> None:
     def refused(*_, **__):
         raise AssertionError("the public count did not do")
 
-    monkeypatch.setattr(certified_minimum, "one_by_one", lambda *_, **__: way == "one by one")
+    monkeypatch.setattr(certified_minimum.RidgeObjective, "one_by_one", lambda *_, **__: way == "one by one")
     if way == "one by one":
         monkeypatch.setattr(certified_minimum.accelerated_descent, "minimise", refused)
     else:
@@ -180,10 +180,10 @@ def test_the_minimum_is_reached_within_the_public_count(monkeypatch, case, lam, 
     problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=40)
     linear = np.array([3.0, -4.0, 0.0]) if pushed else np.zeros(3)
     optimum = newton(rows, y, lam, linear)
-    assert np.linalg.norm(optimum) <= reach_of(problem, lam, float(np.linalg.norm(linear))) * (1 + 1e-12)
+    assert np.linalg.norm(optimum) <= RidgeObjective(problem, lam, float(np.linalg.norm(linear))).reach * (1 + 1e-12)
     longest = float(np.linalg.norm(linear))
-    for tolerance in (1e-2, max(1e-8, finest(problem, lam, longest))):
-        found = regularised(problem, [(rows, y)], lam, linear, tolerance, stream=stream(), longest=longest)
+    for tolerance in (1e-2, max(1e-8, RidgeObjective(problem, lam, longest).finest)):
+        found = RidgeObjective(problem, lam, longest).minimum([(rows, y)], linear, tolerance, stream=stream())
         assert np.linalg.norm(found - optimum) <= tolerance
         slope = -rows.T @ (y * expit(-y * (rows @ found))) + lam * found + linear
         assert np.linalg.norm(slope) <= (40 / 4 + lam) * tolerance
@@ -201,7 +201,9 @@ def test_the_minimum_is_that_of_scikit_learn(monkeypatch, way):
     peer = linear_model.LogisticRegression(C=1 / lam, fit_intercept=False, solver="newton-cholesky", tol=1e-13)
     peer.fit(rows, y)
     problem = LinearProblem(Logistic(), features=5, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=500)
-    found = regularised(problem, [(rows, y)], lam, np.zeros(5), finest(problem, lam, 0.0), stream=stream())
+    found = RidgeObjective(problem, lam).minimum(
+        [(rows, y)], np.zeros(5), RidgeObjective(problem, lam).finest, stream=stream()
+    )
     assert found == pytest.approx(peer.coef_[0], abs=1e-8)
     assert found == pytest.approx(newton(rows, y, lam, np.zeros(5)), abs=1e-9)
 
@@ -209,16 +211,19 @@ def test_the_minimum_is_that_of_scikit_learn(monkeypatch, way):
 def test_a_tolerance_below_rounding_is_refused():
     rows, y = adversarial("random")
     problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=40)
+    objective = RidgeObjective(problem, 1.0)
     with pytest.raises(GuaranteeUnreachable, match="rounding alone may be more"):
-        regularised(problem, [(rows, y)], 1.0, np.zeros(3), 0.99 * finest(problem, 1.0, 0.0), stream=stream())
+        objective.minimum([(rows, y)], np.zeros(3), 0.99 * objective.finest, stream=stream())
 
 
 def test_losses_that_are_no_numbers_end():
     """No encoder lets them through; they must not run for ever."""
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=40)
-    with pytest.raises(ArithmeticError, match="no numbers"):
-        regularised(problem, [(np.full((4, 3), np.nan), np.ones(4))], 1.0, np.zeros(3), 1e-3, stream=stream())
+    with pytest.raises(ArithmeticError, match="not numbers"):
+        RidgeObjective(problem, 1.0).minimum(
+            [(np.full((4, 3), np.nan), np.ones(4))], np.zeros(3), 1e-3, stream=stream()
+        )
 
 
 def test_the_loss_at_zero_is_never_said_to_be_less_than_it_is():
@@ -227,7 +232,7 @@ def test_the_loss_at_zero_is_never_said_to_be_less_than_it_is():
         LogCosh(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=1000, outcome=1e-9
     )
     assert problem.most >= 1000 * 0.5e-18
-    assert reach_of(problem, 1.0, 0.0) > 0
+    assert RidgeObjective(problem, 1.0, 0.0).reach > 0
 
 
 def test_a_wrong_gradient_is_seen():
@@ -269,16 +274,16 @@ def test_a_point_that_rounding_has_spoilt_is_found_and_replaced(monkeypatch, wro
     rows, y = adversarial("random")
     problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=40)
     optimum = newton(rows, y, 1.0, np.zeros(3))
-    for tolerance in (1e-4, finest(problem, 1.0, 0.0)):
+    for tolerance in (1e-4, RidgeObjective(problem, 1.0).finest):
         spoilt = {
             "far": optimum + np.array([1.2 * tolerance, 0, 0]),
             "beyond": np.full(3, 1e9),
             "nan": np.full(3, np.nan),
         }[wrong]
-        monkeypatch.setattr(certified_minimum, "one_by_one", lambda *_, **__: way == "one by one")
+        monkeypatch.setattr(certified_minimum.RidgeObjective, "one_by_one", lambda *_, **__: way == "one by one")
         monkeypatch.setattr(certified_minimum.accelerated_descent, "minimise", lambda *_, x=spoilt, **__: x)
         monkeypatch.setattr(certified_minimum.sdca, "ascend", lambda *_, x=spoilt, **__: x)
-        found = regularised(problem, [(rows, y)], 1.0, np.zeros(3), tolerance, stream=stream())
+        found = RidgeObjective(problem, 1.0).minimum([(rows, y)], np.zeros(3), tolerance, stream=stream())
         assert np.linalg.norm(found - optimum) <= tolerance + 1e-14
 
 
@@ -291,10 +296,12 @@ def test_the_finest_tolerance_covers_what_rounding_does(monkeypatch, way):
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
     problem = LinearProblem(Logistic(), features=3, norm=1.0, adjacency=Adjacency("add-remove"), max_rows=2000)
-    found = regularised(problem, [(rows, y)], 0.5, np.zeros(3), finest(problem, 0.5, 0.0), stream=stream())
+    found = RidgeObjective(problem, 0.5).minimum(
+        [(rows, y)], np.zeros(3), RidgeObjective(problem, 0.5).finest, stream=stream()
+    )
     exact = [float(mpmath_slope(rows, y, found, at) + mpmath.mpf(0.5) * mpmath.mpf(found[at])) for at in range(3)]
-    assert np.linalg.norm(exact) <= 0.5 * finest(problem, 0.5, 0.0)
-    assert 1e-14 < finest(problem, 0.5, 0.0) < 1e-7
+    assert np.linalg.norm(exact) <= 0.5 * RidgeObjective(problem, 0.5).finest
+    assert 1e-14 < RidgeObjective(problem, 0.5).finest < 1e-7
 
 
 def mpmath_slope(rows, y, theta, at):

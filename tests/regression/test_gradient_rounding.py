@@ -9,6 +9,7 @@ import pytest
 from vestry.errors import InvalidParameter
 from vestry.regression import gradient as front
 from vestry.regression import losses
+from vestry.regression.loss import LangevinStep
 from vestry.regression.rounding_error import gradient_error, step_error
 
 pytestmark = pytest.mark.oracle
@@ -169,7 +170,8 @@ def test_no_step_is_further_off_than_its_bound(kind, radius):
     theta *= min(1, radius * (1 - 1e-12) / norm_of([theta]))
     walk = {"likelihood_power": 0.3, "prior_precision": 1.5, "step_size": 0.7 / sum(counts), "radius": radius}
     z = np.random.default_rng(5).standard_normal(len(theta))
-    found = front.chain(loss, [(spread(rows, counts), spread(y, counts))], **walk, device="cpu").run(theta, z[None])
+    blocks = [(spread(rows, counts), spread(y, counts))]
+    found = front.chain(loss, blocks, LangevinStep(**walk), device="cpu").run(theta, z[None])
     power, precision, size = (mp.mpf(walk[name]) for name in ("likelihood_power", "prior_precision", "step_size"))
     gradient, state = exact(loss, rows, y, theta, counts), numbers(theta)
     moved = [

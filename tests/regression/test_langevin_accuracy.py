@@ -17,7 +17,7 @@ from share import cases
 
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
-from vestry.regression.langevin import LangevinSample, _made
+from vestry.regression.langevin import LangevinSample, _maker
 from vestry.regression.losses import Huber, Logistic, Probit
 from vestry.regression.objective_perturbation import objective_perturbation
 from vestry.regression.problem import LinearProblem
@@ -37,13 +37,13 @@ def sampler(loss, rows, *, power: float, precision: float, draws: int, accuracy:
         max_rows=len(rows),
         outcome=3.0,
     )
-    made = _made(problem, Guarantee.parse("mu=1"), draws, accuracy)(power, precision)
+    made = _maker(problem, Guarantee.parse("mu=1"), draws, accuracy)(power, precision)
     return dataclasses.replace(made, device="cpu")
 
 
 def drawn(mechanism: LangevinSample, rows, y, seed: int = 1) -> np.ndarray:
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
-    return np.array(mechanism.drawn([(rows, y)], SeededNoise(seed)).values)
+    return np.array(mechanism.draw([(rows, y)], SeededNoise(seed)).values)
 
 
 # --- the stated accuracy ----------------------------------------------------------------------------------------------
@@ -144,11 +144,11 @@ class Watched:
         z = self.y * (self.rows @ theta)
         return -self.rows.T @ (self.y * np.exp(stats.norm.logpdf(z) - stats.norm.logcdf(z)))
 
-    def run(self, theta, noise, *, likelihood_power, prior_precision, step_size, radius):
+    def run(self, theta, noise, walk):
         for z in noise:
-            drift = likelihood_power * self(theta) + prior_precision * theta
-            theta = theta - step_size * drift + math.sqrt(2 * step_size) * z
-            theta = theta * min(1.0, radius / max(np.linalg.norm(theta), 1e-300))
+            drift = walk.likelihood_power * self(theta) + walk.prior_precision * theta
+            theta = theta - walk.step_size * drift + math.sqrt(2 * walk.step_size) * z
+            theta = theta * min(1.0, walk.radius / max(np.linalg.norm(theta), 1e-300))
         return theta
 
 
@@ -161,7 +161,7 @@ def test_a_loss_of_bounded_parameters_is_never_asked_for_its_slope_beyond_them(d
     made = sampler(Probit(1.5), rows, power=0.5, precision=0.5, draws=draws, accuracy=0.3)
     watched = Watched(rows, y)
     monkeypatch.setattr("vestry.regression.gradient.gradient", lambda *_, **__: watched)
-    made.drawn([(rows, y)], SeededNoise(2))
+    made.draw([(rows, y)], SeededNoise(2))
     assert watched.farthest <= made.problem.ball * (1 + 1e-9)
 
 
@@ -238,5 +238,5 @@ def test_the_noise_on_top_of_a_minimum_has_its_scale():
     made = objective_perturbation(problem, Guarantee.parse("epsilon=1,delta=1e-6"), regularisation=5.0)
     made = dataclasses.replace(made, scale=1e-9, top=2.0, tolerance=1e-3, device="cpu")
     noise, block = SeededNoise(5), [(np.zeros((1, 10), np.float32), np.ones(1))]
-    values = np.ravel([made.drawn(block, noise).values for _ in range(400)]) / made.top
+    values = np.ravel([made.draw(block, noise).values for _ in range(400)]) / made.top
     assert abs(values.var() - 1) < DEVIATIONS * math.sqrt(2 / len(values))

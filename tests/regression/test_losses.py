@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from vestry.errors import InvalidParameter, MissingExtra
+from vestry.registry import LOSSES
 from vestry.regression import gradient as front
 from vestry.regression import losses, numpy_math
-from vestry.regression.losses import LOSSES, Huber, Logistic, Multinomial, Probit
+from vestry.regression.loss import LangevinStep
+from vestry.regression.losses import Huber, Logistic, Multinomial, Probit
 from vestry.regression.rounding_error import BLOCK
 
 SINGLE = [
@@ -72,7 +74,8 @@ def test_the_gradient_is_that_of_the_values(loss):
 @pytest.mark.parametrize("loss", named(SINGLE))
 def test_slope_and_curvature_bound_a_dense_search_and_are_approached(loss):
     far = getattr(loss, "reach", 40.0)
-    eta = np.linspace(-far, far, 400_001)
+    near = np.geomspace(1e-5, 1.0, 2000)
+    eta = np.unique(np.concatenate([-near, near, np.linspace(-far, far, 400_001)]))
     signs = (-1.0, 1.0) if loss.outcomes == "signs" else (0.0,)
     slopes = [loss.derivative(numpy_math)(eta, np.full_like(eta, y)) for y in signs]
     steepest = max(np.abs(each).max() for each in slopes)
@@ -145,7 +148,7 @@ def test_the_chain_is_that_of_numpy(loss):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     rows, y, theta = example(loss)
     noise = np.random.default_rng(2).standard_normal((40, theta.size))
-    chain = front.chain(loss, [(rows, y)], **WALK, device="cpu")
+    chain = front.chain(loss, [(rows, y)], LangevinStep(**WALK), device="cpu")
     start = theta.copy()
     found = chain.run(chain.run(start, noise[:15]), noise[15:])
     assert off(found, walk(loss, rows, y, theta, noise, **WALK)) < 1e-11
@@ -161,7 +164,7 @@ def test_the_chain_over_large_blocks_is_that_of_numpy():
     loss = Logistic()
     rows, y, theta = example(loss, 6000, 50)
     noise = np.random.default_rng(2).standard_normal((5, theta.size))
-    found = front.chain(loss, [(rows, y)], **WALK, device="cpu").run(theta, noise)
+    found = front.chain(loss, [(rows, y)], LangevinStep(**WALK), device="cpu").run(theta, noise)
     assert off(found, walk(loss, rows, y, theta, noise, **WALK)) < 1e-12
 
 
@@ -175,7 +178,7 @@ def test_the_gradient_and_chain_by_xla_are_those_of_numpy(loss):
     rows[:900] = rows[:900].astype(np.float32)
     assert off(traced(theta), plain(loss, rows, y, theta)) < 1e-12
     noise = np.random.default_rng(2).standard_normal((12, theta.size))
-    assert off(traced.run(theta, noise, **WALK), walk(loss, rows, y, theta, noise, **WALK)) < 1e-11
+    assert off(traced.run(theta, noise, LangevinStep(**WALK)), walk(loss, rows, y, theta, noise, **WALK)) < 1e-11
 
 
 @pytest.mark.parametrize("loss", named(EVERY))
@@ -213,7 +216,7 @@ def test_the_fused_kernel_can_be_compiled_for_every_loss_that_it_claims():
         rows, _, theta = example(loss, 200, 100, np.float32)
         with jax.enable_x64(True):
             program = pallas._programs(loss, pallas.TileLayout(), False).total
-            stored = pallas.aligned(rows)
+            stored = pallas.pad_to_tiles(rows)
             pair = stored, np.ones(len(stored))
             lowered = program.trace(theta, (pair,)).lower(lowering_platforms=("cuda",))
         assert "triton" in lowered.as_text()
@@ -223,10 +226,10 @@ def test_a_layout_with_too_many_additions_is_refused():
     pytest.importorskip("jax", reason="the extra `glm` is not installed")
     from vestry.regression import pallas
 
-    assert pallas.cut(10**6, 128, pallas.TileLayout()) == (16, 62_500, 60, 1042)
+    assert pallas.tiling(10**6, 128, pallas.TileLayout()) == (16, 62_500, 60, 1042)
     assert pallas.chunks(104) == [(0, 64), (64, 32), (96, 8)]
     with pytest.raises(InvalidParameter, match="layout with fewer additions"):
-        pallas.cut(10**6, 128, pallas.TileLayout(programs=1))
+        pallas.tiling(10**6, 128, pallas.TileLayout(programs=1))
     with pytest.raises(InvalidParameter, match=r"loss must be one of .* not 'probit'"):
         pallas.gradient(Probit(2.0), [])
 
@@ -237,12 +240,12 @@ def test_a_layout_with_too_many_additions_is_refused():
 )  # fmt: skip
 def test_blocks_that_do_not_fit_are_refused(blocks):
     with pytest.raises(InvalidParameter, match="blocks must be"):
-        list(front.joined(blocks))
+        list(front.join_blocks(blocks))
 
 
 def test_no_rows_give_no_gradient():
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
-    chain = front.chain(Logistic(), [(np.ones((0, 3)), np.ones(0))], **WALK, device="cpu")
+    chain = front.chain(Logistic(), [(np.ones((0, 3)), np.ones(0))], LangevinStep(**WALK), device="cpu")
     assert chain.gradient(np.ones(3)).tolist() == [0, 0, 0]
     assert chain.run(np.ones(3), np.zeros((1, 3))) == pytest.approx(0.8 / math.sqrt(3))
 

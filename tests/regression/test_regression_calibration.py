@@ -20,7 +20,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.regression import accelerated_descent, default_penalty, gibbs_calibration, langevin
 from vestry.regression import gradient as losses
-from vestry.regression.certified_minimum import finest, reach_of
+from vestry.regression.certified_minimum import RidgeObjective
 from vestry.regression.langevin import posterior
 from vestry.regression.losses import Huber, Logistic, Multinomial, Probit
 from vestry.regression.method import regression
@@ -112,14 +112,14 @@ def test_the_linear_term_is_cut_where_the_number_of_steps_would_not_do(beyond, m
     """At sqrt(d) + 12 deviations, so that it is never cut; here also at a tenth of one, where it is."""
     linear = []
 
-    def recorded(problem, blocks, regularisation, term, tolerance, **_):
+    def recorded(objective, blocks, term, tolerance, **_):
         linear.append(term.copy())
         return term
 
-    monkeypatch.setattr("vestry.regression.objective_perturbation.regularised", recorded)
+    monkeypatch.setattr(RidgeObjective, "minimum", recorded)
     made = objective_perturbation(problem(), ASKED, regularisation=LAM)
     monkeypatch.setattr("vestry.regression.objective_perturbation._BEYOND", beyond)
-    made.drawn([], SeededNoise(7))
+    made.draw([], SeededNoise(7))
     length = float(np.linalg.norm(linear[0])) / made.scale
     assert length == pytest.approx(0.1) if beyond < 0 else 0.3 < length < 5
 
@@ -187,8 +187,8 @@ def test_a_chain_runs_the_steps_that_were_priced(monkeypatch):
     ran, plan = [], Schedule((0.03, 0.02), (7, 4), 0.0, 0.0)
 
     class Recorded:
-        def __init__(self, along, power, precision, step_size, radius):
-            self.step_size = step_size
+        def __init__(self, along, walk):
+            self.step_size = walk.step_size
 
         def run(self, theta, normals):
             ran.append((self.step_size, len(normals)))
@@ -201,7 +201,7 @@ def test_a_chain_runs_the_steps_that_were_priced(monkeypatch):
     monkeypatch.setattr(langevin, "_CHUNK", 9)
     monkeypatch.setattr(losses, "gradient", lambda *_, **__: None)
     made = dataclasses.replace(posterior(problem(), ASKED, prior_precision=3.0), schedule=plan)
-    values = made.drawn([], SeededNoise(1)).values
+    values = made.draw([], SeededNoise(1)).values
     assert ran == [(0.03, 3), (0.03, 3), (0.03, 1), (0.02, 3)]
     assert np.shape(values) == (1, 3)
 
@@ -251,9 +251,9 @@ def test_an_accuracy_is_a_share(accuracy):
 
 def test_how_far_a_minimum_can_be():
     """By the gradient (n L + |b|)/lam; or |b|/lam and the root of its square and 2 sum l(0)/lam."""
-    assert reach_of(problem(max_rows=1), LAM, 0.1) == pytest.approx((LIPSCHITZ + 0.1) / LAM)
+    assert RidgeObjective(problem(max_rows=1), LAM, 0.1).reach == pytest.approx((LIPSCHITZ + 0.1) / LAM)
     far = 3 / LAM + math.sqrt((3 / LAM) ** 2 + 2 * MOST * math.log(2) / LAM)
-    assert reach_of(problem(), LAM, 3.0) == pytest.approx(far)
+    assert RidgeObjective(problem(), LAM, 3.0).reach == pytest.approx(far)
 
 
 @pytest.mark.parametrize(("max_rows", "sizes"), [(5, [2, 2]), (4, [2, 2]), (3, [2, 1]), (2, [2]), (1, [1])])
@@ -285,7 +285,7 @@ def test_what_objective_and_output_perturbation_refuse():
 
 def test_currencies_that_objective_perturbation_lacks():
     for asked in ("rho=0.5", "mu=1", "epsilon=1"):
-        with pytest.raises(GuaranteeUnreachable, match="the Jacobian's share is in no other currency"):
+        with pytest.raises(GuaranteeUnreachable, match="the Jacobian's share is known in no other definition"):
             objective_perturbation(problem(), Guarantee.parse(asked), regularisation=LAM)
     with pytest.raises(GuaranteeUnreachable, match="regularise more, or use output perturbation"):
         objective_perturbation(problem(), ASKED, regularisation=0.1)
@@ -363,18 +363,17 @@ def test_a_minimum_is_computed_until_its_gradient_is_small(method, monkeypatch):
     monkeypatch.setattr(losses, "gradient", lambda *_, **__: np.zeros_like)  # no records: nothing is compiled
     given = problem()
     made = regression(given, ASKED, method=method, regularisation=LAM, device="cpu")
-    made.drawn([(np.zeros((1, 3), np.float32), np.ones(1))], SeededNoise(3))
+    made.draw([(np.zeros((1, 3), np.float32), np.ones(1))], SeededNoise(3))
     longest, smooth = made.scale * (math.sqrt(3) + 12) if method == "objective" else 0.0, MOST * SMOOTHNESS + LAM
     near = tolerance_of(made, method) / 2 * LAM / smooth
-    wanted = steps_for(LAM, smooth, reach_of(given, LAM, longest), near)
+    wanted = steps_for(LAM, smooth, RidgeObjective(given, LAM, longest).reach, near)
     assert asked == [wanted]
 
 
 @pytest.mark.parametrize("method", ["output", "objective"])
 def test_the_number_of_steps_is_tried_before_anything_is_charged(method, monkeypatch):
     tried = []
-    module = f"vestry.regression.{method}_perturbation"
-    monkeypatch.setattr(f"{module}.iterations_for", lambda *given: tried.append(given[2]))
+    monkeypatch.setattr(RidgeObjective, "iterations", lambda _, tolerance: tried.append(tolerance))
     made = regression(problem(), ASKED, method=method, regularisation=LAM)
     assert tried == [pytest.approx(tolerance_of(made, method), rel=1e-6)]
 
@@ -385,12 +384,12 @@ def test_rounding_bounds_how_near_a_minimum_comes():
     far = 2 * (longest / LAM + math.sqrt((longest / LAM) ** 2 + 2 * rows * math.log(2) / LAM))
     error = gradient_error(Logistic(), rows=rows, features=3, norm=NORM, radius=far, outcome=1.0)
     error += 8 * 2.0**-53 * (rows * LIPSCHITZ + longest + (rows * SMOOTHNESS + LAM) * far)
-    assert finest(given, LAM, longest) == pytest.approx(6 * error / LAM, rel=1e-9)
+    assert RidgeObjective(given, LAM, longest).finest == pytest.approx(6 * error / LAM, rel=1e-9)
     # With so many rows that this is more than a thousandth of what one record moves, it counts twice.
     crowd = problem(max_rows=10**13)
     made = output_perturbation(crowd, ASKED, regularisation=1e12)
-    moved = LIPSCHITZ / 1e12 + 2 * finest(crowd, 1e12, 0.0)
-    assert finest(crowd, 1e12, 0.0) > 1e-3 * LIPSCHITZ / 1e12
+    moved = LIPSCHITZ / 1e12 + 2 * RidgeObjective(crowd, 1e12).finest
+    assert RidgeObjective(crowd, 1e12).finest > 1e-3 * LIPSCHITZ / 1e12
     assert made.scale == pytest.approx(moved / largest_mu(lambda mu: profile(mu, EPSILON), DELTA), rel=1e-9)
 
 

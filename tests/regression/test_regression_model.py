@@ -98,6 +98,7 @@ def test_coefficients_come_back_under_their_names(tmp_path, method, neighbours):
     assert certificate["mechanism"] == method
 
 
+@pytest.mark.long
 def test_a_number_is_explained_in_its_own_units(tmp_path):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     asked = 'model = "linear"\noutcome = "stay"\npredictors = ["age", "ward"]\ndraws = 16\n'

@@ -13,6 +13,7 @@ from vestry.errors import InvalidParameter
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.regression import certified_minimum, sdca
+from vestry.regression.certified_minimum import RidgeObjective
 from vestry.regression.losses import (
     Huber,
     LogCosh,
@@ -229,12 +230,12 @@ def test_the_point_wanted_is_so_near_that_its_gradient_proves_the_tolerance():
         smoothness=0.25, regularisation=2.0, most=50 * math.log(2), longest=3.0,
         near=2.0 * 1e-5 / 2 / (50 * 0.25 + 2.0),
     )  # fmt: skip
-    assert certified_minimum.readings_for(given, 2.0, 1e-5, 3.0) == pytest.approx(expected, rel=1e-12)
+    assert RidgeObjective(given, 2.0, 3.0).readings(1e-5) == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_generous_bound_on_the_records_costs_little():
     """What is done follows from the readings and the records that there are, not from how many were allowed."""
-    few, many = (certified_minimum.readings_for(problem(Logistic(), max_rows=n), 10.0, 1e-3) for n in (10**3, 10**12))
+    few, many = (RidgeObjective(problem(Logistic(), max_rows=n), 10.0).readings(1e-3) for n in (10**3, 10**12))
     assert many < 4 * few
 
 
@@ -247,14 +248,13 @@ def test_every_loss_comes_within_the_tolerance_in_the_public_count(monkeypatch, 
     def refused(*_, **__):
         raise AssertionError("the public count did not do")
 
-    monkeypatch.setattr(certified_minimum, "one_by_one", lambda *_, **__: True)
+    monkeypatch.setattr(certified_minimum.RidgeObjective, "one_by_one", lambda *_, **__: True)
     monkeypatch.setattr(certified_minimum.accelerated_descent, "minimise", refused)
     rows, y = data(seed, 25)
     rows[:5], rows[5:15] = 0.0, rows[5]
     linear = np.array([0.3, -1.0, 0.2])
-    found = certified_minimum.regularised(
-        problem(loss), [(rows, y)], lam, linear, 1e-7, stream=np.random.default_rng(seed), longest=1.1
-    )
+    objective = RidgeObjective(problem(loss), lam, 1.1)
+    found = objective.minimum([(rows, y)], linear, 1e-7, stream=np.random.default_rng(seed))
     full = certified_minimum.gradient(loss, [(rows, y)], device="cpu")(found) + lam * found + linear
     assert np.linalg.norm(full) <= lam * 1e-7
 
@@ -263,7 +263,7 @@ def test_a_tenth_of_the_readings_does_not_do():
     """Equal records of a quadratic loss: they are many, but not ten times too many."""
     rows, y = np.tile([1.0, 0.0, 0.0], (30, 1)), np.full(30, 0.5)
     given, lam, tolerance = problem(Huber(1.0)), 0.02, 1e-6
-    times = certified_minimum.readings_for(given, lam, tolerance)
+    times = RidgeObjective(given, lam).readings(tolerance)
     found = sdca.ascend(
         Rows(Huber(1.0), [(rows, y)]), np.zeros(3), np.random.default_rng(0),
         smoothness=1.0, regularisation=lam, times=times / 10,
@@ -306,23 +306,23 @@ def test_so_many_updates_are_made_and_every_record_has_its_chance():
 def test_the_quicker_way_follows_from_public_numbers(monkeypatch):
     monkeypatch.setattr(certified_minimum, "cores", lambda: 2)
     adult = LinearProblem(Logistic(), 105, 3.7, Adjacency("add-remove"), 32_561)
-    assert certified_minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device="cpu")
+    assert RidgeObjective(adult, 12.0, 450.0).one_by_one(2e-7, "cpu")
     monkeypatch.setattr(certified_minimum, "cores", lambda: 64)
-    assert not certified_minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device="cpu")
+    assert not RidgeObjective(adult, 12.0, 450.0).one_by_one(2e-7, "cpu")
     monkeypatch.setattr(certified_minimum, "cores", lambda: 2)
     # Much regularised: a few gradients do. Hardly: updates gain too little.
-    assert not certified_minimum.one_by_one(adult, 1e6, 2e-7, 450.0, device="cpu")
-    assert not certified_minimum.one_by_one(adult, 1e-3, 1e-3, 0.1, device="cpu")
+    assert not RidgeObjective(adult, 1e6, 450.0).one_by_one(2e-7, "cpu")
+    assert not RidgeObjective(adult, 1e-3, 0.1).one_by_one(1e-3, "cpu")
     # What an update costs beyond its numbers counts where these are few.
     narrow = LinearProblem(Logistic(), 2, 3.7, Adjacency("add-remove"), 1000)
-    assert not certified_minimum.one_by_one(narrow, 12.0, 2e-7, 450.0, device="cpu")
+    assert not RidgeObjective(narrow, 12.0, 450.0).one_by_one(2e-7, "cpu")
     several = LinearProblem(Multinomial(3), 105, 3.7, Adjacency("add-remove"), 32_561)
-    assert not certified_minimum.one_by_one(several, 12.0, 2e-7, device="cpu")
+    assert not RidgeObjective(several, 12.0).one_by_one(2e-7, "cpu")
     for elsewhere in ("gpu", "nowhere"):  # who computes the gradient says what is wrong with it
-        assert not certified_minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device=elsewhere)
+        assert not RidgeObjective(adult, 12.0, 450.0).one_by_one(2e-7, elsewhere)
     monkeypatch.setattr(certified_minimum, "has_gpu", lambda: True)
-    assert not certified_minimum.one_by_one(adult, 12.0, 2e-7, 450.0)
-    assert certified_minimum.one_by_one(adult, 12.0, 2e-7, 450.0, device="cpu")
+    assert not RidgeObjective(adult, 12.0, 450.0).one_by_one(2e-7)
+    assert RidgeObjective(adult, 12.0, 450.0).one_by_one(2e-7, "cpu")
 
 
 @pytest.mark.parametrize("method", ["objective", "output"])

@@ -57,9 +57,10 @@ def test_structure(case):
 
 
 @each_case
-def test_every_caption_says_what_lies_across(case):
+def test_every_caption_says_what_is_drawn(case):
     captions = [" ".join(each.text().split()) for each in parsed(case).all("figcaption")]
-    assert [each for each in captions if not re.search(r"[Aa]cross\b", each)] == []
+    shown = r"density of|credible intervals|released (draw|estimate)|profile|divergence|Remaining|probable state"
+    assert [each for each in captions if not re.search(shown, each)] == []
     assert not any(" %" in each.text() for each in parsed(case).all("figcaption")), "% stays with its number"
 
 
@@ -196,7 +197,7 @@ def test_a_wide_map_has_a_box_that_scrolls(columns, boxes):
     assert [each.attributes["tabindex"] for each in found] == ["0"] * boxes
     captions = [" ".join(each.text().split()) for each in root.all("figcaption")]
     assert captions[0].startswith("Figure 1. The most probable state of each region (down) at each month (across).")
-    assert "short lines are 90 % intervals, which leave the noise out of account" in captions[1]
+    assert "short lines are 90 % credible intervals, which ignore the noise" in captions[1]
 
 
 def test_the_numbers_of_an_axis_stand_apart():
@@ -232,7 +233,7 @@ def between(ran):
 
 def test_negative_counts_are_explained():
     assert rows("negative counts", "The numbers as released") == [["successes", "−7"], ["failures", "−2"]]
-    assert "A negative count is noise, and no mistake." in written("negative counts")
+    assert "A negative count comes from the noise; it is not a mistake." in written("negative counts")
     assert rows("negative counts", "Standard deviations")[0][1] == "not defined"
 
 

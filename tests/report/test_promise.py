@@ -85,7 +85,7 @@ def test_zero_concentrated():
     epsilon, delta = Promise.of(claim).at_delta()
     assert delta == 1e-6
     assert 0.02 < epsilon < 0.02 + 2 * math.sqrt(0.02 * math.log(1e6))
-    assert "The guarantee has no delta of its own" in told(claim)
+    assert "The guarantee itself has no delta" in told(claim)
     # Pinsker: TV <= sqrt(rho/2) holds for the truth, so the guess must not be below what two laws really give.
     sigma = 5.0
     mass = [math.exp(-(k**2) / (2 * sigma**2)) for k in range(-200, 201)]
@@ -98,8 +98,8 @@ def test_zero_concentrated():
     ("neighbours", "unit", "words"),
     [
         ("replace", "row", "one row is replaced by any other"),
-        ("add-remove", "row", "one row is added or left out"),
-        ("add-remove", "person=patient_id,rows=3", "told apart by patient_id, at most 3 rows each"),
+        ("add-remove", "row", "one row is added or removed"),
+        ("add-remove", "person=patient_id,rows=3", "identified by patient_id, at most 3 rows each"),
         ("replace", "row", "which of two versions of a row is in the data"),
         ("add-remove", "person=id,rows=1", "whether a person is in the data at all"),
     ],

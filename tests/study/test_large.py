@@ -117,7 +117,7 @@ def test_a_mean_of_very_many_coordinates_is_refused():
     done = vestry("calibrate", "laplace", "--family", "normal-mean", "--variance", "1", "--low", "0", "--high", "1",
                   "--n", "100", "--dimension", "100000000", "--guarantee", "epsilon=1")  # fmt: skip
     assert (done.code, done.out) == (2, "")
-    assert "dimension must be at most 10000, not 100000000" in done.err
+    assert "dimension must be a whole number from 1 to 10000, not 100000000" in done.err
     assert NormalMeanFamily(1.0, 0.0, 1.0, 10_000).dimension == 10_000
 
 
@@ -168,7 +168,7 @@ def test_a_page_tells_of_the_first_rows_of_very_many(monkeypatch):
 
     from vestry.report.page import part
 
-    for room in ("estimates", "release_section"):
+    for room in ("content", "release_section"):
         monkeypatch.setattr(f"vestry.report.{room}.MOST_ESTIMATES", 14)
     names = tuple(f"level {place}" for place in range(16))
     made = release(counts(*range(16), names=names), laplace(), family="dirichlet-categorical", prior=(1.0,) * 16)

@@ -44,7 +44,7 @@ def counts(monkeypatch):
 
         monkeypatch.setattr(owner, name, call)
 
-    for owner, name in ((Ledger, "open"), (Ledger, "entries"), (State, "read"), (Request, "prepared")):
+    for owner, name in ((Ledger, "open"), (Ledger, "entries"), (State, "read"), (Request, "prepare")):
         counted(owner, name)
     counted(Posterior, "from_release")
     monkeypatch.setattr("vestry.study.report_data.page", lambda content, write=None: "<html></html>")
@@ -57,14 +57,14 @@ def test_a_release_opens_the_ledger_calibrates_and_computes_once(tmp_path, count
     assert vestry("release", study, "--yes").code == 0
     # Of the state: opening, the study's agreement, the charge, its opening, its release, and what is left then. Of all
     # lines: before the folder is locked, to show what would be done, and after.
-    assert counts == {"open": 1, "read": 6, "entries": 2, "prepared": 1, "from_release": 1}
+    assert counts == {"open": 1, "read": 6, "entries": 2, "prepare": 1, "from_release": 1}
 
 
 def test_a_check_opens_the_ledger_once(tmp_path, counts):
     study = study_in(tmp_path, "readmission", "wards")
     counts.clear()
     assert vestry("check", study).code == 0
-    assert (counts["open"], counts["entries"], counts["prepared"]) == (1, 1, 2)
+    assert (counts["open"], counts["entries"], counts["prepare"]) == (1, 1, 2)
 
 
 def test_several_releases_are_calibrated_once_each(tmp_path, counts):
@@ -72,7 +72,7 @@ def test_several_releases_are_calibrated_once_each(tmp_path, counts):
     counts.clear()
     assert vestry("release", study, "--yes").code == 0
     assert counts["open"] == 1
-    assert counts["prepared"] == counts["from_release"] == 3
+    assert counts["prepare"] == counts["from_release"] == 3
     assert counts["entries"] == 2
 
 
@@ -85,7 +85,7 @@ def test_what_is_shown_before_the_prompt_is_what_runs(tmp_path, counts):
     (shown,) = re.findall(r"likelihood_power (\S+)", done.err)
     certificate = json.loads((tmp_path / "draws" / "certificate.json").read_text())["certificate"]
     assert shown == f"{certificate['value']:.6g}"
-    assert counts["prepared"] == 1
+    assert counts["prepare"] == 1
     assert shown not in vestry("check", study).out
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from closed_engines import closed_engines
+from share import cases
 from study.fault_study import vestry
 
 from vestry import BetaBernoulli, Event, GammaPoisson, Guarantee, Ledger, Study, release
@@ -50,7 +51,7 @@ class Old:
         return [entry.action for entry in entries[len(self.expected["entries"]) :]]
 
 
-@pytest.fixture(params=list(EXPECTED))
+@pytest.fixture(params=cases(EXPECTED, quick=["add-remove"]))
 def old(request, tmp_path, monkeypatch) -> Old:
     with tarfile.open(DATA / f"{request.param}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
@@ -60,6 +61,7 @@ def old(request, tmp_path, monkeypatch) -> Old:
         yield Old(tmp_path, EXPECTED[request.param])
 
 
+@pytest.mark.long
 def test_an_old_key_has_a_notice_with_the_new_one(old):
     done = vestry("check", old.file)
     assert done.code == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from numbers import Real
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from vestry.audit.rejection_region import Choice, RejectionRegion, choose
 from vestry.audit.test_statistic import as_outputs, scores
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
+from vestry.validation import require_number, require_whole
 
 Run = Callable[[Any, Any, int], Any]
 LEAST_TRIALS = 1000
@@ -39,7 +40,7 @@ def audit(
     Parameters
     ----------
     run
-        (dataset, source, trials) -> one real output a trial, or one row of them. Trials must be independent.
+        (dataset, source, trials) -> one real output per trial, or one row of them. Trials must be independent.
     neighbours
         Two datasets that the claim calls neighbours, in any form that `run` understands.
     claim
@@ -52,9 +53,9 @@ def audit(
         The probability, at most, of refuting a true claim.
     log_ratio
         The log-likelihood ratio of outputs under the two datasets, or any other score that orders outputs by how much
-        they tell, one number a trial. It takes what `run` returns, as rows. It needs no normalisation.
+        they tell, one number per trial. It takes what `run` returns, as rows. It needs no normalisation.
     epsilons
-        Where to look; chosen from the claim and the number of trials if left out.
+        Where to look; chosen from the claim and the number of trials if omitted.
     where
         Which neighbours these are, in words, kept with the evidence.
 
@@ -75,7 +76,7 @@ def audit(
     outputs = [as_outputs(run(dataset, source, 2 * cell), 2 * cell) for dataset in (first, second)]
     if outputs[0].shape != outputs[1].shape:
         raise InvalidParameter(
-            "the outputs' shapes", [each.shape for each in outputs], "equal", "as many numbers a trial for both"
+            "the outputs' shapes", [each.shape for each in outputs], "equal", "as many numbers per trial for both"
         )
     chosen = _choose([each[:cell] for each in outputs], looked, level, log_ratio)
     found = _bounds([each[cell:] for each in outputs], chosen, looked, level, claimed, where)
@@ -86,13 +87,11 @@ def _choose(
     half: list[Array], epsilons: Array, level: float, log_ratio: Callable[[Any], Any] | None
 ) -> tuple[Choice, Choice]:
     """Choose an event for each epsilon, in both directions."""
-    found: list[tuple[Choice, Choice]] = []
+    tried = []
     for score in scores(half[0], half[1], log_ratio):
         p, q = (score(each) for each in half)
-        found.append((choose(score, p, q, epsilons, level=level), choose(score, q, p, epsilons, level=level)))
-    forward, backward = found[0]
-    for choice in found[1:]:
-        forward, backward = forward.better(choice[0]), backward.better(choice[1])
+        tried.append((choose(score, p, q, epsilons, level=level), choose(score, q, p, epsilons, level=level)))
+    forward, backward = (reduce(Choice.better, choices) for choices in zip(*tried, strict=True))
     return forward, backward
 
 
@@ -133,13 +132,8 @@ def _cell(run: object, trials: object, alarm: object) -> int:
     """Check what is asked, and return the number of trials in each cell: two datasets, two halves."""
     if not callable(run):
         raise InvalidParameter("a mechanism", run, "a function of (dataset, source, trials)", "def run(...)")
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < LEAST_TRIALS:
-        raise InvalidParameter(
-            "trials", trials, f"a whole number of at least {LEAST_TRIALS}", "for example trials=100_000"
-        )
-    if isinstance(alarm, bool) or not isinstance(alarm, Real) or not 0 < float(alarm) < 1:
-        raise InvalidParameter("alarm", alarm, "between 0 and 1, both excluded", "for example alarm=1e-6")
-    return trials // 4
+    require_number("alarm", alarm, "for example alarm=1e-6", above=0, below=1)
+    return require_whole("trials", trials, "for example trials=100_000", least=LEAST_TRIALS) // 4
 
 
 def _epsilons(given: Sequence[float]) -> list[float]:

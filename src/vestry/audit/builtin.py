@@ -1,4 +1,4 @@
-"""Audits a mechanism of the package at its worst-case neighbours: the release itself, and its law in bulk."""
+"""Audits a mechanism of the package at its worst-case neighbours: the release itself, and simulations of it in bulk."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from vestry.audit.auditor import LEAST_TRIALS, audit
-from vestry.audit.bulk_simulation import log_ratio, simulated
+from vestry.audit.bulk_simulation import log_ratio, simulate
 from vestry.audit.claim import Claim
-from vestry.audit.evidence import Verdict, joined
-from vestry.audit.release_runs import released
+from vestry.audit.evidence import Verdict, join_verdicts
+from vestry.audit.release_runs import run_release
 from vestry.audit.worst_pairs import BuiltinMechanism, worst_pairs
 from vestry.conjugate.family import ConjugateFamily
 from vestry.errors import InvalidParameter
@@ -18,8 +18,9 @@ from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.noise import NoiseSource
+from vestry.validation import is_whole
 
-# How often the release itself runs unless told: exact draws are slower than integer noise.
+# How often the release itself runs by default: exact draws are slower than integer noise.
 NOISY_RELEASES, DRAWN_RELEASES = 20_000, 4_000
 
 
@@ -43,9 +44,9 @@ def audit_shipped(
     noise
         The noise source of the releases; its stream draws the simulations.
     trials
-        How often the released law is simulated, over all pairs.
+        How often what is released is simulated, over all pairs.
     releases
-        How often the code that releases runs, over all pairs; 0 for not at all. Left out, often enough to catch a gross
+        How often the code that releases runs, over all pairs; 0 for not at all. Omitted, often enough to catch a gross
         mistake in a few seconds.
     alarm
         The probability of a false alarm, at most, over everything.
@@ -58,14 +59,14 @@ def audit_shipped(
         raise InvalidParameter("a mechanism", mechanism, "one of the package's", "what `calibrated` returns, or audit")
     if releases is None:
         releases = NOISY_RELEASES if isinstance(mechanism, Additive) else DRAWN_RELEASES
-    if isinstance(releases, bool) or not isinstance(releases, int) or (releases and releases < LEAST_TRIALS):
+    if not is_whole(releases) or 0 != releases < LEAST_TRIALS:
         allowed = f"0, or a whole number of at least {LEAST_TRIALS}"
         raise InvalidParameter("releases", releases, allowed, f"for example releases={NOISY_RELEASES}")
     asserted = Claim.of((mechanism.event, mechanism.guarantee) if claim is None else claim)
     pairs = worst_pairs(mechanism, family)
-    routes: list[tuple[str, Any, Any, int]] = [("simulation", partial(simulated, mechanism), noise.stream(), trials)]
+    routes: list[tuple[str, Any, Any, int]] = [("simulation", partial(simulate, mechanism), noise.stream(), trials)]
     if releases:
-        routes.append(("release", partial(released, mechanism), noise, max(releases, len(pairs) * LEAST_TRIALS)))
+        routes.append(("release", partial(run_release, mechanism), noise, max(releases, len(pairs) * LEAST_TRIALS)))
     share = alarm / (len(pairs) * len(routes))
     found = []
     for pair in pairs:
@@ -83,4 +84,4 @@ def audit_shipped(
                     where=f"{name}: {pair.name}",
                 )
             )
-    return joined(found)
+    return join_verdicts(found)

@@ -1,34 +1,34 @@
-"""The released law of every shipped mechanism, drawn in bulk by numpy: many trials, for power.
+"""What every shipped mechanism releases, simulated in bulk by numpy: many trials, for power.
 
-Not the code that releases: see `vestry.audit.release_runs` for that. Noise on integers is the difference of two
-geometrics, or a table; a draw comes from the family's own member.
+Not the code that releases: see `vestry.audit.release_runs` for that. Noise on integers is that of
+plans; a draw comes from the family's own member.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincc, betainccinv
 
 from vestry.audit.worst_pairs import BuiltinMechanism, Dataset, Pair
 from vestry.conjugate.family import Distribution
+from vestry.conjugate.simulation import simulated_noise
+from vestry.mcmc.truncated_draws import truncated_beta, truncated_dirichlet
 from vestry.mechanisms.additive_noise import LAPLACE, Additive
-from vestry.mechanisms.posterior_sample import grouped
-from vestry.mechanisms.truncated_posterior import TruncatedSample, truncated_beta, truncated_dirichlet
+from vestry.mechanisms.posterior_sample import split_groups
+from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.numerics import Array
 
-# Above this scale a rounded normal is as good as a table: the laws differ by less than a part in 1e8.
+# Above this scale a rounded normal is as good as a table: the distributions differ by less than a part in 1e8.
 _LARGEST_TABLE = 1e4
 
 
-def simulated(mechanism: BuiltinMechanism, dataset: Dataset, rng: np.random.Generator, trials: int) -> Array:
-    """Return what the mechanism would release, one row a trial."""
+def simulate(mechanism: BuiltinMechanism, dataset: Dataset, rng: np.random.Generator, trials: int) -> Array:
+    """Return what the mechanism would release, one row per trial."""
     if isinstance(mechanism, Additive):
-        noise = discrete_laplace if mechanism.noise == LAPLACE else discrete_gaussian
-        return np.array(dataset, dtype=float) + noise(rng, mechanism.scale, (trials, len(dataset)))
+        noise = simulated_noise(mechanism, (trials, len(dataset)), rng, rounded_above=_LARGEST_TABLE)
+        return np.asarray(np.array(dataset, dtype=float) + noise)
     parts = []
     for member in posteriors(mechanism, dataset):
         size = trials * mechanism.draws
@@ -41,9 +41,9 @@ def simulated(mechanism: BuiltinMechanism, dataset: Dataset, rng: np.random.Gene
 
 
 def posteriors(mechanism: Any, dataset: Dataset) -> list[Distribution]:
-    """Return the law of a draw in each group, truncation aside."""
+    """Return the distribution of a draw in each group, truncation aside."""
     found = []
-    for statistics in grouped(dataset, mechanism.adjacency):
+    for statistics in split_groups(dataset, mechanism.adjacency):
         *units, count = statistics
         sums = mechanism.family.from_units(mechanism.adjacency, units, count)
         if isinstance(mechanism, TruncatedSample):
@@ -66,77 +66,17 @@ def log_ratio(mechanism: BuiltinMechanism, pair: Pair) -> Callable[[Array], Arra
 
     def ratio(outputs: Array) -> Array:
         columns = np.split(outputs, len(before) * mechanism.draws, axis=1)
-        laws = [law for law in zip(before, after, strict=True) for _ in range(mechanism.draws)]
+        members = [pair for pair in zip(before, after, strict=True) for _ in range(mechanism.draws)]
         # At an end of the parameter space both densities may be infinite: that point tells nothing.
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = [p.log_density(x) - q.log_density(x) for (p, q), x in zip(laws, columns, strict=True)]
+            found = [p.log_density(x) - q.log_density(x) for (p, q), x in zip(members, columns, strict=True)]
         return np.asarray(sum(found))
 
     return ratio
 
 
-# --- laws -------------------------------------------------------------------------------------------------------------
-
-
-def discrete_laplace(rng: np.random.Generator, scale: float, shape: tuple[int, ...]) -> Array:
-    """Draw integers of mass e^(-|k|/scale): the difference of two geometrics."""
-    stop = -math.expm1(-1 / scale)
-    return (rng.geometric(stop, shape) - rng.geometric(stop, shape)).astype(float)
-
-
-def discrete_gaussian(rng: np.random.Generator, scale: float, shape: tuple[int, ...]) -> Array:
-    """Draw integers of mass e^(-k^2/(2 scale^2)): by a table, or for large scales by rounding a normal."""
-    if scale > _LARGEST_TABLE:
-        return np.asarray(np.rint(scale * rng.standard_normal(shape)))
-    reach = math.ceil(10 * scale) + 1
-    support = np.arange(-reach, reach + 1)
-    weights = np.exp(-0.5 * (support / scale) ** 2).cumsum()
-    drawn = np.searchsorted(weights, weights[-1] * rng.random(shape), side="right")
-    return np.asarray(support[drawn], dtype=float)
-
-
 def _truncated(member: Any, rng: np.random.Generator, low: float, size: int) -> Array:
     if member.dimension == 1:
         alpha, beta = member.concentrations
-        return truncated_beta(rng, alpha, beta, low, 1 - low, size)
-    alphas = np.array(member.concentrations)
-    order = np.argsort(alphas, kind="stable")
-    rows: list[Array] = []
-    longest: Array = 1 - low * np.arange(len(alphas), dtype=float)[:, None]
-    best = _log_masses(alphas[order], low, longest)
-    if not math.isfinite(best):  # no mass left in doubles: the slow way that releases
-        return truncated_dirichlet(rng, alphas, low, size)
-    while sum(map(len, rows)) < size:
-        proposed = _sticks(rng, alphas[order], low, size)
-        rests = 1 - np.concatenate([np.zeros((1, size)), proposed.cumsum(axis=1).T[:-1]])
-        log_mass = _log_masses(alphas[order], low, rests)
-        rows.append(proposed[np.log(rng.random(size)) < log_mass - best])
-    return np.concatenate(rows)[:size][:, np.argsort(order)]
-
-
-def _sticks(rng: np.random.Generator, alphas: Array, low: float, size: int) -> Array:
-    """Break many sticks at once, each piece a truncated beta of what is left."""
-    rest, pieces = np.ones(size), []
-    for i in range(len(alphas) - 1):
-        a, b, (top, bottom) = _stage(alphas, i, low, rest)
-        share = betainccinv(a, b, bottom + (top - bottom) * rng.random(size))
-        pieces.append(np.clip(share * rest, low, rest - (len(alphas) - 1 - i) * low))
-        rest = rest - pieces[-1]
-    return np.stack([*pieces, rest], axis=1)
-
-
-def _log_masses(alphas: Array, low: float, rests: Array) -> Any:
-    """Return the log of the mass that the stages after the first keep, given what is left before each of them."""
-    found: Any = 0.0
-    with np.errstate(divide="ignore"):
-        for i in range(1, len(alphas) - 1):
-            _, _, (top, bottom) = _stage(alphas, i, low, rests[i])
-            found = found + np.log(top - bottom)
-    return float(np.squeeze(found)) if np.size(found) == 1 else found
-
-
-def _stage(alphas: Array, i: int, low: float, rest: Array) -> tuple[float, float, tuple[Array, Array]]:
-    """Return stage i's beta, and its probabilities above the two ends that truncation leaves."""
-    a, b = float(alphas[i]), float(alphas[i + 1 :].sum())
-    ends = low / rest, 1 - (len(alphas) - 1 - i) * low / rest
-    return a, b, (betaincc(a, b, ends[0]), betaincc(a, b, ends[1]))
+        return truncated_beta(rng, np.full(size, alpha), beta, low=low, high=1 - low)
+    return truncated_dirichlet(rng, np.tile(member.concentrations, (size, 1)), low=low)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from vestry.privacy import accountant
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.pricing import event_of_guarantee
+from vestry.validation import require_number
 
 _WAYS = "an event, a guarantee such as PureDP(1), or a function from epsilon to delta"
 
@@ -56,10 +56,8 @@ class Claim:
 
     def delta(self, epsilon: float) -> float:
         """Return what is claimed at this epsilon, at most 1."""
-        found: Any = self.profile(epsilon)
-        if isinstance(found, bool) or not isinstance(found, Real) or not float(found) >= 0:
-            raise InvalidParameter(f"the claimed delta at epsilon {epsilon:g}", found, "a number of at least 0", _WAYS)
-        return min(1.0, float(found))
+        name = f"the claimed delta at epsilon {epsilon:g}"
+        return min(1.0, require_number(name, self.profile(epsilon), _WAYS, least=0))
 
     def epsilons(self, cell: int) -> tuple[float, ...]:
         """Return where to look with so many trials in each of the four cells (two datasets, two halves).

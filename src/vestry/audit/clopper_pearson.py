@@ -1,7 +1,7 @@
 """Bounds on a probability from how often its event was seen: those of Clopper and Pearson (1934).
 
-Each bound fails with probability at most `level`, whatever the probability: the binomial law is used as it is, without
-any limit theorem.
+Each bound fails with probability at most `level`, whatever the probability: the binomial distribution is used as it
+is, without any limit theorem.
 """
 
 from __future__ import annotations

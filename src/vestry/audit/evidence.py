@@ -102,7 +102,7 @@ class Verdict:
         )
 
 
-def joined(verdicts: Iterable[Verdict]) -> Verdict:
+def join_verdicts(verdicts: Iterable[Verdict]) -> Verdict:
     """Join audits of one claim: trials and false alarms add up."""
     parts = list(verdicts)
     return Verdict(

@@ -1,6 +1,6 @@
 """The code that releases, run many times at once on made-up data, with the noise source of the package.
 
-Slower than a simulation of the same law, so fewer trials; but it is the release itself that is tried.
+Slower than a simulation, so fewer trials; but it is the release itself that is tried.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from vestry.schema.private import Private
 
 
 class _Unledgered:
-    """A leave to draw that no ledger gave: the data are made up, and nobody's."""
+    """A leave to draw without a ledger: the data are made up, and nobody's."""
 
     def take(self) -> None:
         """Let the mechanism draw."""
 
 
-def released(mechanism: BuiltinMechanism, dataset: Dataset, noise: NoiseSource, trials: int) -> Array:
-    """Release the same dataset many times, one row a trial.
+def run_release(mechanism: BuiltinMechanism, dataset: Dataset, noise: NoiseSource, trials: int) -> Array:
+    """Release the same dataset many times, one row per trial.
 
     Noisy statistics: as many groups as there are trials, each with the dataset's integers. Draws: as many draws.
     """

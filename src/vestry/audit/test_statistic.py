@@ -30,11 +30,11 @@ class Score:
     function: Callable[[Array], Any]
 
     def __call__(self, outputs: Array) -> Array:
-        """Return one number a trial. What is no number counts as below every other."""
+        """Return one number per trial. What is not a number counts as below every other."""
         found = np.asarray(self.function(outputs), dtype=float)
         if found.shape != (len(outputs),):
             raise InvalidParameter(
-                f"the shape of the {self.name}", found.shape, f"({len(outputs)},)", "one number a trial"
+                f"the shape of the {self.name}", found.shape, f"({len(outputs)},)", "one number per trial"
             )
         return np.where(np.isnan(found), -np.inf, found)
 
@@ -74,7 +74,7 @@ def _seen(first: Array, second: Array) -> Score | None:
 
 
 def _keys(outputs: Array) -> NDArray[Any]:
-    """Return one comparable key a trial: the number itself, or the bytes of the row."""
+    """Return one comparable key per trial: the number itself, or the bytes of the row."""
     if outputs.shape[1] == 1:
         return outputs[:, 0]
     rows = np.ascontiguousarray(outputs + 0.0)  # -0 and 0 are one number
@@ -82,13 +82,13 @@ def _keys(outputs: Array) -> NDArray[Any]:
 
 
 def as_outputs(given: Any, trials: int) -> Array:
-    """Read what a mechanism returned: one real number a trial, or one row of them."""
+    """Read what a mechanism returned: one real number per trial, or one row of them."""
     try:
         read = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         raise InvalidParameter("a mechanism's outputs", type(given), "real numbers", "an array of them") from None
     if read.ndim == 0 or len(read) != trials or math.prod(read.shape) == 0:
         raise InvalidParameter(
-            "the shape of a mechanism's outputs", read.shape, f"({trials}, ...)", "one number or one row a trial"
+            "the shape of a mechanism's outputs", read.shape, f"({trials}, ...)", "one number or one row per trial"
         )
     return read.reshape(trials, -1)

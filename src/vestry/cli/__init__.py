@@ -9,6 +9,7 @@ try:
     from typing import Annotated, Any, NoReturn
 
     import typer
+    from typer import Option
 
     from vestry import __version__
     from vestry.cli import (
@@ -89,9 +90,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _top(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+    version: Annotated[bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Differentially private Bayesian data analysis."""
 

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from vestry.cli.conjugate_options import Conjugate
 from vestry.cli.mechanism_commands import CONJUGATE, add, group
 from vestry.cli.options import Plot, Wanted
 from vestry.cli.output import Json, emit, examples, working
-from vestry.errors import InvalidParameter
+from vestry.validation import require_whole
 
 if TYPE_CHECKING:
     from vestry.audit import Verdict
@@ -28,10 +29,8 @@ EXAMPLES = examples(
 def audit(
     given: Conjugate,
     guarantee: Wanted,
-    trials: Annotated[int, typer.Option(help="How often the released distribution is simulated.")] = 400_000,
-    releases: Annotated[
-        int | None, typer.Option(help="How often the releasing code itself runs, with system noise; 0 for never.")
-    ] = None,
+    trials: Annotated[int, Option(help="How often the released distribution is simulated.")] = 400_000,
+    releases: Annotated[int | None, Option(help="How often the releasing code itself runs; 0 for never.")] = None,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
@@ -44,19 +43,20 @@ def audit(
     from vestry.audit import audit_shipped
     from vestry.noise import SystemNoise
 
-    for name, asked, most in (("--trials", trials, _MOST_TRIALS), ("--releases", releases or 0, _MOST_RELEASES)):
-        if asked > most:
-            raise InvalidParameter(name, asked, f"at most {most}", f"for example {name} {most}")
+    require_whole("--trials", trials, "for example --trials 400000", least=1000, most=_MOST_TRIALS)
+    require_whole("--releases", releases or 0, "for example --releases 1000", least=0, most=_MOST_RELEASES)
     with working("calibrating") as progress:
-        made = given.made(given.wanted(guarantee))
-        found = audit_shipped(
-            made, given.pair, noise=SystemNoise(), trials=trials, releases=releases, progress=progress
+        mechanism = given.calibrate_mechanism(given.parse_guarantee(guarantee))
+        verdict = audit_shipped(
+            mechanism, given.pair, noise=SystemNoise(), trials=trials, releases=releases, progress=progress
         )
+    name, value = given.mechanism, mechanism.value
+    heading = f"{name}, {given.parameter} {value:.6g}: {verdict.word} in {verdict.trials} trials"
     if plot is not None:
-        _draw(given.mechanism, made, found, plot)
-    record = {"mechanism": given.mechanism, "parameter": made.parameter, "value": made.value, **found.to_dict()}
-    emit(record, _text(given.mechanism, made, found), as_json=json)
-    if found.refuted:
+        _draw(heading.replace("_", " "), mechanism, verdict, plot)
+    record = {"mechanism": name, "parameter": given.parameter, "value": value, **verdict.to_dict()}
+    emit(record, _format(heading, verdict), as_json=json)
+    if verdict.refuted:
         raise typer.Exit(1)
 
 
@@ -64,25 +64,23 @@ def audit(
 _MOST_TRIALS, _MOST_RELEASES = 10**9, 10**7
 
 
-def _draw(name: str, made: Any, found: Verdict, path: Path) -> None:
+def _draw(title: str, mechanism: Any, verdict: Verdict, path: Path) -> None:
     from vestry.audit.claim import Claim
     from vestry.report.audit_figure import evidence_picture
 
-    title = f"{name}, {made.parameter.replace('_', ' ')} {made.value:.4g}: {found.word} in {found.trials} trials"
-    claim = Claim.of((made.event, made.guarantee))
-    evidence_picture(claim.delta, found.evidence, title=title, path=path)
+    claim = Claim.of((mechanism.event, mechanism.guarantee))
+    evidence_picture(claim.delta, verdict.evidence, title=title, path=path)
 
 
-def _text(name: str, made: Any, found: Verdict) -> str:
+def _format(heading: str, verdict: Verdict) -> str:
     """Say the verdict and, for each pair of neighbours and each way of running, the strongest evidence."""
     from vestry.numerics import format_up
 
     best = {}
-    for each in sorted(found.evidence, key=lambda each: each.strength):
+    for each in sorted(verdict.evidence, key=lambda each: each.strength):
         best[each.where] = each
     lines = [
-        f"{name}, {made.parameter} {made.value:.6g}: {found.word} in {found.trials} trials"
-        f" (false alarms at most {found.alarm:g})",
+        f"{heading} (false alarms at most {verdict.alarm:g})",
         "",
         f"{'epsilon':>8} {'claimed':>9} {'at least':>9}  where",
     ]

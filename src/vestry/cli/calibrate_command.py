@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from vestry.cli.mechanism_commands import CONJUGATE, GLM, LANGEVIN, LINEAR, add, group
 from vestry.cli.mechanism_options import CalibrationOption, MechanismOption
@@ -29,11 +29,11 @@ def calibrate(given: MechanismOption, guarantee: Wanted, json: Json = False) -> 
 
 def price(
     given: Langevin,
-    likelihood_power: Annotated[float, typer.Option(help="The power of the likelihood.")] = 1.0,
+    likelihood_power: Annotated[float, Option(help="The power of the likelihood.")] = 1.0,
     json: Json = False,
 ) -> None:
     """Find the exact mu of a chain; of several draws, each takes as many steps. Reads no data."""
-    _show(given.mechanism, "mu", given.priced(likelihood_power), as_json=json)
+    _show(given.mechanism, "mu", given.find_mu(likelihood_power), as_json=json)
 
 
 def _show(mechanism: str, parameter: str, found: CalibrationOption, *, as_json: bool) -> None:

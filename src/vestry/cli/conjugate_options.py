@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from vestry.cli.mechanism_options import MechanismOption, Met
+from vestry.cli.mechanism_options import MechanismOption, Solution
 from vestry.cli.options import DrawCount, numbers
 from vestry.errors import InvalidParameter
+from vestry.validation import require_choice
 
 if TYPE_CHECKING:
     from vestry.conjugate.family import ConjugateFamily
@@ -22,33 +23,24 @@ if TYPE_CHECKING:
 class Conjugate(MechanismOption):
     """A mechanism of a conjugate family."""
 
-    family: Annotated[
-        str, typer.Option(help="For example beta-bernoulli, dirichlet-categorical, normal-mean or gamma-poisson.")
-    ]
+    family: Annotated[str, Option(help="For example beta-bernoulli, normal-mean or gamma-poisson.")]
     prior: Annotated[
         str | None,
-        typer.Option(
-            help="The prior's numbers: alpha,beta; one alpha per category; mean,variance; or shape,rate."
-            " Noise needs it only for the number of categories."
-        ),
+        Option(help="alpha,beta; one alpha per category; mean,variance; or shape,rate. Noise needs only their number."),
     ] = None
-    n: Annotated[int | None, typer.Option("--n", help="The number of records, where it is public.")] = None
-    count: Annotated[str | None, typer.Option(help="public or private; public under replace if omitted.")] = None
+    n: Annotated[int | None, Option("--n", help="The number of records, where it is public.")] = None
+    count: Annotated[str | None, Option(help="public or private; public under replace if omitted.")] = None
     draws: DrawCount = 1
-    truncation: Annotated[float | None, typer.Option(help="ops: the smallest probability that is allowed.")] = None
-    variance: Annotated[float | None, typer.Option(help="normal-mean: the known variance of a record.")] = None
-    low: Annotated[float | None, typer.Option(help="The lower end of the interval to which records are clipped.")] = (
-        None
-    )
-    high: Annotated[float | None, typer.Option(help="The upper end of that interval.")] = None
-    dimension: Annotated[int, typer.Option(help="normal-mean: the number of coordinates.")] = 1
-    grid: Annotated[float | None, typer.Option(help="The step to which the records of a sum are rounded.")] = None
-    analysis: Annotated[
-        str, typer.Option(help="exact, or renyi: (epsilon, delta) through the Renyi curve only, as in the papers.")
-    ] = "exact"
+    truncation: Annotated[float | None, Option(help="ops: the smallest probability that is allowed.")] = None
+    variance: Annotated[float | None, Option(help="normal-mean: the known variance of a record.")] = None
+    low: Annotated[float | None, Option(help="The lower end of the interval to which records are clipped.")] = None
+    high: Annotated[float | None, Option(help="The upper end of that interval.")] = None
+    dimension: Annotated[int, Option(help="normal-mean: the number of coordinates.")] = 1
+    grid: Annotated[float | None, Option(help="The step to which the records of a sum are rounded.")] = None
+    analysis: Annotated[str, Option(help="exact, or renyi: through the Renyi curve, as in the papers.")] = "exact"
 
     @property
-    def usual(self) -> float | None:
+    def default_value(self) -> float | None:
         """A direct draw takes the likelihood as it is."""
         return 1.0 if self.mechanism == "direct" else None
 
@@ -57,29 +49,25 @@ class Conjugate(MechanismOption):
 
         return event_at(*self._what(), value, **self._how())
 
-    def _met(self, guarantee: Guarantee) -> Met:
-        made = self.made(guarantee)
-        return made.value, made.theorem, {}
+    def _solve(self, guarantee: Guarantee) -> Solution:
+        mechanism = self.calibrate_mechanism(guarantee)
+        return mechanism.value, mechanism.theorem, {}
 
-    def made(self, guarantee: Guarantee) -> Any:
+    def calibrate_mechanism(self, guarantee: Guarantee) -> Any:
         """Return the mechanism itself, calibrated."""
         from vestry.mechanisms import posterior_sample
-        from vestry.mechanisms.release import calibrated
+        from vestry.mechanisms.release import calibrate_mechanism
 
-        analyses = {"exact": posterior_sample.exactly, "renyi": posterior_sample.through_renyi}
-        if self.analysis not in analyses:
-            raise InvalidParameter("analysis", self.analysis, "exact or renyi", "analysis=exact")
-        return calibrated(*self._what(), guarantee, **self._how(), meets=analyses[self.analysis])
+        analyses = {"exact": posterior_sample.meets_exactly, "renyi": posterior_sample.meets_through_renyi}
+        meets = analyses[require_choice("analysis", self.analysis, analyses, "analysis=exact")]
+        return calibrate_mechanism(*self._what(), guarantee, **self._how(), meets=meets)
 
     @property
     def pair(self) -> ConjugateFamily:
         """The likelihood and its conjugate prior that --family names."""
         from vestry.conjugate.family import family_names, family_type
 
-        make: Any = family_type(self.family)
-        if make is None:
-            known_names = ", ".join(family_names())
-            raise InvalidParameter("family", self.family, f"one of {known_names}", "family=beta-bernoulli")
+        make: Any = family_type(require_choice("family", self.family, family_names(), "family=beta-bernoulli"))
         known = {"categories": len(self._prior_numbers()), **vars(self)}
         given = {field.name: known[field.name] for field in fields(make)}
         if given.get("categories", 2) < 2:
@@ -88,27 +76,24 @@ class Conjugate(MechanismOption):
             if value is None:
                 allowed = f"given: {self.family} needs {'it' if name == 'variance' else 'clipping'}"
                 raise InvalidParameter(name, None, allowed, f"for example {name}=1")
-        pair: ConjugateFamily = make(**given)
-        return pair
+        return make(**given)  # type: ignore[no-any-return]
 
     @property
     def adjacency(self) -> Adjacency:
-        """Whose change is hidden, and the number of records where it is public."""
+        """Whose change is protected, and the number of records where it is public."""
         from vestry.privacy.neighbours import Adjacency
 
         whose = super().adjacency
         known = self.count or ("public" if whose.replaces else "private")
-        if known not in ("public", "private"):
-            raise InvalidParameter("count", self.count, "public or private", "count=private")
-        if known == "private":
+        if require_choice("count", known, ("public", "private"), "count=private") == "private":
             return whose
         if self.n is None:
             raise InvalidParameter("--n", None, "given where the count is public", "--n 100, or --count private")
         return Adjacency(whose.neighbours, self.rows, self.n)
 
     def _what(self) -> tuple[str, ConjugateFamily, Any, Adjacency]:
-        told, pair = self._prior_numbers(), self.pair
-        prior = pair.prior(told) if told or self.parameter != "scale" else None
+        given, pair = self._prior_numbers(), self.pair
+        prior = pair.prior(given) if given or self.parameter != "scale" else None
         return self.mechanism, pair, prior, self.adjacency
 
     def _how(self) -> dict[str, Any]:

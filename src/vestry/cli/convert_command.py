@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from vestry.cli.output import Json, emit, examples
 from vestry.errors import ConversionError, InvalidParameter
@@ -31,21 +31,12 @@ _LEADS = {
 
 
 def convert(
-    guarantee: Annotated[
-        str, typer.Argument(metavar="GUARANTEE", help="For example epsilon=1, epsilon=1,delta=1e-6, rho=0.5, mu=1.")
-    ],
-    to: Annotated[
-        str | None,
-        typer.Option(help="delta=1e-5, epsilon=1 (gives delta), order=10, or one of epsilon, rho, mu."),
-    ] = None,
-    meet: Annotated[
-        bool, typer.Option("--meet", help="The other way: the most in the wanted definition that implies GUARANTEE.")
-    ] = False,
-    group: Annotated[int, typer.Option(help="First turn it into a guarantee for a group of this many units.")] = 1,
-    neighbours: Annotated[
-        str | None, typer.Option(help="Which change GUARANTEE protects: replace or add-remove.")
-    ] = None,
-    to_neighbours: Annotated[str | None, typer.Option(help="replace: turn add-remove into replace first.")] = None,
+    guarantee: Annotated[str, Argument(metavar="GUARANTEE", help="For example epsilon=1,delta=1e-6, rho=0.5 or mu=1.")],
+    to: Annotated[str | None, Option(help="delta=1e-5, epsilon=1 (gives delta), order=10, epsilon, rho or mu.")] = None,
+    meet: Annotated[bool, Option("--meet", help="The other way: the most that implies GUARANTEE.")] = False,
+    group: Annotated[int, Option(help="First turn it into a guarantee for a group of this many units.")] = 1,
+    neighbours: Annotated[str | None, Option(help="Which change GUARANTEE protects: replace or add-remove.")] = None,
+    to_neighbours: Annotated[str | None, Option(help="replace: turn add-remove into replace first.")] = None,
     json: Json = False,
 ) -> None:
     """Turn a guarantee into another privacy definition.
@@ -57,7 +48,7 @@ def convert(
     """
     from vestry.privacy.accountant import largest_parameter
     from vestry.privacy.group import group as for_group
-    from vestry.privacy.group import replaced
+    from vestry.privacy.group import to_replace
     from vestry.privacy.guarantee import Guarantee
     from vestry.privacy.neighbours import Neighbours
     from vestry.privacy.pricing import event_of_guarantee
@@ -67,21 +58,23 @@ def convert(
     given = Guarantee.parse(guarantee, neighbours=neighbours)
     start = for_group(given, group) if group != 1 else given
     if to_neighbours is not None:
-        start = replaced(start) if Neighbours.parse(to_neighbours) is Neighbours.REPLACE else start.under(to_neighbours)
+        start = (
+            to_replace(start) if Neighbours.parse(to_neighbours) is Neighbours.REPLACE else start.under(to_neighbours)
+        )
     if to is None:
         found = start.to_dict()
     elif meet:
-        like = _like(to, given)
+        like = _read_target(to, given)
         found = like.at(largest_parameter(lambda x: event_of_guarantee(like.at(x)), start)).to_dict()
     else:
-        found = _converted(start, to)
+        found = _convert(start, to)
     relation = None if start.neighbours is None else str(start.neighbours)
     numbers = {key: value for key, value in found.items() if key != "neighbours"}
     record = {"given": given.to_dict(), "to": to, "guarantee": numbers, "neighbours": relation, **numbers}
-    emit(record, _text(numbers, meet), as_json=json)
+    emit(record, _format(numbers, meet), as_json=json)
 
 
-def _converted(start: Guarantee, to: str) -> dict[str, Any]:
+def _convert(start: Guarantee, to: str) -> dict[str, Any]:
     from vestry.privacy import accountant
     from vestry.privacy.guarantee import number, read_decimal
     from vestry.privacy.pricing import event_of_guarantee
@@ -91,7 +84,7 @@ def _converted(start: Guarantee, to: str) -> dict[str, Any]:
         epsilon = number("epsilon", read_decimal("epsilon", value))
         return {"epsilon": epsilon, "delta": accountant.delta(event_of_guarantee(start), epsilon)}
     try:
-        return accountant.convert(start, _like(to, start)).to_dict()
+        return accountant.convert(start, _read_target(to, start)).to_dict()
     except ConversionError as error:
         leads = _LEADS.get(type(start).__name__)
         if leads is None or "ask for" in error.reason:  # which says what to write
@@ -100,7 +93,7 @@ def _converted(start: Guarantee, to: str) -> dict[str, Any]:
         raise ConversionError(error.source, error.target, reason) from None
 
 
-def _like(to: str, start: Guarantee) -> Guarantee:
+def _read_target(to: str, start: Guarantee) -> Guarantee:
     """Read a target as a guarantee whose amount does not matter."""
     from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP, read_decimal
 
@@ -115,7 +108,7 @@ def _like(to: str, start: Guarantee) -> Guarantee:
     raise InvalidParameter("--to", to, "a privacy definition", _TARGETS)
 
 
-def _text(numbers: dict[str, Any], meet: bool) -> str:
+def _format(numbers: dict[str, Any], meet: bool) -> str:
     """Write the result with ten digits, rounded to the side that is safe to rely on."""
     from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from vestry.cli.mechanism_commands import CONJUGATE, LANGEVIN, LINEAR, add, group
 from vestry.cli.mechanism_options import MechanismOption
@@ -27,13 +27,11 @@ EXAMPLES = examples(
 
 def curve(
     given: MechanismOption,
-    at: Annotated[
-        float | None, typer.Option(help="The value that calibrate finds; 1 if omitted for direct and langevin.")
-    ] = None,
-    guarantee: Annotated[str | None, typer.Option(help="Calibrate to this first, instead of --at.")] = None,
-    orders: Annotated[str, typer.Option(help="Renyi orders, separated by commas.")] = "1.5,2,3,5,10,20,50",
-    epsilons: Annotated[str, typer.Option(help="Epsilons of the profile, separated by commas.")] = "0.1,0.25,0.5,1,2,4",
-    delta: Annotated[float | None, typer.Option(help="Also print epsilon at this delta.")] = None,
+    at: Annotated[float | None, Option(help="What calibrate finds; 1 if omitted for direct and langevin.")] = None,
+    guarantee: Annotated[str | None, Option(help="Calibrate to this first, instead of --at.")] = None,
+    orders: Annotated[str, Option(help="Renyi orders, separated by commas.")] = "1.5,2,3,5,10,20,50",
+    epsilons: Annotated[str, Option(help="Epsilons of the profile, separated by commas.")] = "0.1,0.25,0.5,1,2,4",
+    delta: Annotated[float | None, Option(help="Also print epsilon at this delta.")] = None,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
@@ -45,7 +43,7 @@ def curve(
     if delta is not None and not 0 < delta < 1:
         raise InvalidParameter("delta", delta, "between 0 and 1", "delta=1e-6")
     with working("computing the curve"):
-        value, event = _chosen(given, at, guarantee)
+        value, event = _choose(given, at, guarantee)
         bound = accountant.curve(event)
         renyi = [{"order": a, "epsilon": _finite(bound(a))} for a in numbers("--orders", orders, "2,5,10")]
         profile = [{"epsilon": e, "delta": accountant.delta(event, e)} for e in numbers("--epsilons", epsilons, "1,2")]
@@ -63,14 +61,14 @@ def curve(
     emit(record, text, as_json=json)
 
 
-def _chosen(given: MechanismOption, at: float | None, guarantee: str | None) -> tuple[float, Event]:
+def _choose(given: MechanismOption, at: float | None, guarantee: str | None) -> tuple[float, Event]:
     """Return the parameter's value and what runs at it: as given, or calibrated."""
     if guarantee is not None:
         if at is not None:
             raise InvalidParameter("--at", at, "omitted where --guarantee is given", "one of the two")
         found = given.calibrated(guarantee)
         return found.value, found.event
-    value = given.usual if at is None else at
+    value = given.default_value if at is None else at
     if value is None:
         instead = f"{option_name(given.parameter)} 0.5, or --guarantee epsilon=1,delta=1e-6"
         raise InvalidParameter("--at", None, f"given: the {given.parameter}", instead)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from vestry.cli.output import Json, emit, examples
 from vestry.errors import InvalidParameter
@@ -53,10 +53,7 @@ spend = { epsilon = 0.2 }
 """
 
 
-def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
-    json: Json = False,
-) -> None:
+def init(folder: Annotated[Path, Argument(metavar="DIR", help="A new or empty folder.")], json: Json = False) -> None:
     """Create a study: a commented study file, fictional example data and an empty ledger."""
     from vestry.ledger import Ledger
     from vestry.study import Study

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from vestry.cli.output import Commands, Json, emit, examples, working
+from vestry.cli.output import Commands, Json, columns, emit, examples, working
 from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError, printable
 from vestry.validation import require_whole
 
@@ -31,8 +32,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-Address = Annotated[str, typer.Argument(metavar="URL", help="A path, or postgresql://USER:${VARIABLE}@HOST/DATABASE.")]
-Who = Annotated[str | None, typer.Option(help="The name that is written down; your user name if omitted.")]
+Address = Annotated[str, Argument(metavar="URL", help="A path, or postgresql://USER:${VARIABLE}@HOST/DATABASE.")]
+Who = Annotated[str | None, Option(help="The name that is written down; your user name if omitted.")]
 
 
 @app.command(
@@ -45,16 +46,15 @@ Who = Annotated[str | None, typer.Option(help="The name that is written down; yo
 )
 def create(
     url: Address,
-    dataset: Annotated[str, typer.Option(help="The dataset's name.")],
-    unit: Annotated[str, typer.Option(help="Whose privacy is protected: row, or person=COLUMN,rows=K.")],
-    neighbours: Annotated[str, typer.Option(help="Which change is protected: replace or add-remove.")],
-    budget: Annotated[str, typer.Option(help="What may be spent in all, for example epsilon=1,delta=1e-6.")],
+    dataset: Annotated[str, Option(help="The dataset's name.")],
+    unit: Annotated[str, Option(help="Whose privacy is protected: row, or person=COLUMN,rows=K.")],
+    neighbours: Annotated[str, Option(help="Which change is protected: replace or add-remove.")],
+    budget: Annotated[str, Option(help="What may be spent in all, for example epsilon=1,delta=1e-6.")],
     orders: Annotated[
-        str | None, typer.Option(help="Renyi orders to follow, for example 8,16,32; chosen for the budget if omitted.")
+        str | None, Option(help="Renyi orders to follow, for example 8,16,32; chosen if omitted.")
     ] = None,
     accept_unproved: Annotated[
-        bool,
-        typer.Option("--accept-unproved", help="Accept charges that rest on an assumption which no theorem covers."),
+        bool, Option("--accept-unproved", help="Accept charges that rest on an unproved assumption.")
     ] = False,
     who: Who = None,
     json: Json = False,
@@ -79,12 +79,10 @@ def create(
 @app.command(epilog=examples('vestry ledger charge patients.ledger epsilon=0.3 --purpose "readmissions by ward"'))
 def charge(
     url: Address,
-    guarantee: Annotated[
-        str, typer.Argument(metavar="GUARANTEE", help="What to charge, for example epsilon=0.3 or rho=0.01.")
-    ],
-    purpose: Annotated[str, typer.Option(help="Why; it is written into the ledger.")],
-    unit: Annotated[str | None, typer.Option(help="Refuse unless the ledger protects this unit.")] = None,
-    neighbours: Annotated[str | None, typer.Option(help="Refuse unless the ledger protects this change.")] = None,
+    guarantee: Annotated[str, Argument(metavar="GUARANTEE", help="What to charge, for example epsilon=0.3.")],
+    purpose: Annotated[str, Option(help="Why; it is written into the ledger.")],
+    unit: Annotated[str | None, Option(help="Refuse unless the ledger protects this unit.")] = None,
+    neighbours: Annotated[str | None, Option(help="Refuse unless the ledger protects this change.")] = None,
     who: Who = None,
     json: Json = False,
 ) -> None:
@@ -103,8 +101,8 @@ def charge(
 )
 def amend(
     url: Address,
-    budget: Annotated[str, typer.Option(help="The new, larger budget, in the same privacy definition.")],
-    reason: Annotated[str, typer.Option(help="Why; it is written into the ledger.")],
+    budget: Annotated[str, Option(help="The new, larger budget, in the same privacy definition.")],
+    reason: Annotated[str, Option(help="Why; it is written into the ledger.")],
     who: Who = None,
     json: Json = False,
 ) -> None:
@@ -125,7 +123,7 @@ def amend(
 def show(
     url: Address,
     last: Annotated[
-        int | None, typer.Option(help="How many of the latest charges to list: 50 if omitted, all with --json.")
+        int | None, Option(help="How many of the latest charges to list: 50 if omitted, all with --json.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -136,9 +134,10 @@ def show(
     shown = _SHOWN if last is None and not json else last
     try:
         record = _summary(ledger)
-        charges = _begun(map(_described, ledger.charges(newest=shown)))
+        charges = _start(map(_describe, ledger.charges(newest=shown)))
         if json:
-            _write_json(record, charges)
+            for piece in _object_pieces(record, "charges", charges):
+                typer.echo(piece, nl=False)
         else:
             _print(record, charges, shown or 0)
     except VestryError:
@@ -155,9 +154,7 @@ def show(
 )
 def verify(
     url: Address,
-    head: Annotated[
-        str | None, typer.Option(help="A head hash that you kept elsewhere; it must be in the chain.")
-    ] = None,
+    head: Annotated[str | None, Option(help="A head hash that you kept elsewhere; it must be in the chain.")] = None,
     json: Json = False,
 ) -> None:
     """Verify every page, hash and total. Any changed byte is found; with --head also lost entries at the end."""
@@ -175,13 +172,11 @@ def verify(
 @app.command(epilog=examples("vestry ledger export patients.ledger --output patients.jsonl"))
 def export(
     url: Address,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write to this file instead of standard output.")
-    ] = None,
+    output: Annotated[Path | None, Option(metavar="FILE", help="Write to this file, not to standard output.")] = None,
     json: Json = False,
 ) -> None:
     """Write every entry as a line of JSON. The key that chooses rows stays in the ledger."""
-    lines = _begun(entry.to_dict() for entry in _open(url).entries())
+    lines = _start(entry.to_dict() for entry in _open(url).entries())
     pieces = _object_pieces({}, "entries", lines) if json else (codec.dumps(line) + "\n" for line in lines)
     if output is None:
         for piece in pieces:
@@ -197,7 +192,7 @@ def export(
 @app.command(epilog=examples("vestry ledger backup patients.ledger patients-copy.ledger"))
 def backup(
     url: Address,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; nothing is overwritten.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="A new file; nothing is overwritten.")],
     json: Json = False,
 ) -> None:
     """Write a verified copy into a new file, also from a server. A copy can be shown and verified, but not charged."""
@@ -214,13 +209,10 @@ def backup(
     )
 )
 def restore(
-    copy: Annotated[str, typer.Argument(metavar="COPY", help="A file that `vestry ledger backup` wrote.")],
+    copy: Annotated[str, Argument(metavar="COPY", help="A file that `vestry ledger backup` wrote.")],
     url: Address,
-    lost: Annotated[
-        str,
-        typer.Option(metavar="GUARANTEE", help="A bound on all charges made after the copy, or nothing."),
-    ],
-    reason: Annotated[str, typer.Option(help="Why; it is written into the ledger.")],
+    lost: Annotated[str, Option(metavar="GUARANTEE", help="A bound on all charges made after the copy, or nothing.")],
+    reason: Annotated[str, Option(help="Why; it is written into the ledger.")],
     who: Who = None,
     json: Json = False,
 ) -> None:
@@ -268,17 +260,12 @@ def _summary(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _described(charge: tuple[Entry, frozenset[str]]) -> dict[str, Any]:
+def _describe(charge: tuple[Entry, frozenset[str]]) -> dict[str, Any]:
     """Write a charge with its state, without the versions that made it."""
     entry, followed = charge
     state = "released" if "release" in followed else "opened" if "open" in followed else "charged"
     facts = {key: value for key, value in entry.facts.items() if key != "versions"}
     return {"entry": entry.sequence, "state": state, **facts}
-
-
-def _write_json(record: dict[str, Any], charges: Iterable[dict[str, Any]]) -> None:
-    for piece in _object_pieces(record, "charges", charges):
-        typer.echo(piece, nl=False)
 
 
 def _object_pieces(record: dict[str, Any], name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -290,7 +277,7 @@ def _object_pieces(record: dict[str, Any], name: str, rows: Iterable[dict[str, A
     yield "\n  ]\n}\n"
 
 
-def _begun(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _start(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Read the first page before anything is printed, so that a line that cannot be read is said alone."""
     return chain(list(islice(rows, _PAGE)), rows)
 
@@ -302,18 +289,8 @@ def _print(record: dict[str, Any], charges: Iterator[dict[str, Any]], shown: int
     table = _table(page, record["alternatives"], heading=True)
     unproved = "accepted" if record["accepts_unproved"] else "refused"
     facts = {"unproved samplers": unproved, **record, "remaining": record["left"]}
-    for name in (
-        "ledger",
-        "dataset",
-        "unit",
-        "neighbours",
-        "unproved samplers",
-        "budget",
-        "remaining",
-        "entries",
-        "head",
-    ):
-        typer.echo(f"{name:<18} {printable(str(facts[name]))}")
+    names = ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "remaining", "entries", "head")
+    typer.echo("\n".join(columns([(name, printable(str(facts[name]))) for name in names])))
     if record["copy"]:
         typer.echo("this is a copy: it can be shown and verified, but not charged")
     if page:

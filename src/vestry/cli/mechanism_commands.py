@@ -11,7 +11,7 @@ import typer
 
 from vestry.cli.conjugate_options import Conjugate
 from vestry.cli.mechanism_options import MechanismOption
-from vestry.cli.options import option_name, spread
+from vestry.cli.options import expand_dataclass_options, option_name
 from vestry.cli.output import Commands, examples
 from vestry.cli.regression_options import Gibbs, Glm, Langevin, Objective, Output
 from vestry.errors import InvalidParameter
@@ -98,5 +98,5 @@ def add(app: typer.Typer, verb: str, command: Callable[..., None], entries: Mapp
         line = f"vestry {verb} {name} {entry.example} {end}".rstrip()
         told = f"{verb.capitalize()}: {entry.words}.\n\n{inspect.getdoc(command)}"
         known = {"mechanism": name, "parameter": entry.parameter}
-        run = spread(command, entry.options, known, idle=entry.idle, also={"at": entry.parameter})
+        run = expand_dataclass_options(command, entry.options, known, idle=entry.idle, also={"at": entry.parameter})
         app.command(name, help=told, epilog=examples(line))(run)

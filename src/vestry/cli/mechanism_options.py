@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vestry.cli.options import NeighboursName, Rows, check_size
-from vestry.errors import InvalidParameter
+from vestry.cli.options import NeighboursName, Rows
+from vestry.validation import is_whole, require_moderate, require_number, require_whole
 
 if TYPE_CHECKING:
     from vestry.privacy.event import Event
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
     from vestry.privacy.neighbours import Adjacency
 
 # The value that meets a guarantee, the theorem, and what else there is to say.
-Met = tuple[float, str, dict[str, Any]]
+Solution = tuple[float, str, dict[str, Any]]
 # Options that are above 0, wherever a mechanism has them.
-_POSITIVE = ("lipschitz", "strong_convexity", "smoothness", "regularisation", "n", "norm", "prior_precision", "slope",
-             "draws")  # fmt: skip
+_POSITIVE = ("lipschitz", "strong_convexity", "smoothness", "regularisation", "norm", "prior_precision", "slope")
 # Options that are at least 0.
 _NOT_NEGATIVE = ("slack", "start", "tolerance")
 # The most that whole numbers may be; study files and ledgers have the same limits.
@@ -46,36 +46,35 @@ class MechanismOption(ABC):
     rows: Rows = 1
 
     def __post_init__(self) -> None:
-        for name in _POSITIVE:
-            value = getattr(self, name, None)
-            if value is not None and not 0 < value < float("inf"):
-                allowed = "a whole number of at least 1" if isinstance(value, int) else "a number above 0"
-                raise InvalidParameter(name, value, allowed, f"for example {name}=1")
-        for name in _NOT_NEGATIVE:
-            amount = getattr(self, name, 0.0)
-            if not 0 <= amount < float("inf"):
-                raise InvalidParameter(name, amount, "a finite number of at least 0", f"for example {name}=0")
         for name, value in vars(self).items():
-            if isinstance(value, float):
-                check_size(name, value, f"for example {name}=1")
-            elif isinstance(value, int) and value > _MOST.get(name, _LARGEST):
-                allowed = f"at most {_MOST.get(name, _LARGEST)}"
-                raise InvalidParameter(name, value, allowed, f"for example {name}=1")
+            instead = f"for example {name}={0 if name in _NOT_NEGATIVE else 1}"
+            if is_whole(value):
+                require_whole(name, value, instead, most=_MOST.get(name, _LARGEST))
+            elif isinstance(value, float) and name in _POSITIVE:
+                require_number(name, value, instead, above=0)
+            elif isinstance(value, float) and name in _NOT_NEGATIVE:
+                require_number(name, value, instead, least=0)
+            if isinstance(value, float) and math.isfinite(value):
+                require_moderate(name, value, instead)
 
     @property
-    def usual(self) -> float | None:
+    def default_value(self) -> float | None:
         """The parameter's value where none is given; None where it must be given."""
         return None
 
     @property
     def adjacency(self) -> Adjacency:
-        """Whose change is hidden."""
+        """Whose change is protected."""
         from vestry.privacy.neighbours import Adjacency, Neighbours
 
         return Adjacency(Neighbours.parse(self.neighbours), self.rows)
 
-    def wanted(self, guarantee: str) -> Guarantee:
-        """Read a guarantee, which hides what the mechanism hides."""
+    def _values(self, *names: str) -> dict[str, Any]:
+        """Return some options by name, and whose change is protected."""
+        return {"adjacency": self.adjacency, **{name: getattr(self, name) for name in names}}
+
+    def parse_guarantee(self, guarantee: str) -> Guarantee:
+        """Read a guarantee, under the mechanism's neighbours."""
         from vestry.privacy.guarantee import Guarantee
 
         return Guarantee.parse(guarantee, neighbours=self.neighbours)
@@ -86,12 +85,12 @@ class MechanismOption(ABC):
 
     def calibrated(self, guarantee: str) -> CalibrationOption:
         """Return the value that meets a guarantee, on the private side."""
-        wanted = self.wanted(guarantee)
-        value, theorem, details = self._met(wanted)
+        wanted = self.parse_guarantee(guarantee)
+        value, theorem, details = self._solve(wanted)
         return CalibrationOption(value, self.event(value), wanted, theorem, details)
 
     @abstractmethod
     def _event(self, value: float) -> Event: ...
 
     @abstractmethod
-    def _met(self, guarantee: Guarantee) -> Met: ...
+    def _solve(self, guarantee: Guarantee) -> Solution: ...

@@ -10,14 +10,15 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
-import typer
+from typer import Option
 
 from vestry.errors import InvalidParameter
+from vestry.validation import require_moderate
 
-Wanted = Annotated[str, typer.Option("--guarantee", help="The guarantee to meet, for example epsilon=1,delta=1e-6.")]
-NeighboursName = Annotated[str, typer.Option("--neighbours", help="Which change is protected: replace or add-remove.")]
-Rows = Annotated[int, typer.Option(help="The most records that one unit has.")]
-DrawCount = Annotated[int, typer.Option("--draws", help="The number of draws that are released together.")]
+Wanted = Annotated[str, Option("--guarantee", help="The guarantee to meet, for example epsilon=1,delta=1e-6.")]
+NeighboursName = Annotated[str, Option("--neighbours", help="Which change is protected: replace or add-remove.")]
+Rows = Annotated[int, Option(help="The most records that one unit has.")]
+DrawCount = Annotated[int, Option("--draws", help="The number of draws that are released together.")]
 
 
 def _picture(path: Path | None) -> Path | None:
@@ -26,12 +27,10 @@ def _picture(path: Path | None) -> Path | None:
     return path
 
 
-Plot = Annotated[
-    Path | None, typer.Option(callback=_picture, help="Also draw a figure into this file (.png, .svg or .pdf).")
-]
+Plot = Annotated[Path | None, Option(callback=_picture, help="Also draw a figure (.png, .svg or .pdf).")]
 
 
-def spread(
+def expand_dataclass_options(
     command: Callable[..., None],
     group: type,
     known: Mapping[str, str],
@@ -94,18 +93,9 @@ def numbers(option: str, text: str, example: str) -> tuple[float, ...]:
         raise InvalidParameter(
             option, text, "numbers with commas between them", f"for example {option} {example}"
         ) from None
-    for number in found:
-        check_size(option, number, f"for example {option} {example}")
+    for number in filter(math.isfinite, found):
+        require_moderate(option, number, f"for example {option} {example}")
     return found
-
-
-def check_size(name: str, number: float, instead: str) -> None:
-    """Refuse a number beyond which no calibration computes well; study files have the same limits."""
-    if number != 0 and math.isfinite(number) and not 1 / _GREATEST <= abs(number) <= _GREATEST:
-        raise InvalidParameter(name, number, f"0, or from {1 / _GREATEST:g} to {_GREATEST:g} in size", instead)
-
-
-_GREATEST = 1e30
 
 
 def option_name(field: str) -> str:

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from vestry.errors import VestryError, printable
 
 # The narrowest column that is broken at words.
-_NARROWEST = 16
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+_NARROWEST = 10
+Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 
 
 def emit(record: dict[str, Any], text: str, *, as_json: bool) -> None:
@@ -51,7 +52,7 @@ def say(text: str, *, err: bool = False, nl: bool = True) -> None:
 def _width(stream: Any) -> int | None:
     """Return how wide a terminal is, or COLUMNS if that is set; None where lines may be of any length."""
     if "COLUMNS" in os.environ or stream.isatty():
-        return max(_NARROWEST, shutil.get_terminal_size().columns)
+        return max(2 * _NARROWEST, shutil.get_terminal_size().columns)
     return None
 
 

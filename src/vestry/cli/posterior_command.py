@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from vestry.cli.options import Plot, numbers
 from vestry.cli.output import Json, columns, emit, examples, working
-from vestry.cli.study_commands import coefficient_lines
 
 if TYPE_CHECKING:
     from vestry.hmm.hidden_states import States
@@ -25,20 +24,16 @@ EXAMPLES = examples(
 
 
 def posterior(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.json file.")],
-    prior: Annotated[str | None, typer.Option(help="Another prior; the release's own if omitted.")] = None,
-    prob: Annotated[float, typer.Option(help="The probability of each credible interval.")] = 0.9,
+    release: Annotated[Path, Argument(metavar="RELEASE", help="A release.json file.")],
+    prior: Annotated[str | None, Option(help="Another prior; the release's own if omitted.")] = None,
+    prob: Annotated[float, Option(help="The probability of each credible interval.")] = 0.9,
     plug_in: Annotated[
-        bool,
-        typer.Option(
-            "--plug-in", help="Take the noisy statistics as exact, as the papers do; intervals are then too short."
-        ),
+        bool, Option("--plug-in", help="Take the noisy statistics as exact: intervals are too short.")
     ] = False,
-    states: Annotated[int | None, typer.Option(help="hmm: another number of hidden states.")] = None,
-    sweeps: Annotated[int | None, typer.Option(help="hmm: the number of sweeps of the sampler.")] = None,
+    states: Annotated[int | None, Option(help="hmm: another number of hidden states.")] = None,
+    sweeps: Annotated[int | None, Option(help="hmm: the number of sweeps of the sampler.")] = None,
     draws: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write draws as netCDF: 4 chains of 1000, or those that were released."),
+        Path | None, Option(metavar="FILE", help="Also write draws as netCDF, 4 chains of 1000 each.")
     ] = None,
     plot: Plot = None,
     json: Json = False,
@@ -51,7 +46,7 @@ def posterior(
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
         found = open_release(release).posterior(prior=told, method=kind, **options)
-        record, lines = _told(found, prob)
+        record, lines = _describe(found, prob)
         if draws is not None:
             _write_draws(found, release, draws)
             lines = [*lines, "", f"draws: {draws}"]
@@ -75,14 +70,10 @@ def _write_draws(found: Posterior, release: Path, path: Path) -> None:
     write(path, content)
 
 
-def _told(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
+def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
     """Return what is told of a posterior, as a record and as lines."""
-    if found.reader.parameter == "coefficient":
-        said = "a regression's coefficients are released as they are, without an interval:"
-        return {"rows": _coefficients(found)}, [said, *coefficient_lines(found)]
     if found.label == "released draws":
-        return _draws(found)
-
+        return {"rows": _draw_rows(found)}, draw_lines(found)
     rows = found.rows(prob)
     record: dict[str, Any] = {"prob": prob, "rows": rows}
     lines = _table(rows)
@@ -105,20 +96,30 @@ def _table(rows: Rows) -> list[str]:
     return columns([("group", "parameter", "mean", "sd", "low", "high"), *cells], names=2)
 
 
-def _draws(found: Posterior) -> tuple[dict[str, Any], list[str]]:
-    """Tell released draws as they are, the first of them in the text."""
-    drawn = found.sample()
-    rows = [
-        {"group": group, "parameter": parameter, "values": values}
-        for group, draws in drawn.items()
-        for parameter, values in zip(found.parameters, draws.T.tolist(), strict=True)
+def draw_lines(found: Posterior, most: int | None = None) -> list[str]:
+    """Show what was released where it has no interval: draws, or one estimate; the first of many, and of many rows."""
+    rows = _draw_rows(found)
+    count, names = len(rows[0]["values"]), [name for name in rows[0] if name != "values"]
+    what = "draw" if getattr(found.reader, "method", "posterior") == "posterior" else "noisy estimate"
+    heads = [f"{what} {place + 1}" if what == "draw" else what for place in range(min(count, _MOST_DRAWS))]
+    cells = [
+        (*(row[name] for name in names), *(f"{x:.5g}" for x in row["values"][: len(heads)])) for row in rows[:most]
     ]
-    count = len(rows[0]["values"])
-    heads = tuple(f"draw {place + 1}" for place in range(min(count, _MOST_DRAWS)))
-    cells = [(row["group"], row["parameter"], *(f"{x:.5g}" for x in row["values"][: len(heads)])) for row in rows]
-    said = "one draw is all that was released" if count == 1 else f"{count} draws are all that was released"
-    more = f"; the first {_MOST_DRAWS}" if count > _MOST_DRAWS else ""
-    return {"rows": rows}, [f"no interval: {said}{more}:", *columns([("group", "parameter", *heads), *cells], names=2)]
+    said = f"one {what} is all that was released" if count == 1 else f"{count} {what}s are all that was released"
+    first = f"; the first {_MOST_DRAWS}" if count > _MOST_DRAWS else ""
+    more = [f"and {len(rows) - len(cells)} more"] if len(rows) > len(cells) else []
+    table = columns([(*names, *heads), *cells], names=len(names))
+    return [f"no interval: {said}{first}:", *table, *more]
+
+
+def _draw_rows(found: Posterior) -> Rows:
+    """Return released draws, one row per group and parameter; of a regression, one per coefficient."""
+    alone = found.reader.parameter == "coefficient"
+    return [
+        {**({"coefficient": name} if alone else {"group": group, "parameter": name}), "values": values}
+        for group, draws in found.sample().items()
+        for name, values in zip(found.labels if alone else found.parameters, draws.T.tolist(), strict=True)
+    ]
 
 
 def _map(states: States) -> list[str]:
@@ -136,11 +137,6 @@ def _map(states: States) -> list[str]:
             f"{name:<{width}}  {row[start : start + room]}" for name, row in zip(states.regions, most, strict=True)
         ]
     return lines
-
-
-def _coefficients(found: Posterior) -> Rows:
-    columns = zip(found.labels, found.sample()["all"].T.tolist(), strict=True)
-    return [{"coefficient": name, "values": values} for name, values in columns]
 
 
 # A sign for each state; the width of a terminal, and the least room for a map beside long names; draws in the text.

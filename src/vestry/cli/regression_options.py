@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from vestry.cli.mechanism_options import CalibrationOption, MechanismOption, Met
+from vestry.cli.mechanism_options import CalibrationOption, MechanismOption, Solution
 from vestry.cli.options import DrawCount, numbers
 from vestry.errors import InvalidParameter
+from vestry.validation import require_number
 
 if TYPE_CHECKING:
     from vestry.privacy.event import Event
     from vestry.privacy.guarantee import Guarantee
 
-Lipschitz = Annotated[float, typer.Option(help="The Lipschitz constant of one record's loss.")]
-StrongConvexity = Annotated[float, typer.Option(help="The strong convexity of the prior term, for every dataset.")]
-Regularisation = Annotated[float, typer.Option(help="lam in the term (lam/2)|theta|^2 beside the sum of losses.")]
-Slope = Annotated[float, typer.Option(help="The greatest slope of the loss in its linear predictor; 1 for logistic.")]
+Lipschitz = Annotated[float, Option(help="The Lipschitz constant of one record's loss.")]
+StrongConvexity = Annotated[float, Option(help="The strong convexity of the prior term, for every dataset.")]
+Regularisation = Annotated[float, Option(help="lam in the term (lam/2)|theta|^2 beside the sum of losses.")]
+Slope = Annotated[float, Option(help="The greatest slope of the loss in its linear predictor; 1 for logistic.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,36 +29,32 @@ class Gibbs(MechanismOption):
     lipschitz: Lipschitz
     strong_convexity: StrongConvexity
     draws: DrawCount = 1
-    analysis: Annotated[
-        str,
-        typer.Option(help="gdp (exact), renyi, minami-theorem-7 or minami-corollary-8; the last three for comparison."),
-    ] = "gdp"
+    analysis: Annotated[str, Option(help="gdp (exact); to compare, renyi, minami-theorem-7 or minami-corollary-8.")] = (
+        "gdp"
+    )
 
     def _event(self, value: float) -> Event:
         from vestry.regression.gibbs_calibration import draw_event
 
         return draw_event(value, **self._known())
 
-    def _met(self, guarantee: Guarantee) -> Met:
+    def _solve(self, guarantee: Guarantee) -> Solution:
         from vestry.regression.gibbs_calibration import THEOREM, likelihood_power
 
         power = likelihood_power(guarantee, analysis=self.analysis, **self._known())
         return power, THEOREM, {"analysis": self.analysis}
 
     def _known(self) -> dict[str, Any]:
-        return {
-            "lipschitz": self.lipschitz, "strong_convexity": self.strong_convexity,
-            "adjacency": self.adjacency, "draws": self.draws,
-        }  # fmt: skip
+        return self._values("lipschitz", "strong_convexity", "draws")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Glm(MechanismOption):
     """Draws from a linear model's posterior whose prior is N(0, I/(n prior_precision)) [GeumlekSC17, Alg. 4 and 5]."""
 
-    n: Annotated[int, typer.Option("--n", help="The number of records, where it is public.")]
-    norm: Annotated[float, typer.Option(help="The largest norm of a record's features, the intercept included.")]
-    prior_precision: Annotated[float, typer.Option(help="beta: the prior's precision is n beta.")]
+    n: Annotated[int, Option("--n", help="The number of records, where it is public.")]
+    norm: Annotated[float, Option(help="The largest norm of a record's features, the intercept included.")]
+    prior_precision: Annotated[float, Option(help="beta: the prior's precision is n beta.")]
     slope: Slope = 1.0
     draws: DrawCount = 1
 
@@ -67,7 +64,7 @@ class Glm(MechanismOption):
         power, precision = self._both(value)
         return draw_event(power, strong_convexity=self.n * precision, **self._known())
 
-    def _met(self, guarantee: Guarantee) -> Met:
+    def _solve(self, guarantee: Guarantee) -> Solution:
         from vestry.regression.gibbs_calibration import THEOREM, likelihood_power, prior_precision
 
         if self.parameter == "prior_precision":
@@ -82,7 +79,7 @@ class Glm(MechanismOption):
         return (1.0, value) if self.parameter == "prior_precision" else (value, self.prior_precision)
 
     def _known(self) -> dict[str, Any]:
-        return {"lipschitz": self.slope * self.norm, "adjacency": self.adjacency, "draws": self.draws}
+        return {"lipschitz": self.slope * self.norm, **self._values("draws")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,20 +88,19 @@ class Langevin(MechanismOption):
 
     lipschitz: Lipschitz
     strong_convexity: StrongConvexity
-    smoothness: Annotated[float, typer.Option(help="The smoothness of the whole potential, for every dataset.")]
-    steps: Annotated[str, typer.Option(help="The number of steps; of several phases, separated by commas.")]
-    step_size: Annotated[str, typer.Option(help="The step size; of several phases, separated by commas.")]
-    slack: Annotated[float, typer.Option(help="How far a computed step may be from the exact one.")] = 0.0
-    start: Annotated[float, typer.Option(help="How far apart neighbours' chains may start; 0 if at one point.")] = 0.0
+    smoothness: Annotated[float, Option(help="The smoothness of the whole potential, for every dataset.")]
+    steps: Annotated[str, Option(help="The number of steps; of several phases, separated by commas.")]
+    step_size: Annotated[str, Option(help="The step size; of several phases, separated by commas.")]
+    slack: Annotated[float, Option(help="How far a computed step may be from the exact one.")] = 0.0
+    start: Annotated[float, Option(help="How far apart neighbours' chains may start; 0 if at one point.")] = 0.0
     draws: DrawCount = 1
 
-    usual = 1.0
+    default_value = 1.0
 
     def _event(self, value: float) -> Event:
         from vestry.privacy.pricing import event
 
-        if not 0 < value < float("inf"):
-            raise InvalidParameter(self.parameter, value, "a number above 0", f"for example {self.parameter}=1")
+        require_number(self.parameter, value, f"for example {self.parameter}=1", above=0)
         sizes, counts = self._phases()
         return event(
             "langevin",
@@ -126,26 +122,26 @@ class Langevin(MechanismOption):
         if not all(count >= 1 and count.is_integer() for count in counts):
             raise InvalidParameter("--steps", self.steps, "whole numbers of at least 1", "for example --steps 1000")
         if self.smoothness < self.strong_convexity:
-            smallest_parameter = f"smoothness={self.strong_convexity:g}"
-            raise InvalidParameter("smoothness", self.smoothness, "at least the strong convexity", smallest_parameter)
+            instead = f"smoothness={self.strong_convexity:g}"
+            raise InvalidParameter("smoothness", self.smoothness, "at least the strong convexity", instead)
         if not all(0 < size * self.smoothness < 2 for size in sizes):
             allowed = f"above 0 and below 2/smoothness = {2 / self.smoothness:g}"
             raise InvalidParameter("--step-size", self.step_size, allowed, "a shorter step")
         return sizes, counts
 
-    def _met(self, guarantee: Guarantee) -> Met:
+    def _solve(self, guarantee: Guarantee) -> Solution:
         raise InvalidParameter("--guarantee", str(guarantee), "omitted for langevin", "the likelihood power by --at")
 
-    def priced(self, power: float) -> CalibrationOption:
+    def find_mu(self, power: float) -> CalibrationOption:
         """Return the exact mu of the chain."""
         from vestry.numerics import root, up
         from vestry.privacy import accountant
         from vestry.privacy.guarantee import GaussianDP
         from vestry.regression.langevin import THEOREM
 
-        made = self.event(power)
-        mu = up(root(accountant.squared_mu(made)))
-        return CalibrationOption(mu, made, GaussianDP(mu, neighbours=made.neighbours), THEOREM, {})
+        event = self.event(power)
+        mu = up(root(accountant.squared_mu(event)))
+        return CalibrationOption(mu, event, GaussianDP(mu, neighbours=event.neighbours), THEOREM, {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,31 +149,22 @@ class Objective(MechanismOption):
     """The minimum of the losses with a random linear term of standard deviation scale."""
 
     lipschitz: Lipschitz
-    smoothness: Annotated[float, typer.Option(help="The smoothness of one record's loss.")]
+    smoothness: Annotated[float, Option(help="The smoothness of one record's loss.")]
     regularisation: Regularisation
     analysis: Annotated[
-        str,
-        typer.Option(help="auto (the tightest that holds), general, one-sided, one-sided-replace, redberg or lecture."),
+        str, Option(help="auto (the tightest), general, one-sided, one-sided-replace, redberg or lecture.")
     ] = "auto"
     one_sided: Annotated[
-        bool,
-        typer.Option("--one-sided/--two-sided", help="Whether each record's derivative keeps its sign, as logistic."),
+        bool, Option("--one-sided/--two-sided", help="Whether a record's derivative keeps its sign.")
     ] = True
 
     def _event(self, value: float) -> Event:
         from vestry.regression.objective_perturbation import objective_event
 
-        return objective_event(
-            value,
-            lipschitz=self.lipschitz,
-            smoothness=self.smoothness,
-            regularisation=self.regularisation,
-            adjacency=self.adjacency,
-            one_sided=self.one_sided,
-            analysis=self.analysis,
-        )
+        names = ("lipschitz", "smoothness", "regularisation", "one_sided", "analysis")
+        return objective_event(value, **self._values(*names))
 
-    def _met(self, guarantee: Guarantee) -> Met:
+    def _solve(self, guarantee: Guarantee) -> Solution:
         from vestry.regression.objective_perturbation import THEOREMS, objective_scale
 
         scale = objective_scale(self.event, guarantee, self.regularisation)
@@ -191,15 +178,15 @@ class Output(MechanismOption):
 
     lipschitz: Lipschitz
     regularisation: Regularisation
-    smoothness: Annotated[float | None, typer.Option(help="Not used: the minimum moves as far without it.")] = None
-    tolerance: Annotated[float, typer.Option(help="How far a computed minimum may be from the exact one.")] = 0.0
+    smoothness: Annotated[float | None, Option(help="Not used: the minimum moves as far without it.")] = None
+    tolerance: Annotated[float, Option(help="How far a computed minimum may be from the exact one.")] = 0.0
 
     def _event(self, value: float) -> Event:
         from vestry.regression.output_perturbation import output_event
 
         return output_event(value, self._moves())
 
-    def _met(self, guarantee: Guarantee) -> Met:
+    def _solve(self, guarantee: Guarantee) -> Solution:
         from vestry.privacy.accountant import smallest_parameter
         from vestry.regression.output_perturbation import THEOREM
 

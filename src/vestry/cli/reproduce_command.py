@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from vestry.cli.output import Json, emit, examples, say, working
 from vestry.errors import InvalidParameter
@@ -22,14 +22,11 @@ EXAMPLES = examples(
 
 def reproduce(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME", help="Experiments; all for every one, list (or nothing) for their names."),
+        list[str] | None, Argument(metavar="NAME", help="Experiments; all for every one, list for their names.")
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="The folder of the papers' tables, where one is needed; or set VESTRY_DATA.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats and points: a few seconds each.")] = False,
-    output: Annotated[Path, typer.Option(help="The folder for NAME.png and NAME.json.")] = Path("reproductions"),
+    data: Annotated[Path | None, Option(help="The folder of the papers' tables; or set VESTRY_DATA.")] = None,
+    quick: Annotated[bool, Option("--quick", help="Fewer repeats and points: a few seconds each.")] = False,
+    output: Annotated[Path, Option(help="The folder for NAME.png and NAME.json.")] = Path("reproductions"),
     json: Json = False,
 ) -> None:
     """Compute a paper's figure again, and check its claims. Reads no data of yours."""
@@ -50,11 +47,11 @@ def reproduce(
         if not data.is_dir():
             raise InvalidParameter("--data", str(data), "a folder", "the folder that holds the tables")
         os.environ["VESTRY_DATA"] = str(data)
-    done = [_performed(EXPERIMENTS[name], output, quick, f"{i}/{len(chosen)}") for i, name in enumerate(chosen, 1)]
-    emit({"experiments": done}, "\n\n".join(_told(each) for each in done), as_json=json)
+    done = [_perform(EXPERIMENTS[name], output, quick, f"{i}/{len(chosen)}") for i, name in enumerate(chosen, 1)]
+    emit({"experiments": done}, "\n\n".join(_describe(each) for each in done), as_json=json)
 
 
-def _performed(experiment: Any, folder: Path, quick: bool, place: str) -> dict[str, Any]:
+def _perform(experiment: Any, folder: Path, quick: bool, place: str) -> dict[str, Any]:
     say(f"[{place}] {experiment.name} ...", err=True)
     start = time.monotonic()
     with working(experiment.name):
@@ -64,7 +61,7 @@ def _performed(experiment: Any, folder: Path, quick: bool, place: str) -> dict[s
     return {"name": experiment.name, **files, "erratum": record["erratum"], "claims": record["claims"]}
 
 
-def _told(done: dict[str, Any]) -> str:
+def _describe(done: dict[str, Any]) -> str:
     lines = [f"{done['name']}: {done['png']}, {done['json']}"]
     for each in done["claims"]:
         lines += [f"  {'yes' if each['holds'] else 'NO '}  {each['says']}", f"       {each['found']}"]

@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from vestry.cli.output import Json, columns, emit, examples, say, working
+from vestry.cli.posterior_command import draw_lines
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vestry.planning import Forecast
     from vestry.study import Study
-    from vestry.study.config import ReleaseSpec
     from vestry.study.release_costs import Cost
     from vestry.study.runner import ReleaseOutcome
 
-File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file, for example study.toml.")]
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Releases; all if omitted.")]
-Output = Annotated[Path | None, typer.Option(help="The folder to write to; the study file's own if omitted.")]
+File = Annotated[Path, Argument(metavar="STUDY", help="A study file, for example study.toml.")]
+Names = Annotated[list[str] | None, Argument(metavar="NAME", help="Releases; all if omitted.")]
+Output = Annotated[Path | None, Option(help="The folder to write to; the study file's own if omitted.")]
 
 CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --json")
 PLAN_EXAMPLES = examples("vestry plan study.toml", "vestry plan study.toml readmission --width 0.1")
@@ -38,7 +37,7 @@ def check(study: File, json: Json = False) -> None:
     Exit code 2: the file has a fault, which is shown with its line, its key and what to write instead. Exit code 3:
     no new release fits what remains of the budget. Exit code 0: at least one does, or all were released before.
     """
-    opened = _opened(study)
+    opened = _open(study)
     with working("calibrating"):
         costs = opened.costs()
     config, schema = opened.config, opened.config.schema
@@ -53,11 +52,12 @@ def check(study: File, json: Json = False) -> None:
         "releases": [vars(cost) for cost in costs],
     }
     count = "1 release" if len(costs) == 1 else f"{len(costs)} releases"
-    none = _none_fits(costs)
+    due = [cost for cost in costs if cost.state == "new"]
+    none = bool(due) and not any(cost.fits for cost in due)
     head = f"{study.name} can be read, and no release fits the budget" if none else f"{study.name} is valid"
     lines = [f"{head}: {count}, budget {config.budget}, {schema.neighbours}, unit {schema.unit}."]
     if not record["fits"]:
-        lines.append(f"{_remaining(opened, opened.remaining())} {_short(costs)} {_remedy(study, costs)}")
+        lines.append(f"{_remaining(opened, opened.remaining())} {_remedy(study, costs)}")
     if record["ledger"] == "missing":
         lines += ["There is no ledger yet. Create it once:", f"  {opened.create_command()}"]
     if record["data"] == "missing":
@@ -67,29 +67,22 @@ def check(study: File, json: Json = False) -> None:
         raise typer.Exit(BudgetExceeded.exit_code)
 
 
-def _none_fits(costs: list[Cost]) -> bool:
-    """Tell whether there are releases to be made and none of them fits."""
-    due = [cost for cost in costs if cost.state == "new"]
-    return bool(due) and not any(cost.fits for cost in due)
-
-
-def _short(costs: list[Cost]) -> str:
-    """Say which releases do not fit the budget."""
-    names = [cost.name for cost in costs if not cost.fits]
-    return f"{', '.join(names)} {'does' if len(names) == 1 else 'do'} not fit, so all of them together are refused."
-
-
 def _remedy(study: Path, costs: list[Cost]) -> str:
+    """Say which releases do not fit the budget, and what to do."""
+    names = [cost.name for cost in costs if not cost.fits]
     due = [cost.name for cost in costs if cost.fits and cost.state == "new"]
     alone = f", or release what fits: vestry release {study} {' '.join(due)}" if due else ""
-    return f"Spend less, or raise the budget with vestry ledger amend{alone}."
+    return (
+        f"{', '.join(names)} {'does' if len(names) == 1 else 'do'} not fit, so all of them together are refused."
+        f" Spend less, or raise the budget with vestry ledger amend{alone}."
+    )
 
 
 def plan(
     study: File,
     names: Names = None,
     width: Annotated[
-        float | None, typer.Option(help="Also find the spend for 90 % credible intervals of this width.")
+        float | None, Option(help="Also find the spend for 90 % credible intervals of this width.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -97,12 +90,10 @@ def plan(
 
     KL is the Kullback-Leibler divergence from the posterior without privacy to the released one.
     """
-    opened = _opened(study)
+    opened = _open(study)
     specs = opened.choose(tuple(names or ()))
     record: dict[str, Any] = {"study": opened.config.name, "expected_rows": opened.assumed, "releases": {}}
-    where = (
-        "declared" if opened.config.expected_rows else "assumed; write expected_rows = ... under [study] to change it"
-    )
+    where = "declared" if opened.config.expected_rows else "assumed; to change it write expected_rows under [study]"
     lines = [f"With {opened.assumed} records ({where}); widths are those of 90 % credible intervals."]
     for spec in specs:
         name, request = spec.name, spec.request
@@ -122,10 +113,10 @@ def plan(
 def release(
     study: File,
     names: Names = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Release again what is named, and pay for it again.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
+    again: Annotated[bool, Option("--again", help="Release again what is named, and pay for it again.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be spent; read neither data nor ledger.")
+        bool, Option("--dry-run", help="Show what would be spent; read neither data nor ledger.")
     ] = False,
     output: Output = None,
     json: Json = False,
@@ -144,10 +135,12 @@ def release(
         raise VestryError(
             f"--again pays again; name the releases to pay for again: vestry release {study} NAME --again."
         )
-    opened = _opened(study)
+    opened = _open(study)
     specs = opened.choose(tuple(names or ()))
     if dry_run:
-        _emit_spends(specs, as_json=json)
+        spends = [{"name": spec.name, "spend": str(spec.request.guarantee)} for spec in specs]
+        text = "\n".join(f"{each['name']}: would spend at most {each['spend']}" for each in spends)
+        emit({"dry_run": True, "releases": spends}, text, as_json=json)
         return
     with working("calibrating"):
         runner, state = opened.runner(again=again, output=output)
@@ -192,7 +185,7 @@ def _older_records(study: Path, costs: list[Cost]) -> list[str]:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with one study file, or the file itself.")],
+    folder: Annotated[Path, Argument(metavar="DIR", help="A folder with one study file, or the file itself.")],
     output: Output = None,
     json: Json = False,
 ) -> None:
@@ -206,7 +199,7 @@ def report(
             )
         folder = files[0]
     with working("writing the report"):
-        path = _opened(folder).report(output, on_wait=_say)
+        path = _open(folder).report(output, on_wait=_say)
     emit({"report": str(path)}, f"report: {path}", as_json=json)
 
 
@@ -218,19 +211,13 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _opened(path: Path) -> Study:
+def _open(path: Path) -> Study:
     from vestry.study import Study
 
     opened = Study.open(path)
     for notice in opened.config.notices:
         _say(notice)
     return opened
-
-
-def _emit_spends(specs: list[ReleaseSpec], *, as_json: bool) -> None:
-    rows = [{"name": spec.name, "spend": str(spec.request.guarantee)} for spec in specs]
-    text = "\n".join(f"{row['name']}: would spend at most {row['spend']}" for row in rows)
-    emit({"dry_run": True, "releases": rows}, text, as_json=as_json)
 
 
 def _confirm(due: list[str]) -> None:
@@ -278,43 +265,21 @@ def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
 def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     from vestry.releases import Draws
 
-    rows, contents = outcome.summary, outcome.release.contents.values()
-    only_draws = any(isinstance(each, Draws) for each in contents)
-    if only_draws and outcome.posterior.reader.parameter == "coefficient":
-        return coefficient_lines(outcome.posterior)
-    if only_draws:
-        words = "one released draw; it has" if len(rows) == 1 else f"{len(rows)} released draws; they have"
-        return [f"  {words} no interval"]
+    rows = outcome.summary
+    if any(isinstance(each, Draws) for each in outcome.release.contents.values()):
+        return [f"  {line}" for line in draw_lines(outcome.posterior, most=_ROWS)]
     if not rows:
         return ["  the counts are released; hidden states need an extra: pip install 'vestry[glm]'"]
     shown = [
         (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:_ROWS]
     ]
-    return _first_lines(("group", "parameter", "mean", "90 % credible interval"), shown, len(rows))
-
-
-def coefficient_lines(posterior: Any) -> list[str]:
-    """Show a regression's first coefficients: of one estimate, or of the first draws."""
-    every = posterior.sample()["all"]
-    first = every[:_MOST_DRAWS]
-    heads = [f"draw {place + 1}" for place in range(len(first))]
-    if posterior.reader.method != "posterior":
-        heads = ["noisy estimate"]
-    shown = [(name, *(f"{x:.4g}" for x in first[:, place])) for place, name in enumerate(posterior.labels)]
-    left = len(every) - len(first)
-    more = [f"  and {left} more {'draw' if left == 1 else 'draws'} in release.json"] if left else []
-    return _first_lines(("coefficient", *heads), shown[:_ROWS], len(shown)) + more
-
-
-def _first_lines(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], count: int) -> list[str]:
-    more = [f"  and {count - len(rows)} more"] if count > len(rows) else []
-    return columns([heads, *rows], indent=2) + more
+    more = [f"  and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []
+    return columns([("group", "parameter", "mean", "90 % credible interval"), *shown], indent=2) + more
 
 
 def _say(line: str) -> None:
     say(f"vestry: {line}", err=True)
 
 
-# A record that counts less than this is reported before anything is spent; of more draws of a regression, and of more
-# rows, only the number is shown.
-_FAINT, _MOST_DRAWS, _ROWS = 0.1, 3, 24
+# A record that counts less than this is reported before anything is spent; of more rows only the number is shown.
+_FAINT, _ROWS = 0.1, 24

@@ -1,4 +1,4 @@
-"""Hockey-stick divergences of gamma laws as integrals of positive terms, in ball arithmetic.
+"""Hockey-stick divergences of gamma distributions as integrals of positive terms, in ball arithmetic.
 
 Where the difference of two incomplete gamma functions loses its digits, the same number is
 
@@ -78,7 +78,7 @@ def _beyond_linear(flint: Any, w: Any) -> Any:
 
     A posterior of shape 1e21 is 1e-11 wide, and its density is e to the difference of two numbers near 1e21: for a ball
     of w each of the three terms is as wide as the ball, where w^2 (1/2 + w/6 + ...) is narrower by the factor |w|. What
-    is left out of the sum is at most |w|^k e^|w|/(k+2)!.
+    is missing from the sum is at most |w|^k e^|w|/(k+2)!.
     """
     size = float(abs(w).upper())
     if not size < _SMALL:

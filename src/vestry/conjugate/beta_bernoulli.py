@@ -12,77 +12,59 @@ The plug-in posterior takes the noisy count as exact, and its intervals are too 
 
     p(theta | z) = sum over s of Beta(theta; a + s, b + n - s) p(s | z),   p(s | z) ~ p(s) P(noise = z - s),
 
-with p(s) the prior predictive and the law of the noise known. The noisy value is never projected: z below 0 or above n
-is informative as it stands. See [BernsteinS18] for the idea in exponential families.
+with p(s) the prior predictive and the distribution of the noise known. The noisy value is never projected: z below 0 or
+above n is informative as it stands. See [BernsteinS18] for the idea in exponential families.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, betaln, digamma, xlog1py, xlogy
 
+from vestry.conjugate.category_family import CategoryFamily
 from vestry.conjugate.conjugate_model import ConjugateModel
-from vestry.conjugate.draw_cost import draw, moved
-from vestry.conjugate.family import (
-    ConjugateFamily,
-    check_number,
-    check_positive,
-    check_range,
-    check_scales,
-    check_size,
-    check_sums,
-    floats,
-    kl_between,
-    points,
-    renyi_between,
-)
-from vestry.conjugate.worst_categories import category_change, split_categories, worst_categories
+from vestry.conjugate.draw_cost import draw, grouped_draw
+from vestry.conjugate.family import ConjugateFamily, Distribution, check_range, noisy_values, points
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import Size, groups_of, levels_of
-from vestry.model.worst_pair import Pair
+from vestry.model.request import Size, levels_of
+from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import (
     DROP,
-    NoiseLaw,
-    deviation,
+    Noise,
     lattice,
     log_ratio,
     nodes_needed,
-    noise_law,
+    noise_of,
     thin,
     window,
 )
-from vestry.posterior.mixture import BetaMixture, kept
+from vestry.posterior.mixture import BetaMixture, normalise
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
-from vestry.schema.domain import Domain
+from vestry.schema.domain import Domain, Levels
 from vestry.schema.statistics import Indicator, SumQuery
-
-if TYPE_CHECKING:
-    from vestry.noise.bits import BitSource
 
 
 @dataclass(frozen=True)
-class Beta:
+class Beta(Distribution):
     """The Beta distribution of a success probability."""
 
     alpha: float
     beta: float
 
-    dimension: ClassVar[int] = 1
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", check_positive("alpha", self.alpha))
-        object.__setattr__(self, "beta", check_positive("beta", self.beta))
+        self.require_positive("alpha", "beta")
 
     @property
     def concentrations(self) -> tuple[float, float]:
@@ -123,86 +105,38 @@ class Beta:
         """Return draws of shape (size, 1)."""
         return rng.beta(self.alpha, self.beta, size=(size, 1))
 
-    def marginal_log_density(self, index: int, points: Array) -> Array:
-        """Return the log density of the one coordinate."""
-        return self.log_density(points)
+    @staticmethod
+    def log_partition(eta: ArrayLike) -> float:
+        """Return C(eta); infinite unless 0 < eta1 < eta2."""
+        first, total = np.asarray(eta, dtype=float)
+        return float(betaln(first, total - first)) if 0 < first < total else math.inf
 
-    def renyi(self, other: Beta, order: float) -> float:
-        """Return the Renyi divergence; infinite where order alpha + (1 - order) alpha' <= 0, or so for beta."""
-        return renyi_between(self.natural(), other.natural(), order, partition=log_partition, gradient=gradient)
-
-    def kl(self, other: Beta) -> float:
-        """Return the Kullback-Leibler divergence."""
-        return kl_between(self.natural(), other.natural(), partition=log_partition, gradient=gradient)
-
-
-def log_partition(eta: ArrayLike) -> float:
-    """Return C(eta); infinite where it does not exist."""
-    first, total = np.asarray(eta, dtype=float)
-    if not 0 < first < total:
-        return math.inf
-    return float(betaln(first, total - first))
-
-
-def gradient(eta: ArrayLike) -> Array:
-    """Return E[T] = (psi(eta1) - psi(eta2 - eta1), psi(eta2 - eta1) - psi(eta2))."""
-    first, total = np.asarray(eta, dtype=float)
-    low, high, both = digamma(first), digamma(total - first), digamma(total)
-    return np.array([low - high, high - both])
+    @staticmethod
+    def gradient(eta: ArrayLike) -> Array:
+        """Return E[T] = (psi(eta1) - psi(eta2 - eta1), psi(eta2 - eta1) - psi(eta2))."""
+        first, total = np.asarray(eta, dtype=float)
+        low, high, both = digamma(first), digamma(total - first), digamma(total)
+        return np.array([low - high, high - both])
 
 
 @dataclass(frozen=True)
-class BetaBernoulliFamily(ConjugateFamily):
+class BetaBernoulliFamily(CategoryFamily):
     """Records of 0 or 1 (or anything between: a statistical query with values in [0, 1])."""
 
     name: ClassVar[str] = "beta-bernoulli"
-    parameter: ClassVar[str] = "probability"
-
-    def statistic(self, x: ArrayLike) -> Array:
-        """Return x, clipped to [0, 1]; a missing value counts as 0."""
-        record = np.asarray(x, dtype=float).reshape(1)
-        return np.clip(np.where(np.isnan(record), 0.0, record), 0, 1)
+    member: ClassVar[type[Distribution]] = Beta
+    prior_words: ClassVar[tuple[str, str]] = ("alpha and beta", "6,12")
 
     def bounds(self) -> tuple[Array, Array]:
         """Return 0 and 1."""
         return np.zeros(1), np.ones(1)
 
-    def extremes(self) -> Iterator[Array]:
-        """Yield -1 and 1."""
-        yield np.array([-1.0])
-        yield np.array([1.0])
+    def added(self, numbers: Sequence[Any], sums: Sequence[Any], count: Any, weight: Any) -> tuple[Any, ...]:
+        """Return alpha/m + r s and beta/m + r (n - s), with s successes among n records."""
+        (alpha, beta), (successes,) = numbers, sums
+        return alpha + weight * successes, beta + weight * (count - successes)
 
-    log_partition = staticmethod(log_partition)
-    gradient = staticmethod(gradient)
-
-    def normalisable(self, eta: ArrayLike) -> bool:
-        """Tell whether 0 < eta1 < eta2."""
-        return log_partition(eta) < math.inf
-
-    def prior(self, numbers: Sequence[float]) -> Beta:
-        """Read (alpha, beta), each above 0."""
-        if len(numbers) != 2:
-            raise InvalidParameter("the prior of beta-bernoulli", tuple(numbers), "alpha and beta", "for example 6,12")
-        return Beta(*numbers)
-
-    def update(
-        self,
-        prior: Beta,
-        sums: Sequence[float],
-        count: float,
-        *,
-        likelihood_power: float = 1.0,
-        prior_scale: float = 1.0,
-    ) -> Beta:
-        """Return Beta(alpha/m + r s, beta/m + r (n - s)), with s successes among n records."""
-        r, m = check_scales(likelihood_power, prior_scale)
-        (successes,) = check_sums(sums, 1)
-        failures = check_number("count", count) - successes
-        return Beta(prior.alpha / m + r * successes, prior.beta / m + r * failures)
-
-    def worst_draw(
-        self, prior: Beta, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
-    ) -> Event:
+    def draw_event(self, prior: Beta, weight: float, adjacency: Adjacency) -> Event:
         """Return the event of one draw.
 
         Privacy
@@ -217,19 +151,11 @@ class BetaBernoulliFamily(ConjugateFamily):
         - add-remove: Gamma(a) against Gamma(a + r k), a the smaller of the two: the limit of many records of the
           other kind. It dominates, because Beta(a, b) is X/(X + Y) of X ~ Gamma(a) and an independent Y ~ Gamma(b).
 
-        Groups: see `vestry.conjugate.draw_cost.moved`.
+        Groups: see `vestry.conjugate.draw_cost.grouped_draw`.
 
         That a unit whose k records are mixed costs no more than one whose records agree is brute force.
         """
-        r, m = check_scales(likelihood_power, prior_scale)
-        return worst_beta(prior.alpha / m, prior.beta / m, adjacency, power=r)
-
-    def order_limit(
-        self, prior: Beta, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
-    ) -> float:
-        """Return lambda* = 1 + min(alpha, beta)/(m r k) [GeumlekSC17, Cor. 1, there with m = r = k = 1]."""
-        r, m = check_scales(likelihood_power, prior_scale)
-        return 1 + min(prior.alpha, prior.beta) / m / (r * adjacency.rows)
+        return worst_beta(prior.alpha, prior.beta, adjacency, power=weight)
 
     # What is released, and draws
 
@@ -244,20 +170,6 @@ class BetaBernoulliFamily(ConjugateFamily):
     def probabilities(self) -> int:
         """Return 2: success and failure."""
         return 2
-
-    def exact_parameters(
-        self,
-        prior: Beta,
-        sums: Sequence[Fraction],
-        count: int,
-        *,
-        likelihood_power: float = 1.0,
-        prior_scale: float = 1.0,
-    ) -> tuple[Fraction, ...]:
-        """Return alpha and beta, not rounded."""
-        power, scale = check_scales(likelihood_power, prior_scale)
-        (total,), r = sums, Fraction(power)
-        return Fraction(prior.alpha / scale) + r * total, Fraction(prior.beta / scale) + r * (count - total)
 
     def exact_draws(
         self, bits: BitSource, parameters: Sequence[Fraction], size: int, *, truncation: float | None = None
@@ -274,8 +186,7 @@ class BetaBernoulliFamily(ConjugateFamily):
 
     def noise_aware(self, prior: Beta, statistics: NoisyStatistics) -> BetaMixture:
         """Sum over the successes; or over successes and failures, if the count is private."""
-        check_size(statistics, {1} if statistics.count is not None else {2})
-        noise, values = noise_law(statistics.noise, statistics.scale), statistics.values
+        values, noise = noisy_values(statistics, 1), noise_of(statistics)
         numbers = {"alpha": prior.alpha, "beta": prior.beta}
         check_range(statistics)
         if statistics.count is None:
@@ -284,16 +195,11 @@ class BetaBernoulliFamily(ConjugateFamily):
 
     def plug_in(self, prior: Beta, statistics: NoisyStatistics) -> BetaMixture:
         """Return Beta(a + s, b + f), the successes clipped to [0, n]; both counts to 0 and above, if n is private."""
-        check_size(statistics, {1} if statistics.count is not None else {2})
-        return plug_in_beta(floats(statistics), count=statistics.count, alpha=prior.alpha, beta=prior.beta)
+        return plug_in_beta(noisy_values(statistics, 1), count=statistics.count, alpha=prior.alpha, beta=prior.beta)
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the number of successes."""
         return rng.binomial(size, np.clip(theta, 0.0, 1.0)).astype(float)
-
-    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
-        """Return the noise on a proportion; see `noise_on_share`."""
-        return noise_on_share(content, index)
 
     # Plans and audits
 
@@ -305,33 +211,6 @@ class BetaBernoulliFamily(ConjugateFamily):
         """Return the successes, and the failures where they are released."""
         successes = round(sums[0])
         return [successes, n - successes][: len(layout.names)]
-
-    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
-        """Return a failure that becomes a success, or a record that changes or is added."""
-        return category_change(layout, adjacency)
-
-    def draw_pair(self, prior: Beta, adjacency: Adjacency) -> Pair:
-        """Return counts at which the smaller of alpha and beta stands alone; the successes are the first."""
-        return worst_categories(prior.concentrations, adjacency, sums=1)
-
-    def truncated_pairs(self, prior: Beta, adjacency: Adjacency) -> tuple[Pair, ...]:
-        """Return the boundary pair, and one whose other records are split evenly."""
-        return split_categories(prior.concentrations, adjacency, sums=1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the name."""
-        return {"name": self.name}
-
-
-def noise_on_share(content: NoisyStatistics, index: int) -> float | None:
-    """Return sd/n for s/n with n public; with every count noisy sd/n sqrt((1-p)^2 + (d-1) p^2), d counts."""
-    public, sd = content.count is not None, deviation(content.noise, content.scale)
-    n = float(content.count) if content.count is not None else float(sum(content.values))
-    if n <= 0:
-        return None
-    others = 0 if public else len(content.values) - 1
-    p = min(max(content.values[index] / n, 0.0), 1.0) if others else 0.0
-    return sd / n * math.sqrt((1 - p) ** 2 + others * p**2)
 
 
 def plug_in_beta(noisy: Array, *, count: int | None, alpha: float, beta: float) -> BetaMixture:
@@ -357,7 +236,7 @@ def worst_beta(a: float, b: float, adjacency: Adjacency, *, power: float) -> Eve
     """Return the event of one draw from Beta(a + power successes, b + power failures)."""
     shift, low, high = power * adjacency.rows, min(a, b), max(a, b)
     if adjacency.groups > 1:
-        return moved(low, shift, adjacency)
+        return grouped_draw(low, shift, adjacency)
     if not adjacency.replaces:
         return draw(gammas=((low, shift),), neighbours=adjacency.neighbours)
     others = 0.0 if adjacency.count is None else power * (adjacency.count - adjacency.rows)
@@ -393,13 +272,22 @@ class BetaBernoulli(ConjugateModel):
     def family(self, domains: Mapping[str, Domain]) -> BetaBernoulliFamily:
         """Return the Bernoulli family."""
         levels = levels_of(domains, self.column)
-        groups_of(domains, self.by)
-        if self.by == self.column:
-            raise InvalidParameter("by", self.by, "another column than the model's", "another column")
+        self.groups(domains)
         if self.success not in levels.values:
-            named = ", ".join(map(str, levels.values))
-            raise InvalidParameter("success", self.success, f"one of the levels ({named})", f'"{levels.values[-1]}"')
+            raise self._not_a_level(levels)
         return BetaBernoulliFamily()
+
+    def check(self, domains: Mapping[str, Domain]) -> None:
+        """Refuse what does not fit; in a study file 1 is not a truth value, though Python holds it equal to one."""
+        super().check(domains)
+        levels = levels_of(domains, self.column)
+        if type(self.success) is not type(levels.values[0]):
+            raise self._not_a_level(levels)
+
+    def _not_a_level(self, levels: Levels) -> InvalidParameter:
+        named = [json.dumps(level, ensure_ascii=False) for level in levels.values]
+        allowed = f"one of the levels ({', '.join(named)})"
+        return InvalidParameter("success", self.success, allowed, f"success = {named[-1]}")
 
     def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> SumQuery:
         """Collect the successes; and the failures, where the count is private."""
@@ -411,7 +299,7 @@ class BetaBernoulli(ConjugateModel):
 
     def size(self, domains: Mapping[str, Domain]) -> Size:
         """Return one probability per group."""
-        return super().size(domains)._replace(number=len(groups_of(domains, self.by)))
+        return super().size(domains)._replace(number=len(self.groups(domains)))
 
     def question(self) -> str:
         """Say what is asked."""
@@ -428,7 +316,7 @@ class BetaBernoulli(ConjugateModel):
 _CELLS = 1_000_000
 
 
-def public_count(z: int, *, count: int, alpha: float, beta: float, noise: NoiseLaw) -> BetaMixture:
+def public_count(z: float, *, count: int, alpha: float, beta: float, noise: Noise) -> BetaMixture:
     """Return the posterior from one noisy count of successes among a public number of records.
 
     p(s | z) ~ BetaBinomial(s; n, a, b) P(noise = z - s), s = 0 ... n. All but 1e-15 of the weight is kept; time and
@@ -454,11 +342,11 @@ def public_count(z: int, *, count: int, alpha: float, beta: float, noise: NoiseL
     s, cells = lattice(low[0], high[0])
     width = np.sqrt((alpha + s) * (beta + (n - s)) / (n + alpha + beta))
     s, logs = thin(s, hill(s) + factors(s, concave=False) + cells, width)
-    weights, places = kept(logs)
+    weights, places = normalise(logs)
     return BetaMixture(weights, alpha + s[places], beta + (n - s[places]))
 
 
-def private_count(successes: int, failures: int, *, alpha: float, beta: float, noise: NoiseLaw) -> BetaMixture:
+def private_count(successes: float, failures: float, *, alpha: float, beta: float, noise: Noise) -> BetaMixture:
     """Return the posterior from noisy counts of successes and failures, the number of records unknown.
 
     The prior of the number of records n = s + f is the improper uniform one on n >= 0, so that
@@ -485,14 +373,14 @@ def private_count(successes: int, failures: int, *, alpha: float, beta: float, n
         (s, s_logs), (f, f_logs) = (thin(points, logs, wider * width) for points, logs, width in tables)
         n = s[:, None] + f
         logs = s_logs[:, None] + f_logs - tilt * n - log_ratio(n, alpha + beta)
-        weights, places = kept(logs.ravel())
+        weights, places = normalise(logs.ravel())
         total = float(weights @ n.ravel()[places])
     row, column = np.unravel_index(places, n.shape)
     return BetaMixture(weights, alpha + s[row], beta + f[column])
 
 
 def _table(
-    z: float, nearest: float, own: float, all_: float, *, noise: NoiseLaw, drop: float, tilt: float
+    z: float, nearest: float, own: float, all_: float, *, noise: Noise, drop: float, tilt: float
 ) -> tuple[Array, Array, Array]:
     """List the counts of one kind, with log weights Gamma(s + a)/Gamma(s + 1) P(noise = z - s) e^(tilt s).
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
 
 from vestry.conjugate.family import ConjugateFamily, family_from
+from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
-from vestry.mechanisms.release import calibrated
+from vestry.mechanisms.release import calibrate_mechanism
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, groups_of, size_by_group
 from vestry.numerics import Array
@@ -32,25 +34,10 @@ class ConjugateReader(Reader):
     family: ConjugateFamily
     prior: Any
 
-    @property
-    def parameter(self) -> str:
-        """What the family's parameter is called."""
-        return self.family.parameter
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of its numbers, where they are of different kinds."""
-        return self.family.parameters
-
-    @property
-    def dimension(self) -> int:
-        """How many numbers it has."""
-        return int(self.prior.dimension)
-
-    @property
-    def note(self) -> str:
-        """What a report says of how records were read."""
-        return self.family.note
+    parameter = property(attrgetter("family.parameter"))
+    parameters = property(attrgetter("family.parameters"))
+    note = property(attrgetter("family.note"))
+    dimension = property(attrgetter("prior.dimension"))
 
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
         """Return the noise's standard deviation on one parameter, to first order."""
@@ -84,11 +71,21 @@ class ConjugateModel(ABC):
         The model's name in study files.
     unit
         What one unit of the sums stands for, where the family takes whole numbers for them.
+    column_keys, number_keys
+        The keys of a study file that name columns, and those that a study reads as floats.
+    several_columns
+        Whether it models several columns at once.
+    example_prior
+        A prior to suggest, where there is no default.
     """
 
     name: ClassVar[str]
     unit: ClassVar[float] = 1.0
     mechanisms: ClassVar[None] = None
+    column_keys: ClassVar[tuple[str, ...]] = ("column", "by")
+    number_keys: ClassVar[tuple[str, ...]] = ("prior",)
+    several_columns: ClassVar[bool] = False
+    example_prior: ClassVar[tuple[float, ...] | None] = None
     family_type: ClassVar[type[ConjugateFamily]]
     reader: ClassVar[Any] = staticmethod(conjugate_reader)
 
@@ -123,6 +120,35 @@ class ConjugateModel(ABC):
         """Every column that is read."""
         return (*self.keys, *self.own)
 
+    def check(self, domains: Mapping[str, Domain]) -> None:
+        """Refuse columns and a prior that do not fit, with a prior that does."""
+        named = list(self.column) if isinstance(self.column, tuple) else [self.column]
+        allowed = "one column, or several, each once" if self.several_columns else f"one column for {self.name}"
+        single = self.several_columns or isinstance(self.column, str)
+        if not single or not named or len(set(named)) < len(named):
+            raise InvalidParameter("column", named, allowed, 'column = "readmitted"')
+        if isinstance(self.by, tuple):
+            raise InvalidParameter("by", list(self.by), "the name of one column", 'by = "ward"')
+        family = self.family(domains)
+        if not isinstance(self.prior, tuple | None):
+            raise InvalidParameter("prior", self.prior, "a list of numbers", "prior = [1, 1]")
+        try:
+            family.prior(self.numbers(domains))
+        except InvalidParameter as error:
+            default: Any = replace(self, prior=getattr(type(self), "prior", self.example_prior))  # type: ignore[type-var]
+            instead = f"prior = [{', '.join(f'{x:g}' for x in default.numbers(domains))}]"
+            raise InvalidParameter(error.name, error.given, error.allowed, instead) from None
+
+    def sum_unit(self, schema: TableSchema) -> float:
+        """Return what one unit of noisy sums stands for, in units of their columns; 1 for counts."""
+        return self.family(schema.domains).layout(schema.adjacency(self, None)).grid
+
+    def groups(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
+        """Return the levels by which records are grouped; refuse what cannot group them."""
+        if self.by in self.own:
+            raise InvalidParameter("by", self.by, "another column than the model's", "another column")
+        return groups_of(domains, self.by)
+
     def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
         """Return the prior's numbers."""
         return tuple(float(x) for x in self.prior)
@@ -145,7 +171,7 @@ class ConjugateModel(ABC):
         """Calibrate from declarations and, where it is public, the number of records."""
         family, numbers = self.family(schema.domains), self.numbers(schema.domains)
         adjacency = schema.adjacency(self, count)
-        mechanism = calibrated(
+        mechanism = calibrate_mechanism(
             request.mechanism,
             family,
             family.prior(numbers),
@@ -159,7 +185,7 @@ class ConjugateModel(ABC):
         collect = self.noisy if isinstance(mechanism, Additive) else self.drawn
         tally = collect(schema.domains, family.layout(adjacency))
         tally.check(schema.domains)
-        groups, labels = groups_of(schema.domains, self.by), self.labels(schema.domains)
+        groups, labels = self.groups(schema.domains), self.labels(schema.domains)
         return PreparedSums(self, family.to_dict(), numbers, mechanism, tally, groups, labels)
 
     def forecast(

@@ -11,30 +11,25 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, digamma, gammaln, xlogy
 
-from vestry.conjugate.beta_bernoulli import worst_beta
+import vestry.conjugate.dirichlet_posterior as dirichlet_posterior
+from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily, success_layout, worst_beta
+from vestry.conjugate.category_family import CategoryFamily
 from vestry.conjugate.conjugate_model import ConjugateModel, ConjugateReader, conjugate_reader
-from vestry.conjugate.draw_cost import draw, moved
-from vestry.conjugate.family import (
-    ConjugateFamily,
-    check_positive,
-    check_scales,
-    check_sums,
-    kl_between,
-    points,
-    renyi_between,
-)
+from vestry.conjugate.draw_cost import draw, grouped_draw
+from vestry.conjugate.family import ConjugateFamily, Distribution, check_range, check_size, floats, points, positive
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import groups_of, levels_of
-from vestry.model.worst_pair import Pair
+from vestry.model.request import levels_of
+from vestry.noise.bits import BitSource
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import noise_law
+from vestry.posterior.discrete_noise import noise_of
+from vestry.posterior.mixture import DirichletMixture, PosteriorDistribution, two_sided
 from vestry.privacy.accountant import renyi as price_renyi
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
@@ -42,26 +37,19 @@ from vestry.privacy.pricing import event
 from vestry.releases import Draws, NoisyStatistics
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Count, Indicator, SumQuery
-
-if TYPE_CHECKING:
-    from vestry.noise.bits import BitSource
-import vestry.conjugate.dirichlet_posterior as dirichlet_posterior
-from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily, noise_on_share, success_layout
-from vestry.conjugate.family import check_range, check_size, floats
-from vestry.conjugate.worst_categories import category_change, split_categories, worst_categories
-from vestry.posterior.mixture import DirichletMixture, PosteriorDistribution, two_sided
+from vestry.validation import require_whole
 
 
 @dataclass(frozen=True)
-class Dirichlet:
+class Dirichlet(Distribution):
     """The Dirichlet distribution of the probabilities of d >= 2 categories."""
 
     alphas: tuple[float, ...]
 
     def __post_init__(self) -> None:
         if len(self.alphas) < 2:
-            raise InvalidParameter("alphas", self.alphas, "at least two numbers", "one alpha a category")
-        object.__setattr__(self, "alphas", tuple(check_positive("alpha", alpha) for alpha in self.alphas))
+            raise InvalidParameter("alphas", self.alphas, "at least two numbers", "one alpha per category")
+        object.__setattr__(self, "alphas", tuple(positive("alpha", alpha) for alpha in self.alphas))
 
     @property
     def dimension(self) -> int:
@@ -69,9 +57,16 @@ class Dirichlet:
         return len(self.alphas)
 
     @property
-    def concentrations(self) -> tuple[float, ...]:
+    def numbers(self) -> tuple[float, ...]:
         """The alphas."""
         return self.alphas
+
+    concentrations = numbers
+
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> Dirichlet:
+        """Make one of its alphas."""
+        return cls(tuple(numbers))
 
     def natural(self) -> Array:
         """Return eta = alphas."""
@@ -85,7 +80,7 @@ class Dirichlet:
         p, alphas = points(theta, self.dimension), self.natural()
         inside = np.all(p >= 0, axis=-1) & (np.abs(p.sum(axis=-1) - 1) <= 1e-9)
         q = np.where(inside[..., None], p, 1.0)
-        return np.where(inside, xlogy(alphas - 1, q).sum(axis=-1) - log_partition(alphas), -np.inf)
+        return np.where(inside, xlogy(alphas - 1, q).sum(axis=-1) - self.log_partition(alphas), -np.inf)
 
     def mean(self) -> Array:
         """Return alpha_i/A, A the sum of the alphas."""
@@ -117,41 +112,30 @@ class Dirichlet:
         own = self.alphas[index]
         return Beta(own, sum(self.alphas) - own).log_density(points[:, [index]])
 
-    def renyi(self, other: Dirichlet, order: float) -> float:
-        """Return the Renyi divergence; infinite where some order alpha_i + (1 - order) alpha_i' <= 0."""
-        return renyi_between(self.natural(), other.natural(), order, partition=log_partition, gradient=gradient)
+    @staticmethod
+    def log_partition(eta: ArrayLike) -> float:
+        """Return C(eta); infinite unless every eta_i is above 0."""
+        alphas = np.asarray(eta, dtype=float)
+        return float(gammaln(alphas).sum() - gammaln(alphas.sum())) if np.all(alphas > 0) else math.inf
 
-    def kl(self, other: Dirichlet) -> float:
-        """Return the Kullback-Leibler divergence."""
-        return kl_between(self.natural(), other.natural(), partition=log_partition, gradient=gradient)
-
-
-def log_partition(eta: ArrayLike) -> float:
-    """Return C(eta); infinite where it does not exist."""
-    alphas = np.asarray(eta, dtype=float)
-    return float(gammaln(alphas).sum() - gammaln(alphas.sum())) if np.all(alphas > 0) else math.inf
-
-
-def gradient(eta: ArrayLike) -> Array:
-    """Return E[log p_i] = psi(eta_i) - psi(sum of eta)."""
-    alphas = np.asarray(eta, dtype=float)
-    return np.asarray(digamma(alphas) - digamma(alphas.sum()))
+    @staticmethod
+    def gradient(eta: ArrayLike) -> Array:
+        """Return E[log p_i] = psi(eta_i) - psi(sum of eta)."""
+        alphas = np.asarray(eta, dtype=float)
+        return np.asarray(digamma(alphas) - digamma(alphas.sum()))
 
 
 @dataclass(frozen=True)
-class DirichletCategoricalFamily(ConjugateFamily):
+class DirichletCategoricalFamily(CategoryFamily):
     """Records that are each one of `categories` categories, numbered from 0."""
 
     categories: int
 
     name: ClassVar[str] = "dirichlet-categorical"
-    parameter: ClassVar[str] = "probability"
+    member: ClassVar[type[Distribution]] = Dirichlet
 
     def __post_init__(self) -> None:
-        if isinstance(self.categories, bool) or not isinstance(self.categories, int) or self.categories < 2:
-            raise InvalidParameter(
-                "categories", self.categories, "a whole number of at least 2", "for example categories=3"
-            )
+        require_whole("categories", self.categories, "for example categories=3", least=2)
 
     def statistic(self, x: ArrayLike) -> Array:
         """Mark the category of x, clipped to the nearest one; a missing value counts as category 0."""
@@ -173,15 +157,8 @@ class DirichletCategoricalFamily(ConjugateFamily):
                     move[i], move[j] = 1.0, -1.0
                     yield move
 
-    log_partition = staticmethod(log_partition)
-    gradient = staticmethod(gradient)
-
-    def normalisable(self, eta: ArrayLike) -> bool:
-        """Tell whether every eta_i is above 0."""
-        return log_partition(eta) < math.inf
-
     def prior(self, numbers: Sequence[float]) -> Dirichlet:
-        """Read one alpha a category, each above 0."""
+        """Read one alpha per category, each above 0."""
         if len(numbers) != self.categories:
             raise InvalidParameter(
                 "the prior of dirichlet-categorical",
@@ -191,22 +168,11 @@ class DirichletCategoricalFamily(ConjugateFamily):
             )
         return Dirichlet(tuple(numbers))
 
-    def update(
-        self,
-        prior: Dirichlet,
-        sums: Sequence[float],
-        count: float,
-        *,
-        likelihood_power: float = 1.0,
-        prior_scale: float = 1.0,
-    ) -> Dirichlet:
-        """Return Dirichlet(alphas/m + r sums), `sums` the counts of all categories; `count` is their sum, unused."""
-        r, m = check_scales(likelihood_power, prior_scale)
-        return Dirichlet(tuple(prior.natural() / m + r * check_sums(sums, self.categories)))
+    def added(self, numbers: Sequence[Any], sums: Sequence[Any], count: Any, weight: Any) -> tuple[Any, ...]:
+        """Return alphas/m + r sums, `sums` the counts of all categories; `count` is their sum, unused."""
+        return tuple(alpha + weight * each for alpha, each in zip(numbers, sums, strict=True))
 
-    def worst_draw(
-        self, prior: Dirichlet, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
-    ) -> Event:
+    def draw_event(self, prior: Dirichlet, weight: float, adjacency: Adjacency) -> Event:
         """Return the event of one draw.
 
         Privacy
@@ -218,34 +184,26 @@ class DirichletCategoricalFamily(ConjugateFamily):
           other records may sit in a third category. The O(d^3) pairs of the paper are not needed;
         - add-remove: Gamma(a1) against Gamma(a1 + r k).
 
-        Groups: see `vestry.conjugate.draw_cost.moved`.
+        Groups: see `vestry.conjugate.draw_cost.grouped_draw`.
 
-        Units of k >= 2 records may move between more than two categories. By brute force such moves cost less if
-        a1 >= 1/2 or r k <= 2 a1. Elsewhere they may cost more (under add-remove at a1 = 0.1, r = 1, k = 2 delta(1) is
-        4.5 % larger), and the event is a Renyi bound. For add-remove it is the curve above, which is proved for every
+        Units of k >= 2 records may move between more than two categories. By brute force such moves cost less if a1 >=
+        1/2 or r k <= 2 a1. Elsewhere they may cost more (under add-remove at a1 = 0.1, r = 1, k = 2 delta(1) is 4.5 %
+        larger), and the event is a Renyi bound. For add-remove it is the curve above, which is proved permanentlyy
         move: D(P || Q) is convex in eta_Q [GeumlekSC17, Thm 15], and the curvature of C falls along an addition. For
         replace it is the sum of two such curves, at a1 and a2: p is made of independent gammas, one block of which
         loses what another gains.
         """
-        r, m = check_scales(likelihood_power, prior_scale)
-        low, high = (alpha / m for alpha in heapq.nsmallest(2, prior.alphas))
+        low, high = heapq.nsmallest(2, prior.alphas)
         if prior.dimension == 2:
-            return worst_beta(low, high, adjacency, power=r)
-        shift, relation = r * adjacency.rows, adjacency.neighbours
+            return worst_beta(low, high, adjacency, power=weight)
+        shift, relation = weight * adjacency.rows, adjacency.neighbours
         if adjacency.groups > 1:
-            return moved(low, shift, adjacency)
+            return grouped_draw(low, shift, adjacency)
         if adjacency.rows > 1 and low < _HALF and shift > _FEW * low:
             return _spread(low, high, adjacency, shift=shift)
         if adjacency.replaces:
             return draw(betas=((low, high + shift, shift),), neighbours=relation)
         return draw(gammas=((low, shift),), neighbours=relation)
-
-    def order_limit(
-        self, prior: Dirichlet, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
-    ) -> float:
-        """Return lambda* = 1 + min(alphas)/(m r k)."""
-        r, m = check_scales(likelihood_power, prior_scale)
-        return 1 + min(prior.alphas) / m / (r * adjacency.rows)
 
     # What is released, and draws
 
@@ -266,20 +224,6 @@ class DirichletCategoricalFamily(ConjugateFamily):
         """Return the number of categories."""
         return self.categories
 
-    def exact_parameters(
-        self,
-        prior: Dirichlet,
-        sums: Sequence[Fraction],
-        count: int,
-        *,
-        likelihood_power: float = 1.0,
-        prior_scale: float = 1.0,
-    ) -> tuple[Fraction, ...]:
-        """Return the alphas, not rounded."""
-        power, scale = check_scales(likelihood_power, prior_scale)
-        r = Fraction(power)
-        return tuple(Fraction(alpha / scale) + r * each for alpha, each in zip(prior.alphas, sums, strict=True))
-
     def exact_draws(
         self, bits: BitSource, parameters: Sequence[Fraction], size: int, *, truncation: float | None = None
     ) -> Draws:
@@ -296,7 +240,7 @@ class DirichletCategoricalFamily(ConjugateFamily):
         """Sum over the counts of all categories."""
         if self._as_beta(statistics):
             return two_sided(BetaBernoulliFamily().noise_aware(Beta(*prior.alphas), statistics))
-        noise, alphas = noise_law(statistics.noise, statistics.scale), np.array(prior.alphas)
+        noise, alphas = noise_of(statistics), np.array(prior.alphas)
         check_range(statistics)
         if statistics.count is None:
             return dirichlet_posterior.private_count(floats(statistics), alphas=alphas, noise=noise)
@@ -318,10 +262,6 @@ class DirichletCategoricalFamily(ConjugateFamily):
         check_size(statistics, {1, 2} if public and self.categories == 2 else {self.categories})
         return len(statistics.values) == 1 or (self.categories == 2 and not public)
 
-    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
-        """Return the noise on a proportion; see `noise_on_share`."""
-        return noise_on_share(content, index)
-
     # Plans and audits
 
     def simulate(self, theta: Array, n: int, rng: np.random.Generator) -> list[float]:
@@ -331,22 +271,6 @@ class DirichletCategoricalFamily(ConjugateFamily):
     def to_units(self, layout: Layout, sums: Sequence[float], n: int) -> list[int]:
         """Return the counts that are released."""
         return [round(each) for each in sums][: len(layout.names)]
-
-    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
-        """Return a record that changes its category, or is added."""
-        return category_change(layout, adjacency)
-
-    def draw_pair(self, prior: Dirichlet, adjacency: Adjacency) -> Pair:
-        """Return counts at which the two smallest alphas stand alone."""
-        return worst_categories(prior.alphas, adjacency, sums=self.categories)
-
-    def truncated_pairs(self, prior: Dirichlet, adjacency: Adjacency) -> tuple[Pair, ...]:
-        """Return the boundary pair, and one whose other records are split evenly."""
-        return split_categories(prior.alphas, adjacency, sums=self.categories)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the name and the number of categories."""
-        return {"name": self.name, "categories": self.categories}
 
 
 def _spread(low: float, high: float, adjacency: Adjacency, *, shift: float) -> Event:
@@ -393,7 +317,7 @@ class DirichletCategorical(ConjugateModel):
     by
         A column of levels: one set of probabilities for each.
     prior
-        One alpha for each level (the one of missing values last, if it is a level); all 1 if left out.
+        One alpha for each level (the one of missing values last, if it is a level); all 1 if omitted.
     """
 
     column: str
@@ -406,9 +330,7 @@ class DirichletCategorical(ConjugateModel):
 
     def family(self, domains: Mapping[str, Domain]) -> DirichletCategoricalFamily:
         """Return the categorical family with the column's levels."""
-        groups_of(domains, self.by)
-        if self.by == self.column:
-            raise InvalidParameter("by", self.by, "another column than the model's", "another column")
+        self.groups(domains)
         return DirichletCategoricalFamily(len(levels_of(domains, self.column).names))
 
     def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:

@@ -5,8 +5,8 @@ With noisy counts z_i of all d categories,
     p(s | z) ~ p(n) n!/Gamma(n + A) * product over i of f_i(s_i),   f_i(s) = Gamma(s + a_i)/s! * P(noise = z_i - s),
 
 where A is the sum of the prior's a_i. The categories meet in their total n alone. So with n public the counts are
-independent ones conditioned on their sum, and a tree of convolutions gives the exact law of each count, and exact joint
-draws, for any number of categories. With n private a one-dimensional integral makes them independent.
+independent ones conditioned on their sum, and a tree of convolutions gives the exact distribution of each count, and
+exact joint draws, for any number of categories. With n private a one-dimensional integral makes them independent.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from vestry.numerics import Array
 from vestry.posterior.counts_given_total import Measure, Node, others, split, tree
-from vestry.posterior.discrete_noise import DROP, NoiseLaw, log_ratio, thin, window
-from vestry.posterior.mixture import BetaMixture, DirichletMixture, draw_dirichlet, kept
+from vestry.posterior.discrete_noise import DROP, Noise, log_ratio, thin, window
+from vestry.posterior.mixture import BetaMixture, DirichletMixture, draw_dirichlet, normalise
 
 # Counts of all categories that are held at once; beyond it they are taken in steps.
 _TABLE = 2_000_000
@@ -29,13 +29,13 @@ _REFINED = 32
 _SEARCH = 200
 # Joint counts that stand for the posterior where the total is private: at least, at most, and numbers held.
 _FEWEST, _MOST, _NUMBERS = 512, 32_768, 100_000
-# Nodes of the integral over tilts are left out where their weight is below e^-_NODE_DROP of the greatest.
+# Nodes of the integral over tilts are omitted where their weight is below e^-_NODE_DROP of the greatest.
 _NODE_DROP = 18.0
 
 
 @dataclass(frozen=True, eq=False)
 class Tilted:
-    """The laws f_i(s) e^(tilt s) of all categories, each over its own window.
+    """The distributions f_i(s) e^(tilt s) of all categories, each over its own window.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Tilted:
     step
         1, or the step in which counts are taken where there are too many.
     logs
-        Log weights, one row a category; minus infinity beyond its window.
+        Log weights, one row per category; minus infinity beyond its window.
     """
 
     low: Array
@@ -93,7 +93,7 @@ class Categories:
 
     alphas: Array
     noisy: Array
-    noise: NoiseLaw
+    noise: Noise
     highest: float
 
     @property
@@ -106,7 +106,7 @@ class Categories:
         return Categories(self.alphas[[index]], self.noisy[[index]], self.noise, self.highest)
 
     def log_factor(self, counts: Array) -> Array:
-        """Return log f_i(s), up to a constant; one row a category."""
+        """Return log f_i(s), up to a constant; one row per category."""
         return self.noise.log_weight(counts, self.noisy[:, None], self.nearest[:, None]) + log_ratio(
             counts, self.alphas[:, None]
         )
@@ -130,7 +130,7 @@ class Categories:
         return np.where(inside, logs, -np.inf)
 
     def _refine(self, table: Array, low: Array, high: Array, step: float, tilt: float) -> None:
-        """Share every count of the first steps between the two places beside it: near 0 a law may be steep."""
+        """Share every count of the first steps between the two places beside it: near 0 a distribution may be steep."""
         places = np.arange(min(_REFINED, table.shape[1]))
         above = np.arange(places.size * step)
         share = np.maximum(0.0, 1 - np.abs(above[:, None] / step - places))
@@ -164,7 +164,7 @@ class ConditionedDirichlet:
     tilt
         A tilt changes nothing given the sum; this one makes the sum's mean the count, so that nothing is rare.
     tables
-        The tilted laws.
+        The tilted distributions.
     """
 
     categories: Categories
@@ -194,7 +194,7 @@ class ConditionedDirichlet:
         return others(self._tree, Measure(below, np.array([1 - (self._target - below), self._target - below])))
 
     def marginal(self, index: int) -> BetaMixture:
-        """Return the law of one probability: Beta(a_i + s, A - a_i + n - s), with the exact law of s."""
+        """Return the distribution of one probability: Beta(a_i + s, A - a_i + n - s), s summed out exactly."""
         alpha, total = float(self.categories.alphas[index]), float(self.categories.alphas.sum())
         low, high = self.tables.low[index], self.tables.high[index]
         counts = np.arange(low, high + 1)
@@ -205,23 +205,23 @@ class ConditionedDirichlet:
             logs = (
                 self.categories.only(index).log_factor(counts[None, :])[0] + self.tilt * (counts - low) + np.log(weight)
             )
-        places_kept = np.flatnonzero(logs > logs.max() - DROP)
-        counts, logs = counts[places_kept], logs[places_kept]
+        places_inside = np.flatnonzero(logs > logs.max() - DROP)
+        counts, logs = counts[places_inside], logs[places_inside]
         remaining = total - alpha + (self.count - counts)
         counts, logs = thin(counts, logs, np.sqrt((alpha + counts) * remaining / (total + self.count)))
-        weights, kept_places = kept(logs)
-        counts = counts[kept_places]
+        weights, chosen_places = normalise(logs)
+        counts = counts[chosen_places]
         return BetaMixture(weights, alpha + counts, total - alpha + (self.count - counts))
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
-        """Draw the counts given their sum, and the probabilities given the counts; one draw a row."""
+        """Draw the counts given their sum, and the probabilities given the counts; one draw per row."""
         below = np.floor(self._target)
         totals = (below + (rng.random(size) < self._target - below)).astype(np.int64)
         counts = self.tables.low + self.tables.step * split(self._tree, totals, rng)
         return draw_dirichlet(rng, self.categories.alphas + counts)
 
 
-def public_count(noisy: Array, *, count: int, alphas: Array, noise: NoiseLaw) -> ConditionedDirichlet:
+def public_count(noisy: Array, *, count: int, alphas: Array, noise: Noise) -> ConditionedDirichlet:
     """Return the posterior from noisy counts of all categories, their sum public.
 
     Exact; where the windows of all categories together hold more than two million counts (scale x categories above
@@ -247,17 +247,17 @@ def public_count(noisy: Array, *, count: int, alphas: Array, noise: NoiseLaw) ->
     return ConditionedDirichlet(categories, count, tilt, tables)
 
 
-def private_count(noisy: Array, *, alphas: Array, noise: NoiseLaw) -> DirichletMixture:
+def private_count(noisy: Array, *, alphas: Array, noise: Noise) -> DirichletMixture:
     """Return the posterior from noisy counts of all categories, their sum unknown.
 
     The prior of the number of records n is the improper uniform one on n >= 0. With
 
         n!/Gamma(n + A) = (n + A)/Gamma(A) * integral over u in (0, 1) of u^n (1 - u)^(A - 1)
 
-    the counts are independent given u, with laws f_i(s) u^s, up to the weight n + A. The integral is a trapezoid sum
-    over log(-log u); at each node the counts are drawn, each category stratified (Latin hypercube), and their Dirichlet
-    laws stand for the posterior. Probabilities are then right to about 0.002. The generator of these draws is seeded by
-    the noisy counts themselves, so the posterior is a function of the release.
+    the counts are independent given u, with distributions f_i(s) u^s, up to the weight n + A. The integral is a
+    trapezoid sum over log(-log u); at each node the counts are drawn, each category stratified (Latin hypercube), and
+    their Dirichlet distributions stand for the posterior. Probabilities are then right to about 0.002. The generator of
+    these draws is seeded by the noisy counts themselves, so the posterior is a function of the release.
     """
     categories = Categories(alphas, noisy, noise, np.inf)
     total = float(alphas.sum())
@@ -295,7 +295,7 @@ def _tilt_nodes(categories: Categories, total: float) -> tuple[Array, Array]:
             place += direction
             levels[place] = log_weight(centre + gap * place)[0]
     places, logs = np.array(list(levels)), np.array(list(levels.values()))
-    weights, chosen = kept(np.where(logs > logs.max() - _NODE_DROP, logs, -np.inf))
+    weights, chosen = normalise(np.where(logs > logs.max() - _NODE_DROP, logs, -np.inf))
     return centre + gap * places[chosen], weights
 
 
@@ -317,7 +317,7 @@ def _root(slope: Callable[[float], float], start: float) -> float:
 
 
 def _stratified(tables: Tilted, size: int, rng: np.random.Generator) -> Array:
-    """Draw the counts of all categories independently, each once from every one of `size` equal shares of its law."""
+    """Draw the counts of all categories independently, each once from each of `size` equal shares."""
     rows = np.arange(len(tables.low))[:, None]
     strata = rng.permuted(np.tile(np.arange(size), (rows.size, 1)), axis=1)
     marks = (strata + rng.random(strata.shape)) / size

@@ -1,6 +1,6 @@
-"""What one draw from a conjugate posterior costs: the law of events of kind `conjugate-draw`.
+"""What one draw from a conjugate posterior costs: the price of events of kind `conjugate-draw`.
 
-For the families here the worst neighbouring posteriors reduce to pairs of two shapes, and the law is the maximum over
+For the families here the worst neighbouring posteriors reduce to pairs of two shapes, and the price is the maximum over
 the pairs that the event lists, both ways round:
 
 - beta: P = Beta(a, b) against Q = Beta(a + s, b - s), a replacement;
@@ -44,7 +44,7 @@ def draw(*, betas: tuple[Triple, ...] = (), gammas: tuple[Pair, ...] = (), **opt
     return event("conjugate-draw", betas=flat[0], gammas=flat[1], **options)
 
 
-def moved(low: float, shift: float, adjacency: Adjacency) -> Event:
+def grouped_draw(low: float, shift: float, adjacency: Adjacency) -> Event:
     """Record one draw in each of several groups, a unit being one record; `low` is the smallest alpha.
 
     Under add-remove a record touches one group's draw: Gamma(low) against Gamma(low + shift). Under replace it may
@@ -71,9 +71,9 @@ def order_limit(*, betas: tuple[float, ...], gammas: tuple[float, ...]) -> float
 def _renyi(order: float, betas: tuple[float, ...], gammas: tuple[float, ...]) -> float:
     if order >= order_limit(betas=betas, gammas=gammas):
         return math.inf
-    found = [_beta_renyi(order, a, b, s) for a, b, s in _both_ways(betas)]
+    found = [_divergence(order, s, ((a,), 1), ((b,), -1)) for a, b, s in _both_ways(betas)]
     for a, s in _pairs(gammas):
-        found += [_gamma_renyi(order, a, s), _gamma_renyi_back(order, a, s)]
+        found += [_divergence(order, s, ((a,), 1)), _divergence(order, s, ((a, s), -1))]
     return greatest(found)
 
 
@@ -95,7 +95,7 @@ class BoundedEstimate(NamedTuple):
         """Return a tight upper bound, refined if doubles kept too few digits."""
         if self.error <= _WANTED * abs(self.value):
             return self.value + self.error
-        return _refined(self.formula)
+        return _refine(self.formula)
 
 
 def greatest(estimates: list[BoundedEstimate]) -> float:
@@ -123,60 +123,23 @@ def _both_ways(flat: tuple[float, ...]) -> Iterator[Triple]:
 # --- Renyi divergences -----------------------------------------------------------------------------------------------
 
 
-def _beta_renyi(order: float, a: float, b: float, s: float) -> BoundedEstimate:
-    """Return D_order(Beta(a, b) || Beta(a + s, b - s))."""
-    x = (order - 1) * s
-    return _combined(
-        order,
-        s,
-        (_log_gamma_step(a, -x), _log_gamma_step(b, x)),
-        (_log_gamma_step(a, s), _log_gamma_step(b, -s)),
-        lambda arb, far: _arb_step(arb, a, -far) + _arb_step(arb, b, far),
-        lambda arb: _arb_step(arb, a, arb(s)) + _arb_step(arb, b, -arb(s)),
+def _divergence(order: float, s: float, *shifts: tuple[tuple[float, ...], int]) -> BoundedEstimate:
+    """Estimate D_order = [C(-(order-1) s) - C(0)]/(order-1) + C(s) - C(0), C the sum of log-gammas along the shifts.
+
+    Each shift is a log-gamma's argument, as the sum of its parts, and whether s is added to it (1) or taken off (-1):
+    a and b for Beta(a, b) against Beta(a + s, b - s), a for Gamma(a) against Gamma(a + s), a + s for the way back.
+    """
+    far = [_log_gamma_step(sum(parts), -sign * (order - 1) * s) for parts, sign in shifts]
+    near = [_log_gamma_step(sum(parts), sign * s) for parts, sign in shifts]
+    value, size = (
+        sum(step[place] for step in far) / (order - 1) + sum(step[place] for step in near) for place in (0, 1)
     )
-
-
-def _gamma_renyi(order: float, a: float, s: float) -> BoundedEstimate:
-    """Return D_order(Gamma(a) || Gamma(a + s))."""
-    x = (order - 1) * s
-    return _combined(
-        order,
-        s,
-        (_log_gamma_step(a, -x),),
-        (_log_gamma_step(a, s),),
-        lambda arb, far: _arb_step(arb, a, -far),
-        lambda arb: _arb_step(arb, a, arb(s)),
-    )
-
-
-def _gamma_renyi_back(order: float, a: float, s: float) -> BoundedEstimate:
-    """Return D_order(Gamma(a + s) || Gamma(a))."""
-    x = (order - 1) * s
-    return _combined(
-        order,
-        s,
-        (_log_gamma_step(a + s, x),),
-        (_log_gamma_step(a + s, -s),),
-        lambda arb, far: (arb(a) + arb(s) + far).lgamma() - (arb(a) + arb(s)).lgamma(),
-        lambda arb: -_arb_step(arb, a, arb(s)),
-    )
-
-
-def _combined(
-    order: float,
-    s: float,
-    far: tuple[Step, ...],
-    near: tuple[Step, ...],
-    arb_far: Callable[[Any, Any], Any],
-    arb_near: Callable[[Any], Any],
-) -> BoundedEstimate:
-    """Estimate far/(order-1) + near, where far is a step by (order-1) s and near one by s."""
-    value = sum(step.value for step in far) / (order - 1) + sum(step.value for step in near)
-    size = sum(step.size for step in far) / (order - 1) + sum(step.size for step in near)
 
     def formula(arb: Any) -> Any:
         below = arb(order) - 1
-        return arb_far(arb, below * arb(s)) / below + arb_near(arb)
+        exact = [(sum(map(arb, parts)), sign) for parts, sign in shifts]
+        over = sum((x - sign * below * arb(s)).lgamma() - x.lgamma() for x, sign in exact)
+        return over / below + sum((x + sign * arb(s)).lgamma() - x.lgamma() for x, sign in exact)
 
     return BoundedEstimate(value, 2e-15 * size, formula)
 
@@ -266,7 +229,7 @@ def _log_beta(a: float, b: float) -> float:
 # --- ball arithmetic -------------------------------------------------------------------------------------------------
 
 
-def _refined(formula: Callable[[Any], Any]) -> float:
+def _refine(formula: Callable[[Any], Any]) -> float:
     """Evaluate with more and more bits until ten digits are certain, and return the ball's upper end."""
     import flint
 
@@ -280,10 +243,6 @@ def _refined(formula: Callable[[Any], Any]) -> float:
         bits *= 2
         if bits > 1 << 14:
             return math.inf
-
-
-def _arb_step(arb: Any, x: float, d: Any) -> Any:
-    return (arb(x) + d).lgamma() - arb(x).lgamma()
 
 
 def _arb_beta_delta(arb: Any, epsilon: float, a: float, b: float, s: float) -> Any:

@@ -9,12 +9,13 @@ What every noise-aware posterior reads of noisy statistics: their number, their 
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, fields
 from fractions import Fraction
-from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,60 +23,104 @@ from numpy.typing import ArrayLike
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.worst_pair import Pair, no_pair
+from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.registry import MODELS
 from vestry.releases import Draws, NoisyStatistics
-
-if TYPE_CHECKING:
-    from vestry.noise.bits import BitSource
+from vestry.validation import require_number
 
 
-class Distribution(Protocol):
-    """A distribution over the parameter.
+class Distribution(ABC):
+    """A distribution over the parameter: a frozen dataclass of its numbers, one parameter by default.
 
-    Points have shape (..., dimension); where the dimension is 1 the last axis may be left out.
+    Points have shape (..., dimension); where the dimension is 1 the last axis may be omitted.
     """
 
-    @property
-    def dimension(self) -> int:
-        """How many coordinates a point has."""
+    dimension: Any = 1
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The numbers that it is made of."""
+        return astuple(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> Self:
+        """Make one of such numbers."""
+        return cls(*numbers)
+
+    def require_positive(self, *names: str) -> None:
+        """Refuse an attribute that is not a number above 0."""
+        for name in names:
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+
+    @abstractmethod
     def natural(self) -> Array:
         """Return eta."""
 
+    @staticmethod
+    @abstractmethod
+    def log_partition(eta: ArrayLike) -> float:
+        """Return C(eta); infinite where it does not exist."""
+
+    @staticmethod
+    @abstractmethod
+    def gradient(eta: ArrayLike) -> Array:
+        """Return the gradient of C, which is E[T(theta)]."""
+
+    def divided(self, scale: float) -> Self:
+        """Return the distribution of eta/scale."""
+        return self.of([number / scale for number in self.numbers])
+
+    @abstractmethod
     def log_density(self, theta: ArrayLike) -> Array:
         """Return the log density at points; -inf outside the parameter space."""
 
+    @abstractmethod
     def mean(self) -> Array:
         """Return the mean of each coordinate."""
 
+    @abstractmethod
     def variance(self) -> Array:
         """Return the variance of each coordinate."""
 
+    @abstractmethod
     def cdf(self, x: ArrayLike) -> Array:
         """Return the distribution function of each coordinate, x broadcast against the coordinates."""
 
+    @abstractmethod
     def quantile(self, p: ArrayLike) -> Array:
         """Return the quantile of each coordinate, p broadcast against the coordinates."""
 
+    @abstractmethod
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return independent draws, of shape (size, dimension): post-processing, without any promise of privacy."""
 
     def marginal_log_density(self, index: int, points: Array) -> Array:
         """Return the log density of one coordinate, at its values in these points."""
+        return self.log_density(points)
 
     def renyi(self, other: Self, order: float) -> float:
-        """Return the Renyi divergence from this to the other; infinite where it does not exist."""
+        """Return D_a(P || Q) = [C(a eta_P + (1-a) eta_Q) - a C(eta_P)]/(a-1) + C(eta_Q) [GeumlekSC17, eq. 5].
+
+        Infinite where a eta_P + (1-a) eta_Q is not normalisable; at order 1 it is the Kullback-Leibler divergence.
+        """
+        if check_order(order) == 1:
+            return self.kl(other)
+        p, q, partition = self.natural(), other.natural(), self.log_partition
+        between = partition(order * p + (1 - order) * q)
+        return max(0.0, (between - order * partition(p)) / (order - 1) + partition(q))
 
     def kl(self, other: Self) -> float:
-        """Return the Kullback-Leibler divergence from this to the other."""
+        """Return KL(P || Q) = C(eta_Q) - C(eta_P) - (eta_Q - eta_P).E_P[T], E_P[T] the gradient of C at eta_P."""
+        p, q = self.natural(), other.natural()
+        return max(0.0, self.log_partition(q) - self.log_partition(p) - float((q - p) @ self.gradient(p)))
 
 
 class ConjugateFamily(ABC):
-    """A likelihood of the exponential family with its conjugate prior. A prior is a member that `prior` made.
+    """A likelihood of the exponential family with its conjugate prior: a frozen dataclass of its declared numbers.
 
     Attributes
     ----------
@@ -87,44 +132,72 @@ class ConjugateFamily(ABC):
         The names of its numbers, where they are of different kinds.
     note
         What a report says of how records were read.
+    member
+        The distributions of its priors and posteriors.
+    prior_words
+        What a prior is declared by, and an example.
     """
 
     name: ClassVar[str]
     parameter: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]] = ()
     note: ClassVar[str] = ""
+    member: ClassVar[type[Distribution]]
+    prior_words: ClassVar[tuple[str, str]]
 
     # The exponential family
 
-    @abstractmethod
     def statistic(self, x: ArrayLike) -> Array:
-        """Return S(x) of one record, clipped into the declared domain; a missing value counts as the lower end."""
+        """Return S(x) of one record, clipped into the declared domain; a missing value counts as the lower end.
+
+        S(x) = x, unless a family says otherwise.
+        """
+        low, high = self.bounds()
+        record = np.asarray(x, dtype=float).reshape(low.shape)
+        return np.clip(np.where(np.isnan(record), low, record), low, high)
 
     @abstractmethod
     def bounds(self) -> tuple[Array, Array]:
         """Return the lower and the upper bound of each coordinate of S."""
 
-    @abstractmethod
     def extremes(self) -> Iterator[Array]:
-        """Yield the extreme points of Diff, the hull of {S(x) - S(x')} [GeumlekSC17, Def. 10]."""
+        """Yield the extreme points of Diff, the hull of {S(x) - S(x')} [GeumlekSC17, Def. 10].
 
-    @abstractmethod
+        The corners of a box, unless a family says otherwise.
+        """
+        low, high = self.bounds()
+        yield from map(np.array, itertools.product(*((-width, width) for width in high - low)))
+
     def log_partition(self, eta: ArrayLike) -> float:
         """Return C(eta); infinite where it does not exist."""
+        return self.member.log_partition(eta)
 
-    @abstractmethod
     def gradient(self, eta: ArrayLike) -> Array:
         """Return the gradient of C, which is E[T(theta)]."""
+        return self.member.gradient(eta)
 
-    @abstractmethod
     def normalisable(self, eta: ArrayLike) -> bool:
         """Tell whether C(eta) is finite [GeumlekSC17, Def. 8]."""
+        return self.log_partition(eta) < math.inf
 
-    @abstractmethod
     def prior(self, numbers: Sequence[float]) -> Any:
         """Read a prior from its declared numbers."""
+        if len(numbers) != len(fields(self.member)):  # type: ignore[arg-type]
+            allowed, example = self.prior_words
+            raise InvalidParameter(f"the prior of {self.name}", tuple(numbers), allowed, f"for example {example}")
+        return self.member.of(numbers)
 
-    @abstractmethod
+    def record_weight(self, likelihood_power: float) -> float:
+        """Return the weight of one record in the posterior's numbers."""
+        return likelihood_power
+
+    def added(self, numbers: Sequence[Any], sums: Sequence[Any], count: Any, weight: Any) -> tuple[Any, ...]:
+        """Return the posterior's numbers: the prior's, and `count` records of this weight with these sums.
+
+        The same arithmetic on doubles, for a posterior, and on fractions, for an exact draw.
+        """
+        raise GuaranteeUnreachable(f"an exact draw of {self.name}", "release noisy statistics instead")
+
     def update(
         self,
         prior: Any,
@@ -135,24 +208,60 @@ class ConjugateFamily(ABC):
         prior_scale: float = 1.0,
     ) -> Any:
         """Return the posterior after `count` records whose statistics add up to `sums`."""
+        start, weight = self.weighted(prior, likelihood_power, prior_scale)
+        read = check_sums(sums, len(self.bounds()[0])).tolist()
+        return self.member.of(self.added(start.numbers, read, require_number("count", count), weight))
 
-    @abstractmethod
+    def exact_parameters(
+        self,
+        prior: Any,
+        sums: Sequence[Fraction],
+        count: int,
+        *,
+        likelihood_power: float = 1.0,
+        prior_scale: float = 1.0,
+    ) -> tuple[Fraction, ...]:
+        """Return the numbers of what `update` returns, not rounded.
+
+        A sum in doubles is rounded to its own size. Where that is large next to what one record adds (times in
+        milliseconds since 1970, one second wide; a strong prior; ten million records), rounding alone can move a
+        posterior further than the record does. So the doubles that were declared, and the integers that were summed,
+        are added and multiplied as fractions, and neighbours are exactly as far apart as the event says. The prior
+        divided by its scale, and a record's weight, are the doubles that `worst_draw` prices.
+        """
+        start, weight = self.weighted(prior, likelihood_power, prior_scale)
+        return self.added([Fraction(number) for number in start.numbers], sums, count, Fraction(weight))
+
+    def weighted(self, prior: Any, likelihood_power: object, prior_scale: object) -> tuple[Any, float]:
+        """Return the prior divided by its scale m, and the weight of one record at the likelihood power r."""
+        r, m = positive("likelihood_power", likelihood_power), positive("prior_scale", prior_scale)
+        return prior.divided(m), self.record_weight(r)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the name and the declared numbers."""
+        return {"name": self.name, **vars(self)}
 
     # What a draw costs
 
-    @abstractmethod
     def worst_draw(
         self, prior: Any, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> Event:
         """Return the event of one draw from the posterior, priced at its worst neighbouring datasets."""
+        return self.draw_event(*self.weighted(prior, likelihood_power, prior_scale), adjacency)
 
-    @abstractmethod
     def order_limit(
         self, prior: Any, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
     ) -> float:
         """Return lambda*, the supremum of the orders at which one draw has a finite Renyi divergence."""
+        return self.highest_order(*self.weighted(prior, likelihood_power, prior_scale), adjacency)
+
+    @abstractmethod
+    def draw_event(self, prior: Any, weight: float, adjacency: Adjacency) -> Event:
+        """Return the event of one draw, the prior divided by its scale and each record of this weight."""
+
+    @abstractmethod
+    def highest_order(self, prior: Any, weight: float, adjacency: Adjacency) -> float:
+        """Return lambda* of such a draw; refused where `draw_event` is."""
 
     # What is released, and draws
 
@@ -167,25 +276,6 @@ class ConjugateFamily(ABC):
     def from_units(self, adjacency: Adjacency, units: Sequence[int], count: int) -> list[Fraction]:
         """Turn integer sums back into sums of records, exactly; counts are what they are."""
         return [Fraction(unit) for unit in units]
-
-    def exact_parameters(
-        self,
-        prior: Any,
-        sums: Sequence[Fraction],
-        count: int,
-        *,
-        likelihood_power: float = 1.0,
-        prior_scale: float = 1.0,
-    ) -> tuple[Fraction, ...]:
-        """Return what `update` returns, not rounded.
-
-        A sum in doubles is rounded to its own size. Where that is large next to what one record adds (times in
-        milliseconds since 1970, one second wide; a strong prior; ten million records), rounding alone can move a
-        posterior further than the record does. So the doubles that were declared, and the integers that were summed,
-        are added and multiplied as fractions, and neighbours are exactly as far apart as the event says. The prior
-        divided by its scale, and a record's weight, are the doubles that `worst_draw` prices.
-        """
-        raise GuaranteeUnreachable(f"an exact draw of {self.name}", "release noisy statistics instead")
 
     def exact_draws(
         self, bits: BitSource, parameters: Sequence[Fraction], size: int, *, truncation: float | None = None
@@ -206,7 +296,7 @@ class ConjugateFamily(ABC):
     def plug_in(self, prior: Any, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the papers' posterior: the noisy statistics, projected onto valid ones, taken as exact.
 
-        For comparison only. It leaves the noise out of account, so its intervals are too short: nominal 90 % intervals
+        For comparison only. It ignores the noise, so its intervals are too short: nominal 90 % intervals
         of a proportion cover about half the time at n = 100 and epsilon = 0.1 [FouldsGWC16, sec. 3.2; GeumlekSC17,
         sec. 5.1].
         """
@@ -271,67 +361,26 @@ def family_type(name: object) -> type[ConjugateFamily] | None:
     return found if found is not None and found.name == name else None
 
 
-def renyi_between(
-    p: Array,
-    q: Array,
-    order: float,
-    *,
-    partition: Callable[[Array], float],
-    gradient: Callable[[Array], Array],
-) -> float:
-    """Return D_a(P || Q) = [C(a eta_P + (1-a) eta_Q) - a C(eta_P)]/(a-1) + C(eta_Q) [GeumlekSC17, eq. 5].
-
-    Infinite where a eta_P + (1-a) eta_Q is not normalisable; at order 1 it is the Kullback-Leibler divergence.
-    """
-    if check_order(order) == 1:
-        return kl_between(p, q, partition=partition, gradient=gradient)
-    between = partition(order * p + (1 - order) * q)
-    return max(0.0, (between - order * partition(p)) / (order - 1) + partition(q))
-
-
-def kl_between(p: Array, q: Array, *, partition: Callable[[Array], float], gradient: Callable[[Array], Array]) -> float:
-    """Return KL(P || Q) = C(eta_Q) - C(eta_P) - (eta_Q - eta_P).E_P[T], E_P[T] the gradient of C at eta_P."""
-    return max(0.0, partition(q) - partition(p) - float((q - p) @ gradient(p)))
-
-
 def points(theta: ArrayLike, dimension: int) -> Array:
-    """Read points of shape (..., dimension); in one dimension the last axis may be left out."""
+    """Read points of shape (..., dimension); in one dimension the last axis may be omitted."""
     read = np.asarray(theta, dtype=float)
     if dimension == 1 and (read.ndim == 0 or read.shape[-1] != 1):
         read = read[..., None]
     if read.ndim == 0 or read.shape[-1] != dimension:
         raise InvalidParameter(
-            "the shape of points", read.shape, f"(..., {dimension})", f"{dimension} coordinates a point"
+            "the shape of points", read.shape, f"(..., {dimension})", f"{dimension} coordinates per point"
         )
     return read
 
 
 def check_order(order: float) -> float:
-    """Let a Renyi order through that is above 0 and finite."""
-    return check_positive("order", order, instead="for example order=2")
+    """Let a Renyi order through that is above 0."""
+    return require_number("order", order, "for example order=2", above=0)
 
 
-def check_positive(name: str, value: object, *, instead: str | None = None) -> float:
-    """Let a number through that is above 0 and finite."""
-    found = check_number(name, value, instead=instead)
-    if not found > 0:
-        raise InvalidParameter(name, value, "above 0 and finite", instead or f"for example {name}=1")
-    return found
-
-
-def check_scales(likelihood_power: object, prior_scale: object) -> tuple[float, float]:
-    """Let a likelihood power r and a prior scale m through that are above 0 and finite."""
-    return check_positive("likelihood_power", likelihood_power), check_positive("prior_scale", prior_scale)
-
-
-def check_number(name: str, value: object, *, instead: str | None = None) -> float:
-    """Let a finite number through."""
-    try:
-        if not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value):
-            return float(value)
-    except OverflowError:  # a whole number beyond every double
-        pass
-    raise InvalidParameter(name, value, "a finite number", instead or f"for example {name}=1")
+def positive(name: str, value: Any) -> float:
+    """Let a number through that is above 0."""
+    return require_number(name, value, f"for example {name}=1", above=0)
 
 
 def check_sums(sums: Sequence[float], expected: int) -> Array:
@@ -339,7 +388,8 @@ def check_sums(sums: Sequence[float], expected: int) -> Array:
     read = np.asarray(sums, dtype=float)
     if read.shape != (expected,) or not np.all(np.isfinite(read)):
         # The values may come from records: the message shows their number alone.
-        raise InvalidParameter("sums", f"of shape {read.shape}", f"{expected} finite numbers", "one a coordinate of S")
+        allowed = f"{expected} finite numbers"
+        raise InvalidParameter("sums", f"of shape {read.shape}", allowed, "one per coordinate of S")
     return read
 
 
@@ -349,12 +399,16 @@ _SCALES = 1e4
 
 def sum_and_count(statistics: NoisyStatistics) -> tuple[float, float, int | None]:
     """Return the noisy sum, the count, and the units of the count where it is noisy too."""
-    private = statistics.count is None
-    check_size(statistics, {2 if private else 1})
-    values = floats(statistics)
+    values = noisy_values(statistics, 1)
     if statistics.count is None:
         return float(values[0]), float(values[1]), round(1 / statistics.count_grid)
     return float(values[0]), float(statistics.count), None
+
+
+def noisy_values(statistics: NoisyStatistics, sums: int) -> Array:
+    """Return so many noisy sums as doubles, and one number more where the count is private."""
+    check_size(statistics, {sums + (statistics.count is None)})
+    return floats(statistics)
 
 
 def floats(statistics: NoisyStatistics) -> Array:

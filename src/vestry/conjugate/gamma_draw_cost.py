@@ -1,4 +1,4 @@
-"""What one draw from a gamma posterior costs whose rate moves: the law of events of kind `rate-draw`.
+"""What one draw from a gamma posterior costs whose rate moves: the price of events of kind `rate-draw`.
 
 P = Gamma(s, 1) against Q = Gamma(s, q), q > 1 the ratio of the rates, both ways round. log p/q = (q - 1) x - s log q is
 monotone, so with g and G the regularised lower and upper incomplete gamma functions

@@ -7,35 +7,34 @@ S(x) = x, theta the logarithm of the rate, T = (theta, -e^theta), eta = (shape, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+import vestry.conjugate.gamma_posterior as gamma_posterior
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw
-from vestry.conjugate.family import ConjugateFamily, check_number, check_scales, check_sums
-from vestry.conjugate.gamma import Gamma, exact_rates, gradient, log_partition, normalisable, one_gamma, read_prior
-from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.conjugate.family import ConjugateFamily, Distribution, sum_and_count
+from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma
+from vestry.conjugate.interval_family import public_count
+from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import groups_of, interval_of
+from vestry.model.request import interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
+from vestry.noise.bits import BitSource
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import noise_law
+from vestry.posterior.discrete_noise import noise_of
+from vestry.posterior.mixture import GammaMixture
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Sum
-
-if TYPE_CHECKING:
-    from vestry.noise.bits import BitSource
-import vestry.conjugate.gamma_posterior as gamma_posterior
-from vestry.conjugate.family import sum_and_count
-from vestry.posterior.mixture import GammaMixture
+from vestry.validation import is_number, require_whole
 
 
 @dataclass(frozen=True)
@@ -46,52 +45,28 @@ class GammaPoissonFamily(ConjugateFamily):
 
     name: ClassVar[str] = "gamma-poisson"
     parameter: ClassVar[str] = "rate"
+    member: ClassVar[type[Distribution]] = Gamma
+    prior_words: ClassVar[tuple[str, str]] = ("a shape and a rate", "2,1")
 
     def __post_init__(self) -> None:
-        if isinstance(self.high, bool) or not (1 <= self.high <= 2**40 and self.high == int(self.high)):
-            raise InvalidParameter("high", self.high, "a whole number of at least 1", "the largest count of one record")
-        object.__setattr__(self, "high", int(self.high))
+        high = int(self.high) if is_number(self.high) and self.high == int(self.high) else self.high
+        high = require_whole("high", high, "the largest count of one record", most=2**40)
+        object.__setattr__(self, "high", high)
 
     def statistic(self, x: ArrayLike) -> Array:
         """Return x rounded half up and clipped to [0, high]; a missing value counts as 0."""
-        record = np.asarray(x, dtype=float).reshape(1)
-        clipped = np.clip(np.where(np.isnan(record), 0.0, record), 0, self.high)
-        return np.asarray(np.floor(clipped + 0.5))
+        return np.asarray(np.floor(super().statistic(x) + 0.5))
 
     def bounds(self) -> tuple[Array, Array]:
         """Return 0 and high."""
         return np.zeros(1), np.array([float(self.high)])
 
-    def extremes(self) -> Iterator[Array]:
-        """Yield -high and high."""
-        yield np.array([-float(self.high)])
-        yield np.array([float(self.high)])
+    def added(self, numbers: Sequence[Any], sums: Sequence[Any], count: Any, weight: Any) -> tuple[Any, ...]:
+        """Return shape/m + r sum and rate/m + r n."""
+        (shape, rate), (total,) = numbers, sums
+        return shape + weight * total, rate + weight * count
 
-    log_partition = staticmethod(log_partition)
-    gradient = staticmethod(gradient)
-    normalisable = staticmethod(normalisable)
-
-    def prior(self, numbers: Sequence[float]) -> Gamma:
-        """Read (shape, rate)."""
-        return read_prior(self.name, numbers)
-
-    def update(
-        self,
-        prior: Gamma,
-        sums: Sequence[float],
-        count: float,
-        *,
-        likelihood_power: float = 1.0,
-        prior_scale: float = 1.0,
-    ) -> Gamma:
-        """Return Gamma(shape/m + r sum, rate/m + r n)."""
-        r, m = check_scales(likelihood_power, prior_scale)
-        (total,) = check_sums(sums, 1)
-        return Gamma(prior.shape / m + r * total, prior.rate / m + r * check_number("count", count))
-
-    def worst_draw(
-        self, prior: Gamma, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
-    ) -> Event:
+    def draw_event(self, prior: Gamma, weight: float, adjacency: Adjacency) -> Event:
         """Return the event of one draw.
 
         Privacy
@@ -103,18 +78,14 @@ class GammaPoissonFamily(ConjugateFamily):
 
         Refused elsewhere: where the count can change so can the rate, and no supremum is known.
         """
-        refuse_moving_count(adjacency, "Poisson")
-        r, m = check_scales(likelihood_power, prior_scale)
-        shift = r * adjacency.rows * self.high
-        return draw(gammas=((prior.shape / m, shift),), neighbours=adjacency.neighbours)
+        public_count(adjacency, "Poisson")
+        shift = weight * adjacency.rows * self.high
+        return draw(gammas=((prior.shape, shift),), neighbours=adjacency.neighbours)
 
-    def order_limit(
-        self, prior: Gamma, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
-    ) -> float:
+    def highest_order(self, prior: Gamma, weight: float, adjacency: Adjacency) -> float:
         """Return lambda* = 1 + shape/(m r k high)."""
-        refuse_moving_count(adjacency, "Poisson")
-        r, m = check_scales(likelihood_power, prior_scale)
-        return 1 + prior.shape / m / (r * adjacency.rows * self.high)
+        public_count(adjacency, "Poisson")
+        return 1 + prior.shape / (weight * adjacency.rows * self.high)
 
     # What is released, and draws
 
@@ -132,20 +103,6 @@ class GammaPoissonFamily(ConjugateFamily):
         l1, l2 = times * k * (high + units), math.sqrt(times) * k * math.hypot(high, units)
         return Layout(("sum", "count"), l1, l2, count_grid=1 / units)
 
-    def exact_parameters(
-        self,
-        prior: Gamma,
-        sums: Sequence[Fraction],
-        count: int,
-        *,
-        likelihood_power: float = 1.0,
-        prior_scale: float = 1.0,
-    ) -> tuple[Fraction, ...]:
-        """Return shape and rate, not rounded."""
-        power, scale = check_scales(likelihood_power, prior_scale)
-        (total,), r = sums, Fraction(power)
-        return Fraction(prior.shape / scale) + r * total, Fraction(prior.rate / scale) + r * count
-
     def exact_draws(
         self, bits: BitSource, parameters: Sequence[Fraction], size: int, *, truncation: float | None = None
     ) -> Draws:
@@ -157,7 +114,7 @@ class GammaPoissonFamily(ConjugateFamily):
     def noise_aware(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:
         """Sum over the sum, and over the count where it is private."""
         noisy, count, units = sum_and_count(statistics)
-        noise, numbers = noise_law(statistics.noise, statistics.scale), {"shape": prior.shape, "rate": prior.rate}
+        noise, numbers = noise_of(statistics), {"shape": prior.shape, "rate": prior.rate}
         return gamma_posterior.poisson(noisy, count=count, count_units=units, noise=noise, **numbers)
 
     def plug_in(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:
@@ -188,23 +145,8 @@ class GammaPoissonFamily(ConjugateFamily):
 
     def draw_pair(self, prior: Gamma, adjacency: Adjacency) -> Pair:
         """Return records that go from 0 to the largest count, where all others are 0."""
-        refuse_moving_count(adjacency, "Poisson")
-        k, n = adjacency.rows, adjacency.count or 0
+        k, n = adjacency.rows, public_count(adjacency, "Poisson")
         return Pair(f"{say_records(k, 'go')} from 0 to {self.high}, all others 0", (0, n), (k * self.high, n))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the name and the clip."""
-        return {"name": self.name, "high": self.high}
-
-
-def refuse_moving_count(adjacency: Adjacency, likelihood: str) -> None:
-    """Refuse a draw where neighbours may differ in their number of records."""
-    if adjacency.count is None:
-        raise GuaranteeUnreachable(
-            f"one private draw from a {likelihood} posterior whose count is not public",
-            "no theorem bounds it, because the count enters the posterior; release noisy statistics instead, or"
-            " declare neighbours=replace and a public count",
-        )
 
 
 @dataclass(frozen=True)
@@ -230,7 +172,7 @@ class GammaPoisson(ConjugateModel):
 
     def family(self, domains: Mapping[str, Domain]) -> GammaPoissonFamily:
         """Return the Poisson family with the column's ends."""
-        groups_of(domains, self.by)
+        self.groups(domains)
         interval = interval_of(domains, self.column)
         if interval.low != 0 or interval.high != int(interval.high):
             given = [interval.low, interval.high]

@@ -1,8 +1,8 @@
 """The noise-aware posterior of a rate: sums, and the count where it is private, are summed out.
 
-Poisson records: p(s | n) ~ G(s + a)/s! (n/(b + n))^s (b/(b + n))^a, the negative binomial law, and a member is
+Poisson records: p(s | n) ~ G(s + a)/s! (n/(b + n))^s (b/(b + n))^a, the negative binomial distribution, and a member is
 Gamma(a + s, b + n). Exponential records: p(s | n) ~ s^(n-1) b^a/(b + s)^(n + a) G(n + a)/G(n), and a member is
-Gamma(a + n, b + s). Either way p(s, n | z) is that law times the noise of both; the prior of a private n is uniform.
+Gamma(a + n, b + s). Either way p(s, n | z) is that times the noise of both; the prior of a private n is uniform.
 
 The sums run over whole numbers, or over so many of them that the sum is as good; see `adaptive_grid`.
 """
@@ -15,29 +15,29 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from vestry.numerics import Array
-from vestry.posterior.adaptive_grid import Axis, summed
-from vestry.posterior.discrete_noise import DROP, NoiseLaw, log_ratio
-from vestry.posterior.mixture import GammaMixture, kept
+from vestry.posterior.adaptive_grid import Axis, find_nodes
+from vestry.posterior.discrete_noise import DROP, Noise, log_ratio
+from vestry.posterior.mixture import GammaMixture, normalise
 
 # Nodes of a sum over one number, and along each axis of a sum over two.
 _LINE, _PLANE = 4000, 500
 
-LogLaw = Callable[[Array, Array], Array]
+LogWeight = Callable[[Array, Array], Array]
 
 
 def poisson(
-    noisy: float, *, count: float, shape: float, rate: float, noise: NoiseLaw, count_units: int | None = None
+    noisy: float, *, count: float, shape: float, rate: float, noise: Noise, count_units: int | None = None
 ) -> GammaMixture:
     """Return the posterior of a Poisson rate from the noisy sum of counts.
 
     `count` is public; or, with `count_units`, it is the noisy count in these units.
     """
 
-    def law(s: Array, n: Array) -> Array:
+    def predictive(s: Array, n: Array) -> Array:
         return _negative_binomial(s, n, shape, rate)
 
-    s, n, logs = _summed(law, noisy, 0.0, count, count_units, noise)
-    weights, places = kept(logs)
+    s, n, logs = _nodes(predictive, noisy, 0.0, count, count_units, noise)
+    weights, places = normalise(logs)
     return GammaMixture(weights, shape + s[places], rate + n[places])
 
 
@@ -49,16 +49,16 @@ def exponential(
     count: float,
     shape: float,
     rate: float,
-    noise: NoiseLaw,
+    noise: Noise,
     count_units: int | None = None,
 ) -> GammaMixture:
     """Return the posterior of an exponential rate from the noisy sum of times, in steps of a grid from the middle."""
 
-    def law(units: Array, n: Array) -> Array:
+    def predictive(units: Array, n: Array) -> Array:
         return _sum_of_times(grid * units + n * middle, n, shape, rate)
 
-    units, n, logs = _summed(law, noisy, -np.inf, count, count_units, noise)
-    weights, places = kept(logs)
+    units, n, logs = _nodes(predictive, noisy, -np.inf, count, count_units, noise)
+    weights, places = normalise(logs)
     return GammaMixture(weights, shape + n[places], rate + grid * units[places] + n[places] * middle)
 
 
@@ -78,8 +78,8 @@ def _sum_of_times(s: Array, n: Array, a: float, b: float) -> Array:
     return np.where(inside, logs, -np.inf)
 
 
-def _summed(
-    law: LogLaw, noisy: float, least: float, count: float, count_units: int | None, noise: NoiseLaw
+def _nodes(
+    predictive: LogWeight, noisy: float, least: float, count: float, count_units: int | None, noise: Noise
 ) -> tuple[Array, Array, Array]:
     """Return nodes of the sum and the count, flat, with their log weights."""
     reach, top = noise.reach(4 * DROP), max(least, noisy)
@@ -89,14 +89,14 @@ def _summed(
         return noise.log_weight(s, np.array(noisy), np.array(top))
 
     if count_units is None:
-        found = summed(lambda s: log_noise(s) + law(s, np.array(count)), [sums], size=_LINE, drop=DROP)
+        found = find_nodes(lambda s: log_noise(s) + predictive(s, np.array(count)), [sums], size=_LINE, drop=DROP)
         return found.axes[0], np.full(found.axes[0].size, count), found.logs
     middle, units = max(0.0, count / count_units), float(count_units)
     counts = Axis(max(0.0, (count - reach) / units), middle + reach / units, middle)
 
     def both(s: Array, n: Array) -> Array:
         near = np.array(np.rint(middle) * units)
-        return log_noise(s) + law(s, n) + noise.log_weight(n * units, np.array(count), near)
+        return log_noise(s) + predictive(s, n) + noise.log_weight(n * units, np.array(count), near)
 
-    found = summed(both, [sums, counts], size=_PLANE, drop=DROP)
+    found = find_nodes(both, [sums, counts], size=_PLANE, drop=DROP)
     return found.flat(0), found.flat(1), found.logs.ravel()

@@ -15,45 +15,33 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaincc, gammainccinv, gammaln, stdtr, stdtrit
 
+import vestry.conjugate.normal_inverse_gamma_posterior as noise_aware_posterior
 from vestry.conjugate.conjugate_model import ConjugateModel
-from vestry.conjugate.family import (
-    ConjugateFamily,
-    check_number,
-    check_positive,
-    check_scales,
-    check_sums,
-    kl_between,
-    points,
-    renyi_between,
-)
+from vestry.conjugate.family import ConjugateFamily, Distribution, check_sums, noisy_values, points, positive
+from vestry.conjugate.interval_family import IntervalFamily, check_ends, half_width, too_narrow
+from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.mechanisms.additive_noise import LAPLACE
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import groups_of, interval_of
+from vestry.model.request import interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import noise_law
+from vestry.posterior.discrete_noise import noise_of
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import NoisyStatistics
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Product, Sum, Term
-
-if TYPE_CHECKING:
-    pass
-import vestry.conjugate.normal_inverse_gamma_posterior as noise_aware_posterior
-from vestry.conjugate.family import check_size, floats
-from vestry.conjugate.interval_sums import check_ends, half_width, too_narrow
-from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture, NormalInverseGammaPrior
-from vestry.mechanisms.additive_noise import LAPLACE
+from vestry.validation import require_number
 
 
 @dataclass(frozen=True)
-class MeanVariance:
+class MeanVariance(Distribution):
     """v ~ inverse gamma(shape, scale), m | v ~ normal(location, v/weight); a point is (m, v)."""
 
     location: float
@@ -61,17 +49,20 @@ class MeanVariance:
     shape: float
     scale: float
 
-    dimension: ClassVar[int] = 2
+    dimension = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "location", check_number("the mean", self.location))
-        for name in ("weight", "shape", "scale"):
-            object.__setattr__(self, name, check_positive(name, getattr(self, name)))
+        object.__setattr__(self, "location", require_number("the mean", self.location, "a mean of 0"))
+        self.require_positive("weight", "shape", "scale")
 
     def natural(self) -> Array:
         """Return eta = (k l, k l^2 + 2 b, k, 2 a)."""
         first = self.weight * self.location
         return np.array([first, first * self.location + 2 * self.scale, self.weight, 2 * self.shape])
+
+    def divided(self, scale: float) -> MeanVariance:
+        """Return the distribution of eta/scale."""
+        return MeanVariance(*_from_natural(self.natural() / scale))
 
     def log_density(self, theta: ArrayLike) -> Array:
         """Return the log density at (m, v); -inf where v <= 0."""
@@ -118,51 +109,37 @@ class MeanVariance:
         alone = MeanVarianceMixture(np.ones(1), *(np.array([x]) for x in numbers))
         return alone.marginal(index).log_density(points[:, index])
 
-    def renyi(self, other: MeanVariance, order: float) -> float:
-        """Return the Renyi divergence; infinite where order eta + (1 - order) eta' is not normalisable."""
-        return renyi_between(self.natural(), other.natural(), order, partition=log_partition, gradient=gradient)
+    @staticmethod
+    def log_partition(eta: ArrayLike) -> float:
+        """Return C(eta); infinite unless weight, shape and scale are above 0."""
+        if not float(np.asarray(eta, dtype=float)[2]) > 0:
+            return math.inf
+        _, weight, shape, scale = _from_natural(eta)
+        if not (shape > 0 and scale > 0):
+            return math.inf
+        return float(gammaln(shape) - shape * math.log(scale) - math.log(weight / (2 * math.pi)) / 2)
 
-    def kl(self, other: MeanVariance) -> float:
-        """Return the Kullback-Leibler divergence."""
-        return kl_between(self.natural(), other.natural(), partition=log_partition, gradient=gradient)
+    @staticmethod
+    def gradient(eta: ArrayLike) -> Array:
+        """Return E[T], with E[1/v] = a/b and E[log v] = log b - psi(a)."""
+        location, weight, shape, scale = _from_natural(eta)
+        inverse = shape / scale
+        squares = 1 / weight + location * location * inverse
+        return np.array([location * inverse, -inverse / 2, -squares / 2, (float(digamma(shape)) - math.log(scale)) / 2])
 
     @property
     def _spread(self) -> float:
         return math.sqrt(self.scale / (self.shape * self.weight))
 
 
-def _declared(eta: ArrayLike) -> tuple[float, float, float, float]:
+def _from_natural(eta: ArrayLike) -> tuple[float, float, float, float]:
     """Return location, weight, shape and scale."""
     first, second, weight, twice = (float(x) for x in np.asarray(eta, dtype=float))
     return first / weight, weight, twice / 2, (second - first * first / weight) / 2
 
 
-def normalisable(eta: ArrayLike) -> bool:
-    """Tell whether weight, shape and scale are above 0."""
-    if not float(np.asarray(eta, dtype=float)[2]) > 0:
-        return False
-    _, _, shape, scale = _declared(eta)
-    return shape > 0 and scale > 0
-
-
-def log_partition(eta: ArrayLike) -> float:
-    """Return C(eta); infinite where it does not exist."""
-    if not normalisable(eta):
-        return math.inf
-    _, weight, shape, scale = _declared(eta)
-    return float(gammaln(shape) - shape * math.log(scale) - math.log(weight / (2 * math.pi)) / 2)
-
-
-def gradient(eta: ArrayLike) -> Array:
-    """Return E[T], with E[1/v] = a/b and E[log v] = log b - psi(a)."""
-    location, weight, shape, scale = _declared(eta)
-    inverse = shape / scale
-    squares = 1 / weight + location * location * inverse
-    return np.array([location * inverse, -inverse / 2, -squares / 2, (float(digamma(shape)) - math.log(scale)) / 2])
-
-
 @dataclass(frozen=True)
-class NormalInverseGammaFamily(ConjugateFamily):
+class NormalInverseGammaFamily(IntervalFamily):
     """Records clipped to [low, high]."""
 
     low: float
@@ -171,12 +148,11 @@ class NormalInverseGammaFamily(ConjugateFamily):
     name: ClassVar[str] = "normal-inverse-gamma"
     parameter: ClassVar[str] = "normal"
     parameters: ClassVar[tuple[str, ...]] = ("mean", "variance")
+    member: ClassVar[type[Distribution]] = MeanVariance
+    prior_words: ClassVar[tuple[str, str]] = ("a mean, its weight in records, a shape and a scale", "0,1,2,1")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", check_number("low", self.low, instead="the least value a record may have"))
-        object.__setattr__(self, "high", check_number("high", self.high, instead="the largest value a record may have"))
-        if not self.low < self.high:
-            raise InvalidParameter("high", self.high, f"above low, {self.low:g}", "the ends of the declared interval")
+        self.require_ends()
 
     def statistic(self, x: ArrayLike) -> Array:
         """Return (x, x^2) with x clipped; a missing value counts as low."""
@@ -195,17 +171,6 @@ class NormalInverseGammaFamily(ConjugateFamily):
         for one, other in itertools.permutations((self.low, self.high), 2):
             yield np.array([one - other, one * one - other * other])
 
-    log_partition = staticmethod(log_partition)
-    gradient = staticmethod(gradient)
-    normalisable = staticmethod(normalisable)
-
-    def prior(self, numbers: Sequence[float]) -> MeanVariance:
-        """Read (mean, weight, shape, scale): the last three above 0."""
-        if len(numbers) != 4:
-            allowed = "a mean, its weight in records, a shape and a scale"
-            raise InvalidParameter(f"the prior of {self.name}", tuple(numbers), allowed, "for example 0,1,2,1")
-        return MeanVariance(*numbers)
-
     def update(
         self,
         prior: MeanVariance,
@@ -216,14 +181,11 @@ class NormalInverseGammaFamily(ConjugateFamily):
         prior_scale: float = 1.0,
     ) -> MeanVariance:
         """Return the member with eta = eta0/m + r (sum of x, sum of x^2, n, n)."""
-        r, m = check_scales(likelihood_power, prior_scale)
-        added = np.array([*check_sums(sums, 2), check_number("count", count), count])
-        location, weight, shape, scale = _declared(prior.natural() / m + r * added)
-        return MeanVariance(location, weight, shape, scale)
+        r, m = positive("likelihood_power", likelihood_power), positive("prior_scale", prior_scale)
+        added = np.array([*check_sums(sums, 2), require_number("count", count), count])
+        return MeanVariance(*_from_natural(prior.natural() / m + r * added))
 
-    def worst_draw(
-        self, prior: MeanVariance, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
-    ) -> NoReturn:
+    def draw_event(self, prior: MeanVariance, weight: float, adjacency: Adjacency) -> NoReturn:
         """Refuse: no theorem bounds it."""
         raise GuaranteeUnreachable(
             "one private draw from a normal posterior of unknown variance",
@@ -231,11 +193,7 @@ class NormalInverseGammaFamily(ConjugateFamily):
             " gaussian), or declare the variance and use normal-mean",
         )
 
-    def order_limit(
-        self, prior: MeanVariance, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
-    ) -> NoReturn:
-        """Refuse, as `worst_draw` does."""
-        self.worst_draw(prior, adjacency)
+    highest_order = draw_event
 
     # What is released
 
@@ -268,8 +226,8 @@ class NormalInverseGammaFamily(ConjugateFamily):
 
     def _check_squares(self, step: float, half: int) -> None:
         """Refuse an interval whose squares doubles count beyond the grid's end."""
-        middle, reach = (self.low + self.high) / 2, (self.high - self.low) / 2
-        if max(math.floor(x * x / (reach * step) + 0.5) for x in (self.low - middle, self.high - middle)) > half:
+        away = self.low - self.middle, self.high - self.middle
+        if max(math.floor(x * x / (self.reach * step) + 0.5) for x in away) > half:
             raise too_narrow(self.low, self.high)
 
     # The posterior of what was released
@@ -277,24 +235,30 @@ class NormalInverseGammaFamily(ConjugateFamily):
     def noise_aware(self, prior: MeanVariance, statistics: NoisyStatistics) -> MeanVarianceMixture:
         """Sum over both sums, and over the count where it is private."""
         first, second, count = self._numbers(statistics)
-        reach, middle, unit = self._scales(statistics)
         units = None if statistics.count is not None else round(1 / statistics.count_grid)
         if units is None and count < 2:
             raise InvalidParameter("the number of records", int(count), "at least 2", "a table with more records")
-        noise, scales = noise_law(statistics.noise, statistics.scale), {"unit": unit, "middle": middle, "reach": reach}
         return noise_aware_posterior.posterior(
-            (first, second), count=count, count_units=units, prior=_prior(prior), noise=noise, **scales
+            (first, second),
+            count=count,
+            count_units=units,
+            prior=prior,
+            noise=noise_of(statistics),
+            unit=statistics.grid / self.reach,
+            middle=self.middle,
+            reach=self.reach,
         )
 
     def plug_in(self, prior: MeanVariance, statistics: NoisyStatistics) -> MeanVarianceMixture:
         """Take the projected sums and count as exact."""
         first, second, count = self._numbers(statistics)
         n = max(2.0, count if statistics.count is not None else count * statistics.count_grid)
-        reach, middle, unit = self._scales(statistics)
+        reach, middle, unit = self.reach, self.middle, statistics.grid / self.reach
         s = float(np.clip(first * unit, -n, n)) * reach + n * middle
         y = float(np.clip(second * unit, (first * unit) ** 2 / n if abs(first * unit) <= n else 0.0, n))
         t = y * reach**2 + 2 * middle * (s - n * middle) + n * middle**2
-        member = _prior(prior).updated(np.array([s]), np.array([max(t, s * s / n)]), np.array([n]))
+        sums = np.array([s]), np.array([max(t, s * s / n)]), np.array([n])
+        member = noise_aware_posterior.updated(prior, *sums)
         return MeanVarianceMixture(np.ones(1), *(np.broadcast_to(x, (1,)) for x in member))
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
@@ -304,15 +268,9 @@ class NormalInverseGammaFamily(ConjugateFamily):
         return np.stack([means, spread], axis=1)
 
     def _numbers(self, statistics: NoisyStatistics) -> tuple[float, float, float]:
-        check_size(statistics, {2 if statistics.count is not None else 3})
-        values = floats(statistics)
+        values = noisy_values(statistics, 2)
         count = float(values[2]) if statistics.count is None else float(statistics.count)
         return float(values[0]), float(values[1]), count
-
-    def _scales(self, statistics: NoisyStatistics) -> tuple[float, float, float]:
-        """Return the half-width and the middle of the interval, and the unit of both sums of (x - middle)/reach."""
-        reach = (self.high - self.low) / 2
-        return reach, (self.low + self.high) / 2, statistics.grid / reach
 
     # Plans and audits
 
@@ -324,7 +282,7 @@ class NormalInverseGammaFamily(ConjugateFamily):
 
     def to_units(self, layout: Layout, sums: Sequence[float], n: int) -> list[int]:
         """Return both sums in steps of the grid, and the count where it is private."""
-        middle, reach = (self.low + self.high) / 2, (self.high - self.low) / 2
+        middle, reach = self.middle, self.reach
         around = sums[1] - 2 * middle * sums[0] + n * middle * middle
         first = math.floor((sums[0] - n * middle) / layout.grid + 0.5)
         return layout.with_count([first, math.floor(around / (reach * layout.grid) + 0.5)], n)
@@ -341,17 +299,9 @@ class NormalInverseGammaFamily(ConjugateFamily):
         lower = layout.with_count([-k * half, k * half], k)
         return Pair(f"{say_records(k, 'go')} from end to end", tuple(lower), upper)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the name and the ends."""
-        return {"name": self.name, "low": self.low, "high": self.high}
-
 
 # Units from the middle to an end of an interval whose squares are summed too.
 _HALF = 2**19
-
-
-def _prior(member: MeanVariance) -> NormalInverseGammaPrior:
-    return NormalInverseGammaPrior(member.location, member.weight, member.shape, member.scale)
 
 
 @dataclass(frozen=True)
@@ -363,7 +313,7 @@ class NormalInverseGamma(ConjugateModel):
     column
         A column with an interval.
     prior
-        The mean, its weight in records, and the shape and scale of the variance's inverse gamma law.
+        The mean, its weight in records, and the shape and scale of the variance's inverse gamma distribution.
     by
         A column of levels: one mean and one variance for each.
     """
@@ -373,11 +323,12 @@ class NormalInverseGamma(ConjugateModel):
     by: str | None = None
 
     name: ClassVar[str] = "normal-inverse-gamma"
+    example_prior: ClassVar[tuple[float, ...]] = (0.0, 1.0, 2.0, 1.0)
     family_type: ClassVar[type[ConjugateFamily]] = NormalInverseGammaFamily
 
     def family(self, domains: Mapping[str, Domain]) -> NormalInverseGammaFamily:
         """Return the family with the column's interval."""
-        groups_of(domains, self.by)
+        self.groups(domains)
         interval = interval_of(domains, self.column)
         return NormalInverseGammaFamily(interval.low, interval.high)
 

@@ -6,50 +6,39 @@ record adds (x, 1)/s2; C(eta) = |eta_1|^2/(2 L) - (d/2) log(L/(2 pi)).
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+import vestry.conjugate.normal_posterior as normal_posterior
 from vestry.conjugate.conjugate_model import ConjugateModel
-from vestry.conjugate.family import (
-    ConjugateFamily,
-    check_number,
-    check_order,
-    check_positive,
-    check_scales,
-    check_sums,
-    points,
-)
-from vestry.errors import GuaranteeUnreachable, InvalidParameter
+from vestry.conjugate.family import ConjugateFamily, Distribution, check_order, noisy_values, points, positive
+from vestry.conjugate.interval_family import IntervalFamily, half_width, public_count
+from vestry.conjugate.normal_posterior import NormalModel, NormalPosterior
+from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import groups_of, interval_of, listing
+from vestry.model.request import interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
+from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
-from vestry.posterior.discrete_noise import deviation, noise_law
+from vestry.posterior.discrete_noise import deviation, noise_of
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.releases import Draws, NoisyStatistics
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Sum
-
-if TYPE_CHECKING:
-    from vestry.noise.bits import BitSource
-import vestry.conjugate.normal_posterior as normal_posterior
-from vestry.conjugate.family import check_size, floats
-from vestry.conjugate.interval_sums import end_to_end, half_width, sum_layout, sums_from_units, units_of_sums
-from vestry.conjugate.normal_posterior import NormalModel, NormalPosterior
+from vestry.validation import require_number, require_whole
 
 
 @dataclass(frozen=True)
-class Normal:
+class Normal(Distribution):
     """The normal distribution with this mean and covariance I/precision."""
 
     location: tuple[float, ...]
@@ -57,9 +46,23 @@ class Normal:
 
     def __post_init__(self) -> None:
         if len(self.location) < 1:
-            raise InvalidParameter("location", self.location, "at least one number", "one mean a coordinate")
-        object.__setattr__(self, "location", tuple(check_number("mean", x) for x in self.location))
-        object.__setattr__(self, "precision", check_positive("precision", self.precision))
+            raise InvalidParameter("location", self.location, "at least one number", "one mean per coordinate")
+        object.__setattr__(self, "location", tuple(require_number("mean", x, "mean=0") for x in self.location))
+        self.require_positive("precision")
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The means and the precision."""
+        return *self.location, self.precision
+
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> Normal:
+        """Make one of its means and its precision."""
+        return cls(tuple(numbers[:-1]), numbers[-1])
+
+    def divided(self, scale: float) -> Normal:
+        """Return the distribution of eta/scale: the precision alone is divided."""
+        return Normal(self.location, self.precision / scale)
 
     @property
     def dimension(self) -> int:
@@ -126,9 +129,24 @@ class Normal:
     def _squared_distance(self, other: Normal) -> float:
         return float(((self.mean() - other.mean()) ** 2).sum())
 
+    @staticmethod
+    def log_partition(eta: ArrayLike) -> float:
+        """Return C(eta) = |eta_1|^2/(2 L) - (d/2) log(L/(2 pi)); infinite where L <= 0."""
+        *first, precision = np.asarray(eta, dtype=float)
+        if not precision > 0:
+            return math.inf
+        return float(sum(x * x for x in first) / (2 * precision) - len(first) / 2 * math.log(precision / (2 * math.pi)))
+
+    @staticmethod
+    def gradient(eta: ArrayLike) -> Array:
+        """Return E[T] = (mean, -(|mean|^2 + d/L)/2)."""
+        read = np.asarray(eta, dtype=float)
+        mean, precision = read[:-1] / read[-1], read[-1]
+        return np.array([*mean, -(mean @ mean + len(mean) / precision) / 2])
+
 
 @dataclass(frozen=True)
-class NormalMeanFamily(ConjugateFamily):
+class NormalMeanFamily(IntervalFamily):
     """Records of `dimension` coordinates, each clipped to [low, high], with a known variance around the mean."""
 
     variance: float
@@ -137,86 +155,43 @@ class NormalMeanFamily(ConjugateFamily):
     dimension: int = 1
 
     name: ClassVar[str] = "normal-mean"
+    number_keys: ClassVar[tuple[str, ...]] = ("prior", "variance")
+    several_columns: ClassVar[bool] = True
+    example_prior: ClassVar[tuple[float, ...]] = (0.0, 100.0)
     parameter: ClassVar[str] = "mean"
     note: ClassVar[str] = "Values outside the declared interval were clipped to its ends before they were summed."
+    member: ClassVar[type[Distribution]] = Normal
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variance", check_positive("variance", self.variance))
-        object.__setattr__(self, "low", check_number("low", self.low, instead="the least value a record may have"))
-        object.__setattr__(self, "high", check_number("high", self.high, instead="the largest value a record may have"))
-        if not self.low < self.high:
-            raise InvalidParameter("high", self.high, f"above low, {self.low:g}", "the ends of the declared interval")
-        whole = isinstance(self.dimension, int) and not isinstance(self.dimension, bool)
-        if not whole or not 1 <= self.dimension <= _MOST_COORDINATES:
-            allowed = (
-                "a whole number of at least 1" if not whole or self.dimension < 1 else f"at most {_MOST_COORDINATES}"
-            )
-            raise InvalidParameter("dimension", self.dimension, allowed, "for example dimension=1")
-
-    def statistic(self, x: ArrayLike) -> Array:
-        """Return x, each coordinate clipped to [low, high]; a missing value counts as low."""
-        record = np.asarray(x, dtype=float).reshape(self.dimension)
-        return np.clip(np.where(np.isnan(record), self.low, record), self.low, self.high)
-
-    def bounds(self) -> tuple[Array, Array]:
-        """Return low and high for each coordinate."""
-        return np.full(self.dimension, self.low), np.full(self.dimension, self.high)
-
-    def extremes(self) -> Iterator[Array]:
-        """Yield the 2^d corners of the cube of differences."""
-        width = self.high - self.low
-        for corner in itertools.product((-width, width), repeat=self.dimension):
-            yield np.array(corner)
-
-    def log_partition(self, eta: ArrayLike) -> float:
-        """Return C(eta) = |eta_1|^2/(2 L) - (d/2) log(L/(2 pi)); infinite where L <= 0."""
-        *first, precision = np.asarray(eta, dtype=float)
-        if not precision > 0:
-            return math.inf
-        return float(sum(x * x for x in first) / (2 * precision) - len(first) / 2 * math.log(precision / (2 * math.pi)))
-
-    def gradient(self, eta: ArrayLike) -> Array:
-        """Return E[T] = (mean, -(|mean|^2 + d/L)/2)."""
-        read = np.asarray(eta, dtype=float)
-        mean, precision = read[:-1] / read[-1], read[-1]
-        return np.array([*mean, -(mean @ mean + len(mean) / precision) / 2])
-
-    def normalisable(self, eta: ArrayLike) -> bool:
-        """Tell whether L > 0."""
-        return bool(np.asarray(eta, dtype=float)[-1] > 0)
+        object.__setattr__(self, "variance", positive("variance", self.variance))
+        self.require_ends()
+        require_whole("dimension", self.dimension, most=_MOST_COORDINATES)
 
     def prior(self, numbers: Sequence[float]) -> Normal:
-        """Read (mean, variance): one mean for every coordinate, or one each; the variance is above 0."""
+        """Read (mean, variance): one mean permanentlyy coordinate, or one each; the variance is above 0."""
         if len(numbers) not in (2, self.dimension + 1):
             means = "a mean" if self.dimension == 1 else f"one mean or {self.dimension}"
             raise InvalidParameter(
                 "the prior of normal-mean", tuple(numbers), f"{means} and a variance", "for example 0,100"
             )
         *given, variance = numbers
-        spread = check_positive("the prior's variance", variance, instead="for example 0,100")
+        spread = require_number("the prior's variance", variance, "for example 0,100", above=0)
         return Normal(tuple(given * self.dimension if len(given) == 1 else given), 1 / spread)
 
-    def update(
-        self,
-        prior: Normal,
-        sums: Sequence[float],
-        count: float,
-        *,
-        likelihood_power: float = 1.0,
-        prior_scale: float = 1.0,
-    ) -> Normal:
-        """Return the posterior of precision L = L0/m + r n/s2 and mean (L0 m0/m + r sums/s2)/L.
+    def record_weight(self, likelihood_power: float) -> float:
+        """Return the precision of one tempered record, r/s2."""
+        return likelihood_power / self.variance
+
+    def added(self, numbers: Sequence[Any], sums: Sequence[Any], count: Any, weight: Any) -> tuple[Any, ...]:
+        """Return the means (L0 m0/m + r sums/s2)/L and the precision L = L0/m + r n/s2.
 
         L0 and m0 are the prior's, `sums` those of the clipped records, n their count.
         """
-        start, weight = self.weights(prior, likelihood_power, prior_scale)
-        added = check_sums(sums, self.dimension)
-        precision = start + weight * check_number("count", count)
-        return Normal(tuple((start * prior.mean() + weight * added) / precision), precision)
+        *means, start = numbers
+        precision = start + weight * count
+        return *((start * mean + weight * each) / precision for mean, each in zip(means, sums, strict=True)), precision
 
-    def worst_draw(
-        self, prior: Normal, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
-    ) -> Event:
+    def draw_event(self, prior: Normal, weight: float, adjacency: Adjacency) -> Event:
         """Return the event of one draw.
 
         Privacy
@@ -227,54 +202,17 @@ class NormalMeanFamily(ConjugateFamily):
 
         Refused elsewhere: where the count can change so can the precision, and no supremum is known.
         """
-        if adjacency.count is None:
-            raise GuaranteeUnreachable(
-                "one private draw from a normal posterior whose count is not public",
-                "no theorem bounds it, because the count moves the precision; release noisy statistics instead, or"
-                " declare neighbours=replace and a public count",
-            )
-        start, weight = self.weights(prior, likelihood_power, prior_scale)
-        precision = start + weight * adjacency.count
+        precision = prior.precision + weight * public_count(adjacency, "normal", "moves the precision")
         diameter = (self.high - self.low) * math.sqrt(self.dimension)
         mu = weight * adjacency.rows * diameter / math.sqrt(precision)
         return event("gdp", mu=outward(mu), neighbours=adjacency.neighbours)
 
-    def order_limit(
-        self, prior: Normal, adjacency: Adjacency, *, likelihood_power: float = 1.0, prior_scale: float = 1.0
-    ) -> float:
-        """Return infinity: with equal precisions every order is finite. Refused where `worst_draw` is."""
-        self.worst_draw(prior, adjacency, likelihood_power=likelihood_power, prior_scale=prior_scale)
+    def highest_order(self, prior: Normal, weight: float, adjacency: Adjacency) -> float:
+        """Return infinity: with equal precisions every order is finite."""
+        self.draw_event(prior, weight, adjacency)
         return math.inf
 
-    def weights(self, prior: Normal, likelihood_power: float, prior_scale: float) -> tuple[float, float]:
-        """Return the precision of the scaled prior and that of one tempered record."""
-        r, m = check_scales(likelihood_power, prior_scale)
-        return prior.precision / m, r / self.variance
-
     # What is released, and draws
-
-    def layout(self, adjacency: Adjacency, *, grid: float | None = None) -> Layout:
-        """Lay out the sums of clipped values; see `sum_layout`."""
-        return sum_layout(self.low, self.high, self.dimension, adjacency, grid)
-
-    def from_units(self, adjacency: Adjacency, units: Sequence[int], count: int) -> list[Fraction]:
-        """Turn integer sums back into sums of values, exactly."""
-        return sums_from_units(self.low, self.high, self.layout(adjacency).grid, units, count)
-
-    def exact_parameters(
-        self,
-        prior: Normal,
-        sums: Sequence[Fraction],
-        count: int,
-        *,
-        likelihood_power: float = 1.0,
-        prior_scale: float = 1.0,
-    ) -> tuple[Fraction, ...]:
-        """Return the means and the precision, not rounded."""
-        start, weight = (Fraction(x) for x in self.weights(prior, likelihood_power, prior_scale))
-        precision = start + weight * count
-        at = (Fraction(mean) for mean in prior.location)
-        return *((start * m + weight * each) / precision for m, each in zip(at, sums, strict=True)), precision
 
     def exact_draws(
         self, bits: BitSource, parameters: Sequence[Fraction], size: int, *, truncation: float | None = None
@@ -293,22 +231,21 @@ class NormalMeanFamily(ConjugateFamily):
     def noise_aware(self, prior: Normal, statistics: NoisyStatistics) -> NormalPosterior:
         """Integrate over the sums, and the count where it is private."""
         sums, count = self._sums(statistics)
-        noise, grid, model = noise_law(statistics.noise, statistics.scale), statistics.grid, self._centred(prior)
+        noise, grid, model = noise_of(statistics), statistics.grid, self._centred(prior)
         if statistics.count is None:
             posterior = normal_posterior.private_count(
                 sums, count, model=model, noise=noise, grid=grid, count_grid=statistics.count_grid
             )
         else:
             posterior = normal_posterior.public_count(sums, count=statistics.count, model=model, noise=noise, grid=grid)
-        return posterior.shifted((self.low + self.high) / 2)
+        return posterior.shifted(self.middle)
 
     def plug_in(self, prior: Normal, statistics: NoisyStatistics) -> NormalPosterior:
         """Return the conjugate normal, each sum clipped to what n values of the interval can have."""
         sums, noisy = self._sums(statistics)
         n = noisy * statistics.count_grid if statistics.count is None else float(statistics.count)
-        reach, model = (self.high - self.low) / 2, self._centred(prior)
-        exact = plug_in_normal(sums * statistics.grid, count=n, model=model, reach=reach)
-        return exact.shifted((self.low + self.high) / 2)
+        exact = plug_in_normal(sums * statistics.grid, count=n, model=self._centred(prior), reach=self.reach)
+        return exact.shifted(self.middle)
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the mean of the new records."""
@@ -318,20 +255,19 @@ class NormalMeanFamily(ConjugateFamily):
         """Return grid sd/n for a mean middle + y/n; with n noisy also (mean - middle) count_grid sd/n."""
         public, sd = content.count is not None, deviation(content.noise, content.scale)
         n = float(content.count) if content.count is not None else content.values[-1] * content.count_grid
-        away = 0.0 if public else (mean - (self.low + self.high) / 2) * content.count_grid
+        away = 0.0 if public else (mean - self.middle) * content.count_grid
         return math.hypot(content.grid, away) * sd / n if n > 0 else None
 
     def _centred(self, prior: Normal) -> NormalModel:
         """Return the model of values counted from the middle of the interval."""
         if len(set(prior.location)) > 1:
-            allowed = "one mean for every coordinate"
+            allowed = "one mean permanentlyy coordinate"
             raise InvalidParameter("a normal prior", prior.location, allowed, "for example prior=(0, 100)")
-        return NormalModel(self.variance, prior.location[0] - (self.low + self.high) / 2, 1 / prior.precision)
+        return NormalModel(self.variance, prior.location[0] - self.middle, 1 / prior.precision)
 
     def _sums(self, statistics: NoisyStatistics) -> tuple[Array, float]:
         """Return the noisy sums, and the noisy count where it is private."""
-        check_size(statistics, {self.dimension + (statistics.count is None)})
-        values = floats(statistics)
+        values = noisy_values(statistics, self.dimension)
         return values[: self.dimension], float(values[-1])
 
     # Plans and audits
@@ -341,30 +277,11 @@ class NormalMeanFamily(ConjugateFamily):
         totals = rng.normal(n * theta, math.sqrt(n * self.variance))
         return [float(x) for x in np.clip(totals, n * self.low, n * self.high)]
 
-    def to_units(self, layout: Layout, sums: Sequence[float], n: int) -> list[int]:
-        """Return the sums in steps of the grid, and the count where it is private."""
-        return units_of_sums(self.low, self.high, layout, sums, n)
-
-    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
-        """Return records that go from end to end, or are added at the upper one."""
-        return end_to_end(self.low, self.high, layout, adjacency)
-
     def draw_pair(self, prior: Normal, adjacency: Adjacency) -> Pair:
         """Return records that go from low to high; only the distance of the means matters."""
-        self.worst_draw(prior, adjacency)
-        k, n, d = adjacency.rows, adjacency.count or 0, self.dimension
+        k, n, d = adjacency.rows, public_count(adjacency, "normal", "moves the precision"), self.dimension
         half = half_width(self.low, self.high, self.layout(adjacency).grid)
         return Pair(f"{say_records(k, 'go')} from low to high", (*(-k * half,) * d, n), (*(k * half,) * d, n))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the name and the declared numbers."""
-        return {
-            "name": self.name,
-            "variance": self.variance,
-            "low": self.low,
-            "high": self.high,
-            "dimension": self.dimension,
-        }
 
 
 def plug_in_normal(sums: Array, *, count: float, model: NormalModel, reach: float) -> NormalPosterior:
@@ -406,6 +323,9 @@ class NormalMean(ConjugateModel):
     by: str | None = None
 
     name: ClassVar[str] = "normal-mean"
+    number_keys: ClassVar[tuple[str, ...]] = ("prior", "variance")
+    several_columns: ClassVar[bool] = True
+    example_prior: ClassVar[tuple[float, ...]] = (0.0, 100.0)
     family_type: ClassVar[type[ConjugateFamily]] = NormalMeanFamily
 
     @property
@@ -416,14 +336,14 @@ class NormalMean(ConjugateModel):
     def family(self, domains: Mapping[str, Domain]) -> NormalMeanFamily:
         """Return the normal family with the columns' interval."""
         interval = interval_of(domains, self.own[0])
-        groups_of(domains, self.by)
+        self.groups(domains)
         for column in self.own[1:]:
             other = interval_of(domains, column)
             if (other.low, other.high) != (interval.low, interval.high):
                 raise InvalidParameter(
-                    "the intervals of several columns",
-                    f"{[other.low, other.high]} of {column}",
-                    f"the same, {[interval.low, interval.high]}",
+                    "column",
+                    f"{column} from {other.low} to {other.high}",
+                    f"columns of one interval, here {[interval.low, interval.high]}",
                     "one interval, or a release for each column",
                 )
         return NormalMeanFamily(self.variance, interval.low, interval.high, len(self.own))

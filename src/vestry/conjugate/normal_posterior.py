@@ -12,7 +12,7 @@ so the posterior is a mixture of normals over w (a point for Gaussian noise, a q
 where the number of records is private: its prior is the improper uniform one on n >= 0.
 
 Integer noise of scale k grid units is treated as continuous noise of the same scale. The sum is a lattice variable of
-many grid units' spread, so by Poisson summation the Gaussian differs by about exp(-2 pi^2 k^2), and the Laplace law in
+many grid units' spread, so by Poisson summation the Gaussian differs by about exp(-2 pi^2 k^2), and the Laplace one in
 its variance by a part 1/(12 k^2); scales are thousands of units and more, as a grid has about a million in an interval.
 
 The model takes the clipped values for normal ones. If many values are clipped, intervals are about the mean of the
@@ -27,8 +27,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import DROP, Gaussian, NoiseLaw, thin
-from vestry.posterior.mixture import NormalMixture, kept
+from vestry.posterior.discrete_noise import DROP, Gaussian, Noise, thin
+from vestry.posterior.mixture import NormalMixture, normalise
 
 # The quadrature over log w: steps of a first look, how far below w = 2 b^2 it begins, and nodes of the final rule.
 _LOOK, _BELOW, _NODES = 0.2, 40.0, 256
@@ -86,18 +86,18 @@ class NormalPosterior:
         return int(self.means.shape[1])
 
     def marginal(self, index: int) -> NormalMixture:
-        """Return the law of one coordinate."""
+        """Return the distribution of one coordinate."""
         weights = (self.count_weights[:, None] * self.weights[:, index]).ravel()
         with np.errstate(divide="ignore"):
-            weights, places = kept(np.log(weights))
+            weights, places = normalise(np.log(weights))
         return NormalMixture(weights, self.means[:, index].ravel()[places], self.variances[:, index].ravel()[places])
 
     def shifted(self, by: float) -> NormalPosterior:
-        """Return the law of theta + by."""
+        """Return the distribution of theta + by."""
         return NormalPosterior(self.count_weights, self.weights, self.means + by, self.variances)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
-        """Draw a count, then each coordinate's component, then the coordinate; one draw a row."""
+        """Draw a count, then each coordinate's component, then the coordinate; one draw per row."""
         rows = rng.choice(self.count_weights.size, size=size, p=self.count_weights)
         drawn = np.empty((size, self.dimension))
         for index in range(self.dimension):
@@ -112,14 +112,14 @@ class NormalPosterior:
         return drawn
 
 
-def public_count(sums: Array, *, count: int, model: NormalModel, noise: NoiseLaw, grid: float) -> NormalPosterior:
+def public_count(sums: Array, *, count: int, model: NormalModel, noise: Noise, grid: float) -> NormalPosterior:
     """Return the posterior from noisy sums, in grid units, of a public number of records."""
     n = np.array([float(count)])
     return _posterior(sums * grid, n, np.ones(1), model, noise, noise.scale * grid)
 
 
 def private_count(
-    sums: Array, noisy_count: float, *, model: NormalModel, noise: NoiseLaw, grid: float, count_grid: float
+    sums: Array, noisy_count: float, *, model: NormalModel, noise: Noise, grid: float, count_grid: float
 ) -> NormalPosterior:
     """Return the posterior from noisy sums and a noisy count, each in units of its own grid.
 
@@ -132,12 +132,12 @@ def private_count(
     deviation = np.sqrt(variances)
     width = (np.maximum(counts, 1.0)[:, None] * deviation / (np.abs(means) + deviation)).min(axis=1)
     nodes, logs = thin(counts, logs, width / 2)
-    weights, places = kept(logs)
+    weights, places = normalise(logs)
     return _posterior(y, nodes[places], weights, model, noise, scale)
 
 
 def _posterior(
-    y: Array, n: Array, count_weights: Array, model: NormalModel, noise: NoiseLaw, scale: float
+    y: Array, n: Array, count_weights: Array, model: NormalModel, noise: Noise, scale: float
 ) -> NormalPosterior:
     """Assemble the mixture over given counts."""
     n, y = n[:, None, None], y[None, :, None]
@@ -172,7 +172,7 @@ def _laplace_variances(away: Array, spread: Array, scale: float) -> tuple[Array,
     return 2 * scale**2 * np.exp(t), log_weight(t)
 
 
-def log_evidence(y: Array, n: Array, model: NormalModel, noise: NoiseLaw, scale: float) -> Array:
+def log_evidence(y: Array, n: Array, model: NormalModel, noise: Noise, scale: float) -> Array:
     """Return log p(y | n), the theta integrated out: normal, or normal convolved with Laplace in closed form.
 
     With V = n^2 tau2 + n s2 and D = y - n m0 the latter is
@@ -191,7 +191,7 @@ def log_evidence(y: Array, n: Array, model: NormalModel, noise: NoiseLaw, scale:
 
 
 def _counts(
-    y: Array, noisy: float, model: NormalModel, noise: NoiseLaw, scale: float, count_grid: float
+    y: Array, noisy: float, model: NormalModel, noise: Noise, scale: float, count_grid: float
 ) -> tuple[Array, Array]:
     """List the counts that matter, in steps if there are many, with their log weights."""
     nearest = max(noisy * count_grid, 0.0)

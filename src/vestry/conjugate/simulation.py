@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from vestry.conjugate.family import ConjugateFamily, family_from
+from vestry.mcmc.truncated_draws import truncated_beta
 from vestry.mechanisms.additive_noise import LAPLACE, Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
-from vestry.mechanisms.truncated_posterior import TruncatedSample, truncated_beta
+from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.model.request import PreparedSums
 from vestry.posterior import Posterior
 from vestry.releases import Certificate, NoisyStatistics, Release
@@ -20,17 +21,17 @@ LEVEL = 0.9
 _DATASETS = 64
 # Draws from each posterior, whose quantiles are the interval's ends.
 _DRAWS = 4000
-# Draws from a truncated law; and so many from the whole law must lie inside to stand for it.
+# Draws from a truncated posterior; and so many from the whole one must lie inside to stand for it.
 _TRUNCATED, _INSIDE = 1000, 200
-# Parameters whose intervals are averaged, and points at which two laws are compared.
+# Parameters whose intervals are averaged, and points at which two posteriors are compared.
 _LOOKED_AT, _POINTS = 4, 24
-# Beyond this scale a rounded normal cannot be told from the discrete Gaussian law.
+# Beyond this scale a rounded normal cannot be told from the discrete Gaussian.
 _ROUND = 3.0
 _NOTHING = Certificate({}, {}, "simulated", "", 0.0, "", "", {})
 
 
 def forecast(prepared: PreparedSums, n: int, rng: np.random.Generator) -> tuple[float, float, float | None]:
-    """Return the width, the width without privacy and the divergence that are expected at n records a group.
+    """Return the width, the width without privacy and the divergence that are expected at n records per group.
 
     Parameters are drawn from the prior, records from the model, noise from its distribution; then the posterior is
     computed as it will be. The divergence is None where it is infinite.
@@ -49,11 +50,13 @@ def _noisy_widths(
     assert isinstance(mechanism, Additive)  # noqa: S101 - the caller has looked
     member, sums = simulated(family, prior, n, rng, stratum=stratum)
     posterior = noise_aware(prepared, noisy_statistics(mechanism, family.to_units(mechanism.layout, sums, n), rng))
-    law = posterior.distributions["all"]
-    indices = range(min(law.dimension, _LOOKED_AT))
-    drawn, points = law.draw(rng, _DRAWS), member.draw(rng, _POINTS)
+    post = posterior.distributions["all"]
+    indices = range(min(post.dimension, _LOOKED_AT))
+    drawn, points = post.draw(rng, _DRAWS), member.draw(rng, _POINTS)
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    kls = [np.mean(member.marginal_log_density(i, points) - law.marginal(i).log_density(points[:, i])) for i in indices]
+    kls = [
+        np.mean(member.marginal_log_density(i, points) - post.marginal(i).log_density(points[:, i])) for i in indices
+    ]
     exact = [_width(member, i) for i in indices]
     return float(np.mean((high - low)[: len(indices)])), float(np.mean(exact)), float(np.mean(kls))
 
@@ -68,11 +71,11 @@ def _drawn_widths(
     exact = float(np.mean([_width(member, i) for i in indices]))
     if isinstance(mechanism, PosteriorSample):
         scales = {"likelihood_power": mechanism.likelihood_power, "prior_scale": mechanism.prior_scale}
-        law = family.update(prior, sums, n, **scales)
-        return float(np.mean([_width(law, i) for i in indices])), exact, member.kl(law)
+        tempered = family.update(prior, sums, n, **scales)
+        return float(np.mean([_width(tempered, i) for i in indices])), exact, member.kl(tempered)
     assert isinstance(mechanism, TruncatedSample)  # noqa: S101 - the only one left
-    law = family.update(prior, sums, n, likelihood_power=1 / mechanism.temperature)
-    drawn = _truncated(law, mechanism.truncation, rng.spawn(1)[0])  # the next dataset is as for other mechanisms
+    whole = family.update(prior, sums, n, likelihood_power=1 / mechanism.temperature)
+    drawn = _draw_truncated(whole, mechanism.truncation, rng.spawn(1)[0])  # the next dataset is as for other mechanisms
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="weibull")
     # A truncated posterior gives no weight to parameters that the posterior allows.
     return float(np.mean((high - low)[: len(indices)])), exact, math.inf
@@ -83,22 +86,22 @@ def _family_and_prior(prepared: PreparedSums) -> tuple[ConjugateFamily, Any]:
     return family, family.prior(prepared.numbers)
 
 
-def _truncated(law: Any, low: float, rng: np.random.Generator) -> np.ndarray:
-    """Draw from a law whose every component is at least `low`.
+def _draw_truncated(whole: Any, low: float, rng: np.random.Generator) -> np.ndarray:
+    """Draw from a posterior whose every component is at least `low`.
 
-    Where few draws from the whole law lie inside, each component is truncated by itself, and the intervals are about as
+    Where few draws from the whole one lie inside, each component is truncated by itself, and the intervals are about as
     wide: exactly so for two components.
     """
-    if law.dimension == 1:
-        alpha, beta = law.concentrations
-        return truncated_beta(rng, alpha, beta, low, 1 - low, _TRUNCATED)[:, None]
-    drawn = np.asarray(law.draw(rng, _DRAWS))
+    if whole.dimension == 1:
+        alpha, beta = whole.concentrations
+        return truncated_beta(rng, np.full(_TRUNCATED, alpha), beta, low=low, high=1 - low)[:, None]
+    drawn = np.asarray(whole.draw(rng, _DRAWS))
     inside = drawn[(drawn >= low).all(axis=1)]
     if len(inside) >= _INSIDE:
         return inside
-    total, high = sum(law.concentrations), 1 - (len(law.concentrations) - 1) * low
-    alone = [truncated_beta(rng, each, total - each, low, high, _TRUNCATED) for each in law.concentrations[:_LOOKED_AT]]
-    return np.column_stack(alone)
+    total, high = sum(whole.concentrations), 1 - (len(whole.concentrations) - 1) * low
+    alone = np.array(whole.concentrations[:_LOOKED_AT])[:, None] * np.ones(_TRUNCATED)
+    return truncated_beta(rng, alone, total - alone, low=low, high=high).T
 
 
 def simulated(
@@ -118,17 +121,23 @@ def simulated(
 
 def noisy_statistics(mechanism: Additive, values: list[int], rng: np.random.Generator) -> NoisyStatistics:
     """Add simulated noise: for plans and experiments, without any promise of privacy."""
+    noise = simulated_noise(mechanism, (len(values),), rng)
+    return mechanism.statistics(tuple(value + int(extra) for value, extra in zip(values, noise, strict=True)))
+
+
+def simulated_noise(
+    mechanism: Additive, shape: tuple[int, ...], rng: np.random.Generator, *, rounded_above: float = _ROUND
+) -> np.ndarray:
+    """Draw integers as the mechanism's noise is distributed; a Gaussian above some scale is a rounded normal."""
     scale = mechanism.scale
     if mechanism.noise == LAPLACE:
         p = -math.expm1(-1 / scale)
-        noise = rng.geometric(p, len(values)) - rng.geometric(p, len(values))
-    elif scale > _ROUND:
-        noise = np.rint(rng.normal(0, scale, len(values))).astype(int)
-    else:
-        k = np.arange(-math.ceil(12 * scale) - 1, math.ceil(12 * scale) + 2)
-        mass = np.exp(-(k**2) / (2 * scale * scale))
-        noise = rng.choice(k, len(values), p=mass / mass.sum())
-    return mechanism.statistics(tuple(value + int(extra) for value, extra in zip(values, noise, strict=True)))
+        return rng.geometric(p, shape) - rng.geometric(p, shape)
+    if scale > rounded_above:
+        return np.rint(rng.normal(0, scale, shape)).astype(int)
+    k = np.arange(-math.ceil(12 * scale) - 1, math.ceil(12 * scale) + 2)
+    mass = np.exp(-(k**2) / (2 * scale * scale))
+    return rng.choice(k, shape, p=mass / mass.sum())
 
 
 def noise_aware(prepared: PreparedSums, statistics: NoisyStatistics) -> Posterior:

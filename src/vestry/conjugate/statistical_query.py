@@ -14,7 +14,7 @@ from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import groups_of, interval_of
+from vestry.model.request import interval_of
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Sum
 
@@ -44,7 +44,7 @@ class StatisticalQuery(ConjugateModel):
 
     def family(self, domains: Mapping[str, Domain]) -> BetaBernoulliFamily:
         """Return the Beta family; its records may be anything between 0 and 1."""
-        groups_of(domains, self.by)
+        self.groups(domains)
         interval = interval_of(domains, self.column)
         if (interval.low, interval.high) != (0, 1):
             given = [interval.low, interval.high]

@@ -7,12 +7,14 @@ holds come back to its ends; types that an engine does not know become ones that
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from vestry.data.level_index import PLACED, Places
+from vestry.data.connection import PLACED, Expression, Selection, Source, of_duckdb, register
+from vestry.data.level_index import Places
 from vestry.schema.domain import Levels
 
 # Years that DuckDB holds in every unit, and writes as text.
@@ -20,6 +22,19 @@ _YEARS = 200_000
 _SECONDS = _YEARS * 365 * 86_400
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400
+
+
+# Columns of a schema, and the record batches of which they are.
+Stream = tuple[Any, Iterable[Any]]
+
+
+def of_arrow(kind: str, streams: Sequence[Stream], selection: Selection) -> Source:
+    """Return records that come as Arrow, each part a schema and batches, made safe on the way."""
+
+    def parts(backend: Any) -> list[Expression]:
+        return [register(backend, clean_stream(schema, batches, selection.levels)) for schema, batches in streams]
+
+    return of_duckdb(kind, parts, clean=True)
 
 
 def clean_stream(schema: Any, batches: Iterable[Any], levels: Mapping[str, Levels]) -> Any:
@@ -34,8 +49,6 @@ def clean_stream(schema: Any, batches: Iterable[Any], levels: Mapping[str, Level
     levels
         What is declared of columns of levels; white space is kept where they are exact.
     """
-    import pyarrow as pa
-
     exact = {name for name, domain in levels.items() if domain.exact}
     safe = pa.schema([(field.name, safe_type(field.type)) for field in schema])
     placed = {
@@ -62,15 +75,11 @@ def clean_stream(schema: Any, batches: Iterable[Any], levels: Mapping[str, Level
 
 def safe_type(dtype: Any) -> Any:
     """Return the type that a column of this type becomes."""
-    import pyarrow as pa
-
     return clean_array(pa.array([], dtype), keep=True).type
 
 
 def clean_array(array: Any, *, keep: bool) -> Any:
     """Return an array of a type that an engine holds; `keep` keeps white space."""
-    import pyarrow as pa
-
     kinds, dtype = pa.types, array.type
     if isinstance(dtype, pa.BaseExtensionType):
         return _extension(array, keep)
@@ -86,16 +95,12 @@ def clean_array(array: Any, *, keep: bool) -> Any:
 
 
 def _is_text(dtype: Any) -> bool:
-    import pyarrow as pa
-
     kinds = pa.types
     checks = (kinds.is_string, kinds.is_large_string, kinds.is_string_view, kinds.is_binary, kinds.is_large_binary)
     return any(check(dtype) for check in (*checks, kinds.is_binary_view, kinds.is_fixed_size_binary))
 
 
 def _number(array: Any) -> Any:
-    import pyarrow as pa
-
     kinds, dtype = pa.types, array.type
     if kinds.is_float16(dtype):
         return array.cast(pa.float32())
@@ -112,8 +117,6 @@ def _number(array: Any) -> Any:
 
 
 def _text(array: Any, keep: bool) -> Any:
-    import pyarrow as pa
-
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     target = pa.large_string() if large else pa.string()
     try:
@@ -127,8 +130,6 @@ def _text(array: Any, keep: bool) -> Any:
 
 def _dictionary(array: Any, keep: bool) -> Any:
     """Treat the few values of a dictionary, where they are text; others are written out."""
-    import pyarrow as pa
-
     if not _is_text(array.type.value_type):
         return clean_array(array.dictionary_decode(), keep=keep)
     values = _text(array.dictionary, keep)
@@ -136,24 +137,18 @@ def _dictionary(array: Any, keep: bool) -> Any:
 
 
 def _extension(array: Any, keep: bool) -> Any:
-    import pyarrow as pa
-
     if array.type.extension_name != "arrow.uuid":
         return clean_array(array.storage, keep=keep)
-    found = [None if each is None else str(uuid.UUID(bytes=each)) for each in array.storage.to_pylist()]
-    return pa.array(found, pa.string())
+    texts = [None if each is None else str(uuid.UUID(bytes=each)) for each in array.storage.to_pylist()]
+    return pa.array(texts, pa.string())
 
 
 def _decimal(array: Any) -> Any:
-    import pyarrow as pa
-
     return array.cast(pa.string()) if pa.types.is_decimal256(array.type) else array
 
 
 def _integers(array: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return whole numbers of an array of times, and where there is none."""
-    import pyarrow as pa
-
     narrow = array.type.bit_width == 32
     whole = array.view(pa.int32() if narrow else pa.int64()).cast(pa.int64())
     missing = np.asarray(array.is_null())
@@ -162,8 +157,6 @@ def _integers(array: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _within(array: Any, unit: int, target: Any) -> Any:
     """Return dates as days (unit 0 or a day in milliseconds) or instants as microseconds, rounded down."""
-    import pyarrow as pa
-
     values, missing = _integers(array)
     if pa.types.is_date32(target):
         days = values // (_DAY * 1000) if unit else values
@@ -175,8 +168,6 @@ def _within(array: Any, unit: int, target: Any) -> Any:
 
 
 def _times(array: Any, unit: int) -> Any:
-    import pyarrow as pa
-
     values, missing = _integers(array)
     clipped = np.clip(values, 0, _DAY * unit - 1)
     micros = clipped * (10**6 // unit) if unit <= 10**6 else clipped // (unit // 10**6)
@@ -184,7 +175,5 @@ def _times(array: Any, unit: int) -> Any:
 
 
 def _seconds(array: Any, unit: int) -> Any:
-    import pyarrow as pa
-
     values, missing = _integers(array)
     return pa.array(values / unit, pa.float64(), mask=missing)

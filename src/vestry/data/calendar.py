@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import datetime
 import re
-from functools import cache
-from typing import Any
 
-from vestry.data.text_value import Expression, double, matches
+import ibis
+
+from vestry.data.connection import Expression
+from vestry.data.text_value import call, double, matches
 from vestry.schema.meaning import DATE, TIME, ZONE
 
 # Microseconds of a day.
@@ -33,8 +34,6 @@ _LIMITS = {"H": 23, "M": 59, "S": 59}
 
 def instant(text: Expression, engine: str) -> tuple[Expression, Expression]:
     """Return microseconds since 1970 of trimmed ISO text (null for other text), and whether it has a zone."""
-    import ibis
-
     micros = _day_number(text, engine) * DAY + _since_midnight(text) - _offset(text) * _MINUTE
     held = ibis.cases((matches(text, _DATED), micros), else_=ibis.null("int64"))
     within = ibis.cases(((held >= _FIRST) & (held < _END), held), else_=ibis.null("int64"))
@@ -43,16 +42,12 @@ def instant(text: Expression, engine: str) -> tuple[Expression, Expression]:
 
 def seconds(text: Expression) -> Expression:
     """Return seconds since midnight of a trimmed time's text, as a double; null for other text."""
-    import ibis
-
     clock = (_digits(text, 1) * 3600 + _digits(text, 4) * 60).cast("float64")
     return ibis.cases((matches(text, _CLOCK), clock + _seconds(text, 6)), else_=ibis.null("float64"))
 
 
 def days(text: Expression, format: str | None, engine: str) -> Expression:
     """Return days since 1970 of trimmed ISO text, or of text in a declared format; null for other text."""
-    import ibis
-
     if format is not None:
         return _formatted(text, format)
     minutes = (_digits(text, 12) * 60 + _digits(text, 15) - _offset(text)).cast("float64")
@@ -60,40 +55,19 @@ def days(text: Expression, format: str | None, engine: str) -> Expression:
     return ibis.cases((matches(text, _DATED), _day_number(text, engine) + moved), else_=ibis.null("int64"))
 
 
-def date_part(part: str, column: Expression) -> Expression:
-    """Return a part of a time by the engine's own function; of a duration "epoch" is its seconds."""
-    import ibis
-
-    def date_part(name, value) -> float:  # type: ignore[no-untyped-def, empty-body]
-        ...
-
-    return ibis.udf.scalar.builtin(date_part)(part, column)
-
-
 def micros_of(column: Expression) -> Expression:
     """Return microseconds since 1970 of a column of DuckDB's timestamps, null where one is infinite."""
-    import ibis
-
-    def epoch_us(value) -> int:  # type: ignore[no-untyped-def, empty-body]
-        ...
-
-    def isfinite(value) -> bool:  # type: ignore[no-untyped-def, empty-body]
-        ...
-
-    epoch, finite = ibis.udf.scalar.builtin(epoch_us), ibis.udf.scalar.builtin(isfinite)
-    return ibis.cases((finite(column), epoch(column)), else_=ibis.null("int64"))
+    return ibis.cases((call("isfinite", bool, column), call("epoch_us", int, column)), else_=ibis.null("int64"))
 
 
 def _formatted(text: Expression, format: str) -> Expression:
-    import ibis
-
     order = re.findall("%(.)", format)
     pattern = "^" + "".join(_piece(piece) for piece in re.findall("%.|.", format))
-    found = {name: text.re_extract(pattern, place + 1).try_cast("int64") for place, name in enumerate(order)}
-    year, month, day = found["Y"], found["m"], found["d"]
+    fields = {name: text.re_extract(pattern, place + 1).try_cast("int64") for place, name in enumerate(order)}
+    year, month, day = fields["Y"], fields["m"], fields["d"]
     fits = _real(year, month, day)
     for name, limit in _LIMITS.items():
-        fits = fits & (found[name] <= limit) if name in found else fits
+        fits = fits & (fields[name] <= limit) if name in fields else fits
     real = ibis.cases((fits, _civil(year, month, day)), else_=ibis.null("int64"))
     return ibis.cases((matches(text, pattern + "[|]$"), real), else_=ibis.null("int64"))
 
@@ -107,10 +81,8 @@ def _piece(piece: str) -> str:
 
 def _day_number(text: Expression, engine: str) -> Expression:
     """Return days since 1970 of text that begins with a date; null if there is no such day."""
-    import ibis
-
     if engine != "postgres":
-        written = ibis.cases((text.startswith("0000"), ""), else_=_substr()(text, 1, 10))
+        written = ibis.cases((text.startswith("0000"), ""), else_=_part(text, 1, 10))
         return written.try_cast("date").delta(ibis.literal(_EPOCH), unit="day").cast("int64")
     year, month, day = _digits(text, 1, 4), _digits(text, 6), _digits(text, 9)
     return ibis.cases((_real(year, month, day), _civil(year, month, day)), else_=ibis.null("int64"))
@@ -118,8 +90,6 @@ def _day_number(text: Expression, engine: str) -> Expression:
 
 def _civil(year: Expression, month: Expression, day: Expression) -> Expression:
     """Return days since 1970-01-01 of the Gregorian calendar, years counted from March so that a leap day is last."""
-    import ibis
-
     early = ibis.cases((month <= 2, 1), else_=0)
     years = (year - early).cast("float64")
     months = (month - 3 + early * 12).cast("float64")
@@ -130,8 +100,6 @@ def _civil(year: Expression, month: Expression, day: Expression) -> Expression:
 
 def _real(year: Expression, month: Expression, day: Expression) -> Expression:
     """Tell whether there is such a day."""
-    import ibis
-
     leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
     last = ibis.cases(((month == 2) & leap, 29), (month == 2, 28), (month.isin([4, 6, 9, 11]), 30), else_=31)
     return (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= last)
@@ -139,8 +107,6 @@ def _real(year: Expression, month: Expression, day: Expression) -> Expression:
 
 def _since_midnight(text: Expression) -> Expression:
     """Return microseconds of the time that stands behind a date, 0 where there is none."""
-    import ibis
-
     minutes = _digits(text, 12) * 60 + _digits(text, 15)
     micros = (_seconds(text, 17) * double(1e6) + double(0.5)).floor().cast("int64")
     return ibis.cases((text.length() > 10, minutes * _MINUTE + micros), else_=_zero())
@@ -148,17 +114,13 @@ def _since_midnight(text: Expression) -> Expression:
 
 def _seconds(text: Expression, place: int) -> Expression:
     """Return the seconds that stand behind a colon at a place, to the microsecond; 0 where there is none."""
-    import ibis
-
     digits = text.re_extract(":[0-9]{2}:([0-9]{2}([.][0-9]{1,6})?)", 1).try_cast("float64")
-    return ibis.cases((_substr()(text, place, 1) == ":", digits), else_=double(0))
+    return ibis.cases((_part(text, place, 1) == ":", digits), else_=double(0))
 
 
 def _offset(text: Expression) -> Expression:
     """Return the minutes by which a zone is before UTC; 0 without one."""
-    import ibis
-
-    tail = _substr()(text, 17, 100)
+    tail = _part(text, 17, 100)
     hours, minutes = (tail.re_extract(_OFFSET, place) for place in (1, 2))
     sign = ibis.cases((tail.contains("-"), -1), else_=1)
     whole = (_count(hours) * 60 + _count(minutes)) * sign
@@ -167,28 +129,18 @@ def _offset(text: Expression) -> Expression:
 
 def _count(digits: Expression) -> Expression:
     """Return two digits as a number, 0 where there are none."""
-    import ibis
-
     return ibis.cases((digits.length() == 2, digits.try_cast("int64")), else_=_zero())
 
 
 def _digits(text: Expression, place: int, size: int = 2) -> Expression:
     """Return the whole number at a place, counted from 1, of text that has digits there."""
-    return _substr()(text, place, size).try_cast("int64")
+    return _part(text, place, size).try_cast("int64")
 
 
 def _zero() -> Expression:
-    import ibis
-
     return ibis.literal(0, type="int64")
 
 
-@cache
-def _substr() -> Any:
-    """Return the engine's own function: the one of Ibis writes a condition around every place."""
-    import ibis
-
-    def substr(text: str, place: int, size: int) -> str:  # type: ignore[empty-body]
-        ...
-
-    return ibis.udf.scalar.builtin(substr)
+def _part(text: Expression, place: int, size: int) -> Expression:
+    """Return a part of a text by the engine's own function: that of Ibis writes a condition around every place."""
+    return call("substr", str, text, place, size)

@@ -1,6 +1,6 @@
 """CSV files as streams of text columns: whatever a record holds, reading it is not an error.
 
-The grammar is that of `csv_tokens`. Fields beyond the named columns are ignored, absent and empty ones are missing,
+The grammar is below. Fields beyond the named columns are ignored, absent and empty ones are missing,
 and bytes that are not UTF-8 become U+FFFD. A file is read in runs of whole records, so that memory does not grow with
 it; only one record must fit. A quote that is never closed swallows what follows it; no CSV writer leaves one.
 
@@ -22,14 +22,18 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vestry.data.arrow_values import of_arrow
+from vestry.data.connection import Dialect, Selection, Source
 from vestry.errors import InvalidParameter
 
 _BLOCK = 1 << 21
@@ -37,48 +41,16 @@ _LONGEST_HEADER = 1 << 24
 # Arrow's offsets of text have 31 bits.
 _LONGEST_RUN = 2**31 - 1
 _LONGEST_FIELD = 2**30
-_NOT_SEPARATORS = "\"' \r\n-+._"
 _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _UTF8, _OTHERS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _SPACE, _POWER = r"[ \t\n\r\v\f]*", "(?:[eE][+-]?[0-9]{1,4})?"
 _DECIMAL_COMMA = rf"\A({_SPACE}[+-]?)(?:([0-9]+),([0-9]*)|,([0-9]+))({_POWER}{_SPACE})\z"
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """How a file is written: what separates fields (None: a tab in .tsv, a comma elsewhere), and the decimal mark."""
-
-    separator: str | None = None
-    decimal: str = "."
-
-    def __post_init__(self) -> None:
-        if self.separator is not None and not _may_separate(self.separator):
-            allowed = "one ASCII character that is not a quote, line end, space, letter, digit or one of - + . _"
-            raise InvalidParameter("csv.separator", self.separator, allowed, 'for example separator = ";"')
-        if self.decimal not in (".", ","):
-            raise InvalidParameter("csv.decimal", self.decimal, '"." or ","', 'decimal = "," or leave it out')
-        if self.separator == self.decimal:
-            raise _same_mark(self.separator)
-
-    def resolve(self, path: str) -> Dialect:
-        """Return the dialect with the separator that the file's name implies, where none is declared."""
-        if self.separator is not None:
-            return self
-        separator = "\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ","
-        if separator == self.decimal:
-            raise _same_mark(separator)
-        return Dialect(separator, self.decimal)
-
-
-def dialect_from(given: Mapping[str, Any] | None) -> Dialect:
-    """Return the dialect that a study's table `csv` declares."""
-    instead = 'csv = { separator = ";", decimal = "," }'
-    if given is not None and not isinstance(given, Mapping):
-        raise InvalidParameter("csv", given, "a table of separator and decimal", instead)
-    for key in given or {}:
-        if key not in ("separator", "decimal"):
-            raise InvalidParameter("a key of csv", key, "separator or decimal", instead)
-    return Dialect(**(given or {}))
+def open_csv(path: str, selection: Selection) -> Source:
+    """Open a CSV file: every field is text, and a field is read by its own value."""
+    reader = read_csv(str(Path(path).expanduser()), selection.columns, selection.dialect)
+    return of_arrow("csv", [(reader.schema, reader)], selection)
 
 
 def header(path: str, dialect: Dialect) -> list[str]:
@@ -103,8 +75,6 @@ def read_csv(path: str, columns: Collection[str] | None, dialect: Dialect | None
     pyarrow.RecordBatchReader
         Valid UTF-8, null where a field is empty or absent.
     """
-    import pyarrow as pa
-
     dialect = (dialect or Dialect()).resolve(path)
     names, start = _header(path, dialect)
     if columns and not set(columns) & set(names):
@@ -150,17 +120,17 @@ def _first_record(path: str, separator: int) -> tuple[bytes, list[bytes], int]:
         with _open(path) as stream:
             opening = stream.read(4)
             skipped = len(_UTF8) if opening.startswith(_UTF8) else 0
-            text, found = _until_a_record(opening[skipped:], stream, separator)
+            text, tokens = _until_a_record(opening[skipped:], stream, separator)
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        opening, found = b"", None
+        opening, tokens = b"", None
     if opening.startswith(_OTHERS):
         raise _unreadable(path, " (this one begins as UTF-16 does)")
-    if found is None or found.blank.all():
+    if tokens is None or tokens.blank.all():
         raise _unreadable(path)
-    record = int(np.argmin(found.blank))
-    begin, end = (0, *found.after.tolist())[record : record + 2]
-    fields = range(found.first[record], found.first[record] + found.count[record])
-    parts = [found.data[found.starts[i] : found.ends[i]].tobytes() for i in fields]
+    record = int(np.argmin(tokens.blank))
+    begin, end = (0, *tokens.after.tolist())[record : record + 2]
+    fields = range(tokens.first[record], tokens.first[record] + tokens.count[record])
+    parts = [tokens.data[tokens.starts[i] : tokens.ends[i]].tobytes() for i in fields]
     return text[begin:end], parts, skipped + end
 
 
@@ -170,9 +140,9 @@ def _until_a_record(text: bytes, stream: BinaryIO, separator: int) -> tuple[byte
     while True:
         more = stream.read(size)
         text, ended = text + more, len(more) < size or len(text) > _LONGEST_HEADER
-        found = tokenise(np.frombuffer(text, np.uint8), separator, ended=ended)
-        if ended or not found.blank.all():
-            return text, found
+        tokens = tokenise(np.frombuffer(text, np.uint8), separator, ended=ended)
+        if ended or not tokens.blank.all():
+            return text, tokens
         size *= 2
 
 
@@ -198,7 +168,7 @@ def _check_separator(path: str, names: list[str], dialect: Dialect) -> None:
 
 
 def _runs(stream: BinaryIO, separator: int) -> Iterator[Tokens]:
-    """Yield the records in runs of at most a block; a record longer than a block is a run of its own."""
+    """Yield the records in runs of at most a block; a record longer than a block is a run by itself."""
     text, start, size, ended = b"", 0, _BLOCK, False
     while True:
         missing = size - (len(text) - start)
@@ -206,16 +176,16 @@ def _runs(stream: BinaryIO, separator: int) -> Iterator[Tokens]:
             more = stream.read(missing)
             text, start, ended = text[start:] + more, 0, len(more) < missing
         run = np.frombuffer(text, np.uint8)[start : start + size]
-        found = tokenise(run, separator, ended=ended and start + size >= len(text))
-        if not len(found.after):
+        tokens = tokenise(run, separator, ended=ended and start + size >= len(text))
+        if not len(tokens.after):
             if ended and start + size >= len(text):
                 return
             size *= 2
             continue
         if size > _BLOCK:
-            found = tokenise(run[: found.after[0]], separator, ended=True)
-        yield found
-        start, size = start + int(found.after[-1]), _BLOCK
+            tokens = tokenise(run[: tokens.after[0]], separator, ended=True)
+        yield tokens
+        start, size = start + int(tokens.after[-1]), _BLOCK
 
 
 def _columns(tokens: Tokens, wanted: Places, *, alone: bool) -> list[Any]:
@@ -223,8 +193,6 @@ def _columns(tokens: Tokens, wanted: Places, *, alone: bool) -> list[Any]:
     first, count = (each if alone else each[~tokens.blank] for each in (tokens.first, tokens.count))
     if len(tokens.data) > _LONGEST_RUN:
         return [_one_by_one(tokens, first + place, place < count) for place in wanted]
-    import pyarrow as pa
-
     # Fields and what separates them are one array of text upon the bytes as they are; fields are taken out of it.
     places = np.empty(2 * len(tokens.starts), np.int32)
     places[::2], places[1::2] = tokens.starts, tokens.ends
@@ -243,8 +211,6 @@ def _valid(arrays: list[Any], together: Any) -> list[Any]:
 
 
 def _is_valid(array: Any) -> bool:
-    import pyarrow as pa
-
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -254,15 +220,12 @@ def _is_valid(array: Any) -> bool:
 
 def _replaced(array: Any) -> Any:
     """Return the text with U+FFFD for each sequence of bytes that is not UTF-8, field by field."""
-    import pyarrow as pa
-
     fields = array.view(pa.binary()).to_pylist()
     return pa.array([field and field.decode("utf-8", "replace") for field in fields], pa.string())
 
 
 def _one_by_one(tokens: Tokens, places: Places, there: NDArray[np.bool_]) -> Any:
     """Return one column of a record that is too long for Arrow; so is a field, which is then missing."""
-    import pyarrow as pa
 
     def field(place: int) -> bytes | None:
         start, end = int(tokens.starts[place]), int(tokens.ends[place])
@@ -274,8 +237,6 @@ def _one_by_one(tokens: Tokens, places: Places, there: NDArray[np.bool_]) -> Any
 
 def _with_points(array: Any) -> Any:
     """Return the text with a point for the comma of each field that is a number with one comma."""
-    import pyarrow.compute as pc
-
     if not pc.any(pc.match_substring(array, ",")).as_py():
         return array
     return pc.replace_substring_regex(array, pattern=_DECIMAL_COMMA, replacement=r"\1\2.\3\4\5")
@@ -286,16 +247,6 @@ def _with_points(array: Any) -> Any:
 
 def _open(path: str) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path) if path.lower().endswith(".gz") else Path(path).open("rb"))
-
-
-def _may_separate(mark: Any) -> bool:
-    one = isinstance(mark, str) and len(mark) == 1 and mark.isascii()
-    return one and not mark.isalnum() and mark not in _NOT_SEPARATORS
-
-
-def _same_mark(mark: str) -> InvalidParameter:
-    instead = 'csv = { separator = ";", decimal = "," } if that is how the file is written'
-    return InvalidParameter("csv.separator", mark, "another character than csv.decimal", instead)
 
 
 def _unreadable(path: str, why: str = "") -> InvalidParameter:
@@ -338,7 +289,7 @@ class Tokens:
 
 
 def tokenise(run: Bytes, separator: int, *, ended: bool) -> Tokens:
-    """Return the whole records of a run that begins with a record; if the file ends with it, what is left is one."""
+    """Return the whole records of a run that begins with a record; if the file ends with it, what remains is one."""
     marks, quotes = (run == separator) | (run == LF), run == QUOTE
     quoted = bool(quotes.any())
     if quoted:
@@ -350,8 +301,8 @@ def tokenise(run: Bytes, separator: int, *, ended: bool) -> Tokens:
     if ended and used < len(run):
         # What follows the last line end is a record, and the end of the file is its end.
         lines, at, used = np.append(lines, len(at)), np.append(at, len(run)), len(run)
-    found = _fields(run[:used], at[: int(lines[-1]) + 1 if len(lines) else 0], lines)
-    return _unquoted(found, quotes[:used]) if quoted else found
+    tokens = _fields(run[:used], at[: int(lines[-1]) + 1 if len(lines) else 0], lines)
+    return _unquoted(tokens, quotes[:used]) if quoted else tokens
 
 
 def _fields(run: Bytes, at: Places, lines: Places) -> Tokens:
@@ -368,9 +319,9 @@ def _fields(run: Bytes, at: Places, lines: Places) -> Tokens:
 
 def _following(places: Places) -> Places:
     """Return 0 and the places after all but the last."""
-    found = np.zeros_like(places)
-    np.add(places[:-1], 1, out=found[1:])
-    return found
+    after = np.zeros_like(places)
+    np.add(places[:-1], 1, out=after[1:])
+    return after
 
 
 def _unquoted(tokens: Tokens, quotes: Flags) -> Tokens:
@@ -400,12 +351,12 @@ def _structural(quotes: Flags, marks: Flags) -> tuple[Flags, Flags]:
 def _walk(begins: Flags, touches: Flags) -> list[bool]:
     """Return which quotes are structural, given which are at the place where a field may begin or touch a quote."""
     inside = last = False
-    found = []
+    structural = []
     for begin, touch in zip(begins.tolist(), touches.tolist(), strict=True):
         last = inside or begin or (touch and last)
         inside ^= last
-        found.append(last)
-    return found
+        structural.append(last)
+    return structural
 
 
 def _inside(quotes: Flags) -> Flags:
@@ -415,7 +366,7 @@ def _inside(quotes: Flags) -> Flags:
 
 def _shifted(flags: Flags, *, first: bool) -> Flags:
     """Return for each byte the flag of the byte before it."""
-    found = np.empty_like(flags)
-    found[:1] = first
-    found[1:] = flags[:-1]
-    return found
+    before = np.empty_like(flags)
+    before[:1] = first
+    before[1:] = flags[:-1]
+    return before

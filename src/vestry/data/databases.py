@@ -1,44 +1,57 @@
-"""Tables of databases: DuckDB's files, PostgreSQL and Spark."""
+"""Tables of databases: DuckDB's files, PostgreSQL, Spark, and whatever Ibis connects to."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
-from vestry.data.connection import Source, of_duckdb, quietly
+import ibis
+
+from vestry.data.connection import UNTRUSTED, Expression, Selection, Source, file_and_table, of_duckdb, quietly
 from vestry.errors import InvalidParameter, MissingExtra
 from vestry.server_address import ServerAddress, parse_address
-
-SCHEMES = ("duckdb", "postgresql", "pyspark")
 
 _POSTGRES = "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE"
 # Nothing is written, and values have one text, whatever the server or the user prefers.
 _SESSION = "-c default_transaction_read_only=on -c datestyle=ISO -c timezone=UTC -c extra_float_digits=1"
 
 
-def open_table(kind: str, address: str) -> Source:
-    """Open a table by its address. Nothing is written to the database."""
-    return {"duckdb": _duckdb, "postgresql": _postgresql, "pyspark": _pyspark}[kind](address)
+def open_ibis(table: Expression, selection: Selection) -> Source:
+    """Open a table of someone else's connection, which is left open and as it was."""
+    allowed, instead = "a table that a backend holds", 'connection.table("records")'
+    failure = InvalidParameter("data", "a table of no backend", allowed, instead)
+    backend = quietly(table.get_backend, failure)
+    around = partial(_untrusting, backend) if backend.name == "duckdb" else nullcontext
+    return Source("ibis", (table,), backend, close=lambda: None, around=around)
 
 
-def _duckdb(address: str) -> Source:
-    path, _, name = address.partition("://")[2].rpartition("/")
-    if not path or not name:
-        raise InvalidParameter("data", address, "a file of DuckDB and a table", "duckdb://FILE/TABLE")
-    if not Path(path).is_file():
-        raise InvalidParameter("data", address, "a file that exists", "duckdb://FILE/TABLE")
-    failure = InvalidParameter("data", address, "a table that can be read", "duckdb://FILE/TABLE")
-    return quietly(lambda: of_duckdb("duckdb", lambda backend: [_table(backend, name)], path), failure)
+@contextmanager
+def _untrusting(backend: Any) -> Iterator[None]:
+    """Do without the untrusted steps of the planner for a while."""
+    before = backend.con.execute("SELECT current_setting('disabled_optimizers')").fetchone()[0]
+    together = ",".join(filter(None, (before, UNTRUSTED)))
+    backend.con.execute(f"SET disabled_optimizers = '{together}'")
+    try:
+        yield
+    finally:
+        backend.con.execute(f"SET disabled_optimizers = '{before}'")
 
 
-def _postgresql(address: str) -> Source:
+def open_duckdb(address: str, selection: Selection) -> Source:
+    """Open a table of a file of DuckDB. Nothing is written to it."""
+    path, name = file_and_table(address)
+    return of_duckdb("duckdb", lambda backend: [_table(backend, name)], path)
+
+
+def open_postgresql(address: str, selection: Selection) -> Source:
+    """Open a table of a PostgreSQL server. Nothing is written to it."""
     server = parse_address(address, name="data", instead=_POSTGRES)
     if server.table is None or "dbname" not in dict(server.parameters):
         raise InvalidParameter("data", "postgresql://...", "a database and a table", _POSTGRES)
-    server.filled()  # names a variable that is not set
+    server.fill()  # names a variable that is not set
     if importlib.util.find_spec("psycopg") is None:
         raise MissingExtra("data in PostgreSQL", "postgres")
     unreachable = InvalidParameter("data", "postgresql://...", "a PostgreSQL database that can be reached", _POSTGRES)
@@ -55,9 +68,7 @@ def _postgresql(address: str) -> Source:
 
 def _connected(server: ServerAddress) -> Any:
     """Connect by what the environment holds now; what is filled in lives in the connection alone."""
-    import ibis
-
-    filled = server.filled()
+    filled = server.fill()
     # Nothing is written, whatever the user may do.
     options = f"{filled.pop('options', '')} {_SESSION}".strip()
     place = {"port": "5432", "connect_timeout": "10", **filled, "options": options, "database": filled["dbname"]}
@@ -67,7 +78,8 @@ def _connected(server: ServerAddress) -> Any:
     return backend
 
 
-def _pyspark(address: str) -> Source:
+def open_pyspark(address: str, selection: Selection) -> Source:
+    """Open a table of Spark, or Parquet files that it reads. Nothing is written."""
     name = address.partition("://")[2]
     if not name:
         raise InvalidParameter("data", address, "a table of Spark, or a path of Parquet files", "pyspark://TABLE")
@@ -76,12 +88,11 @@ def _pyspark(address: str) -> Source:
     failure = InvalidParameter("data", address, "a table or path that Spark can read", "pyspark://TABLE")
 
     def opened() -> Source:
-        import ibis
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 
         for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-            PySparkLogger.getLogger(logger)  # made now, or the first failure would make it after all others are muted
+            PySparkLogger.getLogger(logger)  # or the first failure would make it after all others are muted
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
         backend = ibis.pyspark.connect(session)
         with _muted_spark(session):

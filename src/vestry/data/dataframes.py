@@ -1,192 +1,204 @@
 """Tables in memory, and what streams records: each as Arrow, column by column, no type guessed from values.
 
 A column of Python objects becomes text that has each object's meaning, so that one odd value changes no other.
-
-Streams that can be read once: a second reading would find no record, and is refused.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from vestry.data.arrow_values import Stream, of_arrow
+from vestry.data.connection import Selection, Source
 from vestry.data.parquet_files import NOTHING
-from vestry.errors import InvalidParameter
 from vestry.schema.meaning import carrier_text
 
-# How Vestry calls a class of a package. A subclass is read as what it is made from.
-FRAMES = {
-    ("pandas", "DataFrame"): "pandas",
-    ("polars", "DataFrame"): "polars",
-    ("polars", "LazyFrame"): "polars-lazy",
-    ("pyarrow", "Table"): "pyarrow",
-    ("pyarrow", "RecordBatch"): "pyarrow-batch",
-    ("pyarrow", "RecordBatchReader"): "pyarrow-reader",
-    ("pyarrow", "Dataset"): "pyarrow-dataset",
-    ("duckdb", "DuckDBPyRelation"): "duckdb-relation",
-    ("deltalake", "DeltaTable"): "delta",
-}
 # Records in memory that are handed on at once.
 _BATCH = 2**17
 
 
-def frame_kind(data: Any) -> str | None:
-    """Name what was given, by its class or one that it comes from; None if it is none of these."""
-    for each in type(data).__mro__:
-        if (kind := FRAMES.get((each.__module__.split(".")[0], each.__name__))) is not None:
-            return kind
-    return None
+def of_rows(kind: str, names: Sequence[str], rows: Iterable[Sequence[Any]], selection: Selection) -> Source:
+    """Return records that come as rows of Python values, each of which is read by its own meaning.
+
+    Parameters
+    ----------
+    kind
+        What holds them, in a word.
+    names
+        The columns, as `Selection.pick` gives them.
+    rows
+        One sequence per record, in the order of the names. They are asked for when the table is read, and once.
+    selection
+        What is read.
+    """
+
+    def table_of(part: list[Sequence[Any]]) -> Any:
+        columns = zip(names, zip(*part, strict=True) if part else [()] * len(names), strict=False)
+        return _table({name: _text_array(values, name in selection.exact) for name, values in columns}, len(part))
+
+    def batches() -> Iterator[Any]:
+        stream = iter(rows)
+        while part := list(islice(stream, _BATCH)):
+            yield from table_of(part).to_batches()
+
+    return of_arrow(kind, [(table_of([]).schema, batches())], selection)
 
 
-# Columns of a schema, and the records of which they are.
-Stream = tuple[Any, Iterator[Any]]
-
-
-def frame_streams(data: Any, kind: str, columns: Collection[str] | None, exact: Collection[str]) -> list[Stream]:
-    """Return the named columns that are there: for each part its schema and its records. Nothing is read yet."""
-    if kind == "pyarrow-dataset":
-        return _dataset(data, columns)
-    if kind == "delta":
-        return [_scanned(data.to_pyarrow_dataset(), columns)]
-    return [_READERS[kind](data, columns, exact)]
-
-
-def _named(present: Collection[Any], columns: Collection[str] | None) -> list[str]:
-    names = [name for name in present if isinstance(name, str) and (columns is None or name in columns)]
-    if len(set(names)) < len(names):
-        raise InvalidParameter("data", "a table with a name twice", "a different name for each column", "other names")
-    return names
-
-
-def _whole(arrays: dict[str, Any], size: int) -> Stream:
-    """Return columns in memory as a schema and batches; a table without columns still has its records."""
-    import pyarrow as pa
-
-    table = pa.table(arrays or {NOTHING: pa.nulls(size, pa.bool_())})
-    return table.schema, iter(table.to_batches(max_chunksize=_BATCH))
-
-
-def _pandas(data: Any, columns: Collection[str] | None, exact: Collection[str]) -> Stream:
-    names = _named(data.columns, columns)
-    return _whole({name: _pandas_column(data[name], name in exact) for name in names}, len(data))
+def open_pandas(data: Any, selection: Selection) -> Source:
+    """Open a frame of pandas; a column of objects is read object by object."""
+    exact, names = selection.exact, selection.pick(data.columns)
+    columns = {name: _pandas_column(data[name], name in exact) for name in names}
+    return of_arrow("pandas", [_in_memory(columns, len(data))], selection)
 
 
 def _pandas_column(series: Any, exact: bool) -> Any:
-    import pyarrow as pa
-
     if hasattr(series, "cat"):
         codes = series.cat.codes.to_numpy()
-        values = pa.array(_texts(series.cat.categories, exact), pa.string())
+        values = _text_array(series.cat.categories, exact)
         indices = pa.array(codes.astype("int32"), mask=codes < 0)
         return pa.DictionaryArray.from_arrays(indices, values)
     if series.dtype == object or series.dtype.kind not in "biufMmTSO" or hasattr(series, "sparse"):
-        return pa.array(_texts(series, exact), pa.string())
+        return _text_array(series, exact)
     try:
         return pa.Array.from_pandas(series)
     except Exception:  # a type that Arrow does not know; each value still has a meaning, or none
-        return pa.array(_texts(series, exact), pa.string())
+        return _text_array(series, exact)
 
 
-def _texts(values: Any, exact: bool) -> list[str | None]:
-    if not exact:
-        return [carrier_text(value) for value in values]
-    return [_encodable(value) if isinstance(value, str) else carrier_text(value) for value in values]
+def _text_array(values: Iterable[Any], exact: bool) -> Any:
+    """Return objects as text that has the meaning of each; exact text as it stands."""
+    write = _exact_text if exact else carrier_text
+    return pa.array([write(value) for value in values], pa.string())
+
+
+def _exact_text(value: Any) -> str | None:
+    return _encodable(value) if isinstance(value, str) else carrier_text(value)
 
 
 def _encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
-def _polars(data: Any, columns: Collection[str] | None, exact: Collection[str]) -> Stream:
-    names = _named(data.columns, columns)
-    return _whole({name: _polars_column(data.get_column(name), name in exact) for name in names}, data.height)
+def open_polars(data: Any, selection: Selection) -> Source:
+    """Open a frame of Polars."""
+    return of_arrow("polars", [_polars(data, selection)], selection)
+
+
+def open_polars_lazy(data: Any, selection: Selection) -> Source:
+    """Open a lazy frame of Polars: its plan runs when records are asked for, for the columns that are read."""
+    schema = data.collect_schema()
+    names = selection.pick(schema.names())
+    frame = data.select(names) if names else data
+
+    def batches() -> Iterator[Any]:
+        for part in frame.collect_batches(chunk_size=_BATCH):
+            yield from _polars(part, selection)[1]
+
+    empty, _ = _polars(schema.to_frame().select(names), selection)
+    return of_arrow("polars", [(empty, batches())], selection)
+
+
+def _polars(data: Any, selection: Selection) -> Stream:
+    exact, names = selection.exact, selection.pick(data.columns)
+    return _in_memory({name: _polars_column(data.get_column(name), name in exact) for name in names}, data.height)
 
 
 def _polars_column(series: Any, exact: bool) -> Any:
-    import pyarrow as pa
-
     kind = str(series.dtype)
     if kind.startswith("Object"):
-        return pa.array(_texts(series.to_list(), exact), pa.string())
+        return _text_array(series.to_list(), exact)
     if kind.startswith(("Int128", "UInt128")):
         return series.cast(type(series)([""]).dtype).to_arrow()
     return series.to_arrow()
 
 
-def _polars_lazy(data: Any, columns: Collection[str] | None, exact: Collection[str]) -> Stream:
-    """Read the plan's records when they are asked for, and the named columns alone."""
-    schema = data.collect_schema()
-    names = _named(schema.names(), columns)
-    frame = data.select(names) if names else data
-    empty, _ = _polars(schema.to_frame().select(names), columns, exact)
-
-    def batches() -> Iterator[Any]:
-        for part in frame.collect_batches(chunk_size=_BATCH):
-            yield from _polars(part, columns, exact)[1]
-
-    return empty, batches()
+def open_arrow_table(data: Any, selection: Selection) -> Source:
+    """Open a table or record batch of Arrow."""
+    columns = {name: data.column(name) for name in selection.pick(data.schema.names)}
+    return of_arrow("pyarrow", [_in_memory(columns, data.num_rows)], selection)
 
 
-def _pyarrow(data: Any, columns: Collection[str] | None, exact: Collection[str]) -> Stream:
-    names = _named(data.schema.names, columns)
-    return _whole({name: data.column(name) for name in names}, data.num_rows)
+def open_arrow_reader(data: Any, selection: Selection) -> Source:
+    """Open a stream of Arrow, which can be read once."""
+    return of_arrow("pyarrow", [_streamed(data.schema, selection, lambda names: data)], selection)
 
 
-def _reader(data: Any, columns: Collection[str] | None, exact: Collection[str]) -> Stream:
-    import pyarrow as pa
-
-    names = _named(data.schema.names, columns)
-    schema = pa.schema([data.schema.field(name) for name in names]) if names else _nothing()
-
-    def batches() -> Iterator[Any]:
-        for batch in data:
-            yield batch.select(names) if names else _records(batch.num_rows)
-
-    return schema, batches()
-
-
-def _scanned(data: Any, columns: Collection[str] | None) -> Stream:
-    """Read a dataset by the schema that its maker gave it."""
-    import pyarrow as pa
-
-    names = _named(data.schema.names, columns)
-    schema = pa.schema([data.schema.field(name) for name in names]) if names else _nothing()
-
-    def batches() -> Iterator[Any]:
-        for batch in data.to_batches(columns=names, batch_size=_BATCH):
-            yield batch if names else _records(batch.num_rows)
-
-    return schema, batches()
-
-
-def _dataset(data: Any, columns: Collection[str] | None) -> list[Stream]:
-    """Read the files of a dataset by their own types; one that is filtered or in memory, by its schema."""
+def open_arrow_dataset(data: Any, selection: Selection) -> Source:
+    """Open a dataset of Arrow: files by their own types; one that is filtered or in memory, by its schema."""
     filtered = getattr(data, "_scan_options", {"filter": True}).get("filter") is not None
     if filtered or type(data).__name__ != "FileSystemDataset":
-        return [_scanned(data, columns)]
-    found: dict[Any, list[tuple[Any, dict[str, Any]]]] = {}
+        return of_arrow("pyarrow", [_scanned(data, selection)], selection)
+    groups: dict[Any, list[tuple[Any, dict[str, Any]]]] = {}
     for fragment in data.get_fragments():
-        own = {name: fragment.physical_schema.field(name) for name in _named(fragment.physical_schema.names, columns)}
-        folders = _folders(fragment, columns, own)
+        schema = fragment.physical_schema
+        own = {name: schema.field(name) for name in selection.pick(schema.names)}
+        folders = _folders(fragment, selection, own)
         key = (tuple((name, str(field.type)) for name, field in own.items()), tuple(folders))
-        found.setdefault(key, []).append((fragment, folders))
-    return [_fragments(members, columns) for members in found.values()] or [_scanned(data, columns)]
+        groups.setdefault(key, []).append((fragment, folders))
+    streams = [_fragments(members, selection) for members in groups.values()]
+    return of_arrow("pyarrow", streams or [_scanned(data, selection)], selection)
 
 
-def _folders(fragment: Any, columns: Collection[str] | None, own: Collection[str]) -> dict[str, Any]:
+def open_delta(data: Any, selection: Selection) -> Source:
+    """Open a table of Delta Lake."""
+    return of_arrow("delta", [_scanned(data.to_pyarrow_dataset(), selection)], selection)
+
+
+def open_arrow_file(path: str, selection: Selection) -> Source:
+    """Open a file of the Arrow format, or a stream of it, in pieces."""
+    import pyarrow.dataset as ds
+
+    file = Path(path).expanduser()
+    with file.open("rb") as opened:
+        in_pieces = opened.read(6) == b"ARROW1"
+    if in_pieces:
+        return open_arrow_dataset(ds.dataset(str(file), format="ipc"), selection)
+    return open_arrow_reader(pa.ipc.open_stream(pa.OSFile(str(file))), selection)
+
+
+def open_relation(data: Any, selection: Selection) -> Source:
+    """Open a relation of DuckDB, which runs on its own connection when its records are asked for."""
+    import duckdb
+
+    names = selection.pick(data.columns)
+    relation = data.select(*map(duckdb.ColumnExpression, names)) if names else data
+    schema = relation.limit(0).to_arrow_table().schema
+    stream = _streamed(schema, selection, lambda names: relation.to_arrow_reader(_BATCH))
+    return of_arrow("duckdb", [stream], selection)
+
+
+def _scanned(data: Any, selection: Selection) -> Stream:
+    """Read a dataset by the schema that its maker gave it."""
+    return _streamed(data.schema, selection, lambda names: data.to_batches(columns=names, batch_size=_BATCH))
+
+
+def _streamed(schema: Any, selection: Selection, batches_of: Callable[[list[str]], Iterable[Any]]) -> Stream:
+    """Return the columns of a stream of batches that are read; without any it still has its records."""
+    names = selection.pick(schema.names)
+
+    def batches() -> Iterator[Any]:
+        for batch in batches_of(names):
+            yield batch.select(names) if names else _records(batch.num_rows)
+
+    return pa.schema([schema.field(name) for name in names]) if names else _nothing(), batches()
+
+
+def _folders(fragment: Any, selection: Selection, own: Collection[str]) -> dict[str, Any]:
     """Return what the names of folders say of a file, where it does not say it itself."""
     from pyarrow.dataset import get_partition_keys
 
     said = get_partition_keys(fragment.partition_expression)
-    return {name: value for name, value in said.items() if name not in own and (columns is None or name in columns)}
+    return {name: said[name] for name in selection.pick(said) if name not in own}
 
 
-def _fragments(members: list[tuple[Any, dict[str, Any]]], columns: Collection[str] | None) -> Stream:
-    import pyarrow as pa
-
+def _fragments(members: list[tuple[Any, dict[str, Any]]], selection: Selection) -> Stream:
+    """Return files of the same types, with the names of their folders as text."""
     first, folders = members[0]
-    names = _named(first.physical_schema.names, columns)
+    names = selection.pick(first.physical_schema.names)
     fields = [first.physical_schema.field(name) for name in names]
     schema = pa.schema([*fields, *(pa.field(name, pa.string()) for name in folders)])
 
@@ -200,59 +212,19 @@ def _fragments(members: list[tuple[Any, dict[str, Any]]], columns: Collection[st
     return schema if len(schema) else _nothing(), batches()
 
 
-def _relation(data: Any, columns: Collection[str] | None, exact: Collection[str]) -> Stream:
-    """Run a relation of DuckDB on its own connection when its records are asked for."""
-    names = _named(data.columns, columns)
-    wanted = data.select(*(_column(name) for name in names)) if names else data
-    schema = wanted.limit(0).to_arrow_table().schema if names else _nothing()
-
-    def batches() -> Iterator[Any]:
-        for batch in wanted.to_arrow_reader(_BATCH):
-            yield batch if names else _records(batch.num_rows)
-
-    return schema, batches()
+def _in_memory(columns: Mapping[str, Any], size: int) -> Stream:
+    table = _table(columns, size)
+    return table.schema, table.to_batches(max_chunksize=_BATCH)
 
 
-def _column(name: str) -> Any:
-    import duckdb
-
-    return duckdb.ColumnExpression(name)
+def _table(columns: Mapping[str, Any], size: int) -> Any:
+    """Return columns as a table of Arrow; without any it still has its records."""
+    return pa.table(dict(columns) or {NOTHING: pa.nulls(size, pa.bool_())})
 
 
 def _nothing() -> Any:
-    import pyarrow as pa
-
     return pa.schema([(NOTHING, pa.bool_())])
 
 
 def _records(size: int) -> Any:
-    import pyarrow as pa
-
     return pa.record_batch([pa.nulls(size, pa.bool_())], schema=_nothing())
-
-
-_READERS: dict[str, Callable[..., Stream]] = {
-    "pandas": _pandas,
-    "polars": _polars,
-    "polars-lazy": _polars_lazy,
-    "pyarrow": _pyarrow,
-    "pyarrow-batch": _pyarrow,
-    "pyarrow-reader": _reader,
-    "duckdb-relation": _relation,
-}
-
-_READ: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
-def check_unread(data: Any, *, counted: bool = False) -> None:
-    """Refuse a stream that was read already, or that would have to be counted before it is read."""
-    if frame_kind(data) == "pyarrow-reader" and (counted or data in _READ):
-        allowed = "read once" + (", so that its records cannot be counted first" if counted else "")
-        raise InvalidParameter("data", "a RecordBatchReader", allowed, "data=reader.read_all(), a table")
-
-
-def mark_read(data: Any) -> None:
-    """Refuse a stream that was read already; remember that it is read now."""
-    check_unread(data)
-    if frame_kind(data) == "pyarrow-reader":
-        _READ.add(data)

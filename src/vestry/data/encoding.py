@@ -3,34 +3,30 @@
 The engines differ in how they round halves, in casts that truncate or raise, in where NaN sorts and in which text they
 read as a number. The order here is one on which they agree: cast to a double, then missing, then clip, then scale, then
 floor(x + 1/2), then cast to an integer. What a value means is written in `vestry.schema.meaning`.
-
-How large a sum can become. It is settled from declarations alone, before any record is read.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from vestry.data.calendar import date_part, days, seconds
-from vestry.data.level_index import instant_key, level_key, level_keys, looked_up, missing_place, numbers_of
-from vestry.data.text_value import Expression, double, number_of, trimmed
-from vestry.errors import InvalidParameter
+import ibis
+
+from vestry.data.calendar import days, seconds
+from vestry.data.connection import Expression
+from vestry.data.level_index import instant_key, level_key, level_keys, look_up, missing_place, numbers_of
+from vestry.data.text_value import call, double, number_of, trim
 from vestry.schema.domain import DROP, Domain, Interval, Levels
 from vestry.schema.meaning import EXACT, is_number
-from vestry.schema.statistics import Count, Product, Sum, SumQuery
+from vestry.schema.statistics import Product, Sum, sides
 
 _EPOCH = datetime.date(1970, 1, 1)
-
-
-def usable(dtype: Any) -> bool:
-    """Tell whether a column of this type holds single values, each of which has a meaning or is missing."""
-    # A type that Ibis does not know is read as its text.
-    kinds = ("string", "numeric", "boolean", "temporal", "interval", "uuid", "null", "unknown")
-    return any(getattr(dtype, f"is_{kind}")() for kind in kinds)
+# A number nearer to 0 than this is taken as 0. Under the limits of `vestry.data.table` it changes no sum: it is lost in
+# x - origin, and where the origin is 0 its term is below 1e-39 before the 1/2 is added.
+NEGLIGIBLE = 1e-100
 
 
 def plain(column: Expression, domain: Domain, engine: str, *, clean: bool) -> Expression:
@@ -62,11 +58,11 @@ def code(value: Expression, domain: Domain, engine: str) -> Expression:
     keys = level_keys(domain)
     # Text often comes with a dictionary, and then a look-up is quicker by far.
     if engine == "duckdb":
-        return looked_up(value, keys, missing_place(domain))
+        return look_up(value, keys, missing_place(domain))
     return _place(value, list(enumerate(keys)), domain)
 
 
-def scaled(term: Sum | Product, codes: dict[str, Expression]) -> Expression:
+def scale(term: Sum | Product, codes: dict[str, Expression]) -> Expression:
     """Return floor(product of (x - origin) / grid + 1/2) as an integer."""
     columns, origins = sides(term)
     factors = [codes[column] - double(origin) for column, origin in zip(columns, origins, strict=True)]
@@ -76,8 +72,6 @@ def scaled(term: Sum | Product, codes: dict[str, Expression]) -> Expression:
 
 def person(column: Expression, engine: str, *, clean: bool) -> tuple[Expression, Expression]:
     """Return what a column says of a person: text, or a double, or both where the text is a number."""
-    import ibis
-
     dtype = column.type()
     if dtype.is_floating() or dtype.is_interval():
         return ibis.null("string"), _number(column, engine=engine, clean=clean)
@@ -91,14 +85,12 @@ def person(column: Expression, engine: str, *, clean: bool) -> tuple[Expression,
 
 def _text(column: Expression, engine: str, *, clean: bool) -> Expression:
     """Return a column as trimmed text."""
-    import ibis
-
     dtype, text = column.type(), column.cast("string")
     if dtype.is_decimal() and dtype.precision is not None and dtype.precision == dtype.scale:
         # DuckDB leaves the zero before the point out, if the type has no digit there.
         zero = ibis.cases((text.startswith("-."), "-0"), (text.startswith("."), "0"), else_="")
         return zero + ibis.cases((text.startswith("-."), text.substr(1)), else_=text)
-    return text if clean or not _is_text(dtype) else trimmed(text, engine)
+    return text if clean or not _is_text(dtype) else trim(text, engine)
 
 
 def _is_text(dtype: Any) -> bool:
@@ -106,9 +98,7 @@ def _is_text(dtype: Any) -> bool:
 
 
 def _number(column: Expression, *, engine: str, clean: bool) -> Expression:
-    """Return a column as doubles, null where it is no number."""
-    import ibis
-
+    """Return a column as doubles, null where it is not a number."""
     dtype = column.type()
     if dtype.is_boolean():
         return ibis.cases((column, double(1)), (~column, double(0)), else_=ibis.null("float64"))
@@ -120,14 +110,12 @@ def _number(column: Expression, *, engine: str, clean: bool) -> Expression:
     if dtype.is_time():
         return seconds(column.cast("string"))
     if dtype.is_interval():
-        return date_part("epoch", column).cast("float64")
+        return call("date_part", float, "epoch", column).cast("float64")
     return column.cast("float64") if dtype.is_numeric() else ibis.null("float64")
 
 
 def _day(column: Expression, *, domain: Interval, engine: str, clean: bool) -> Expression:
-    """Return whole days after the low end as doubles, infinite beyond an end, null where it is no date."""
-    import ibis
-
+    """Return whole days after the low end as doubles, infinite beyond an end, null where it is not a date."""
     assert domain.since is not None  # noqa: S101 - `code` has seen to it
     dtype, low = column.type(), domain.since
     if dtype.is_timestamp() and engine == "duckdb" and dtype.scale != 6:
@@ -151,8 +139,6 @@ def _day(column: Expression, *, domain: Interval, engine: str, clean: bool) -> E
 
 def _midnight(dtype: Any, day: datetime.date) -> Expression:
     """Return the beginning of a day, of the type of a column."""
-    import ibis
-
     if dtype.is_date():
         return ibis.literal(day)
     zone = datetime.UTC if dtype.timezone else None
@@ -160,8 +146,6 @@ def _midnight(dtype: Any, day: datetime.date) -> Expression:
 
 
 def _clipped(value: Expression, domain: Interval, engine: str) -> Expression:
-    import ibis
-
     missing = ibis.null("float64") if domain.missing == DROP else _settled(domain.stand_in)
     absent = value.isnull() if engine in _WITHOUT_NAN else value.isnull() | value.isnan()
     return ibis.cases(
@@ -198,102 +182,15 @@ def _level(column: Expression, domain: Levels, engine: str, *, clean: bool) -> E
     if engine != "duckdb" or not dtype.is_string() or key is text:
         return key
     # Most text is a key as it stands.
-    import ibis
-
     known = [own for own in level_keys(domain) if own[:1] != " "]
     return ibis.cases((text.isin(known), text), else_=key)
 
 
 def _place(value: Expression, keys: Sequence[tuple[int, Any]], domain: Levels) -> Expression:
-    import ibis
-
     place = missing_place(domain)
     missing = ibis.null("int64") if place is None else _whole(place)
     return ibis.cases(*((value == key, _whole(at)) for at, key in keys), else_=missing) if keys else missing
 
 
 def _whole(value: int) -> Expression:
-    import ibis
-
     return ibis.literal(value, type="int64")
-
-
-LIMIT = 2**62
-# How many records there may be, where nobody says.
-DEFAULT_MAX_ROWS = 10**12
-
-# Between these no step of a sum or product over- or underflows in a double. PostgreSQL would raise where others give
-# infinity or zero.
-_GREATEST_END = 1e30
-_GRIDS = (1e-30, 1e60)
-_LEAST_ORIGIN = 1e-80
-
-# A number nearer to 0 than this is taken as 0. Under the limits above it changes no sum: it is lost in x - origin, and
-# where the origin is 0 its term is below 1e-39 before the 1/2 is added.
-NEGLIGIBLE = 1e-100
-
-_EXACT = 2**53
-
-
-def check_bound(tally: SumQuery, domains: Mapping[str, Domain], max_rows: int) -> None:
-    """Refuse numbers that 64-bit sums and doubles cannot hold exactly.
-
-    Parameters
-    ----------
-    tally
-        What is summed.
-    domains
-        What the columns may contain.
-    max_rows
-        How many records there are at most.
-    """
-    for column in tally.columns:
-        _check_domain(column, domains[column])
-    for term in tally.terms:
-        if isinstance(term, Count):
-            if isinstance(term.units, bool) or not isinstance(term.units, int) or not 0 < term.units * max_rows < LIMIT:
-                most = (LIMIT - 1) // max_rows
-                raise InvalidParameter("units", term.units, f"a whole number from 1 to {most}", f"units={most}")
-        elif isinstance(term, (Sum, Product)):
-            _check_grid(term, domains, max_rows)
-
-
-def _check_domain(column: str, domain: Domain) -> None:
-    if isinstance(domain, Interval) and max(abs(domain.low), abs(domain.high)) > _GREATEST_END:
-        raise InvalidParameter(
-            f"the interval of {column}", [domain.low, domain.high], f"within {_GREATEST_END:g} of 0", "a narrower one"
-        )
-    if isinstance(domain, Levels):
-        for value in domain.values:
-            if isinstance(value, int) and abs(value) > _EXACT:
-                raise InvalidParameter(
-                    f"a level of {column}", value, "at most 2^53 in size if it is a whole number", f'"{value}" as text'
-                )
-
-
-def _check_grid(term: Sum | Product, domains: Mapping[str, Domain], max_rows: int) -> None:
-    columns, origins = sides(term)
-    for origin in origins:
-        if not (origin == 0 or _LEAST_ORIGIN <= abs(origin) <= _GREATEST_END):
-            raise InvalidParameter("origin", origin, f"0 or from {_LEAST_ORIGIN:g} to {_GREATEST_END:g} in size", "0")
-    if not _GRIDS[0] <= term.grid <= _GRIDS[1]:
-        raise InvalidParameter("grid", term.grid, f"from {_GRIDS[0]:g} to {_GRIDS[1]:g}", "grid=0.001")
-    span = 1.0
-    for column, origin in zip(columns, origins, strict=True):
-        domain = domains[column]
-        assert isinstance(domain, Interval)  # noqa: S101 - tally.check has seen to it
-        span *= max(abs(domain.low - origin), abs(domain.high - origin))
-    greatest = math.floor(span / term.grid + 0.5) + 1
-    if greatest * max_rows >= LIMIT:
-        # Half the limit, so that neither rounding nor the 1/2 of the grid matters.
-        enough = 2.0 ** math.ceil(math.log2(max(span, _GRIDS[0]) * max_rows / (LIMIT // 4)))
-        raise InvalidParameter(
-            "grid", term.grid, f"coarse enough for {max_rows:g} records to sum below 2^62", f"grid={enough!r} or more"
-        )
-
-
-def sides(term: Sum | Product) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Return the columns that a term multiplies, and their origins."""
-    if isinstance(term, Sum):
-        return (term.column,), (term.origin,)
-    return term.columns, term.origins

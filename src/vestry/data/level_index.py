@@ -1,63 +1,56 @@
-"""The place of a value among a few, by functions of DuckDB that never fail.
+"""The place of a value among declared levels: by keys in SQL, and once for each text of a dictionary.
 
-DuckDB evaluates such a function once for each entry of a column's dictionary. It evaluates CASE, and arithmetic that
-may overflow, once for each record: three times as long as the counts themselves.
+DuckDB evaluates a function that never fails once for each entry of a column's dictionary. It evaluates CASE, and
+arithmetic that may overflow, once for each record: three times as long as the counts themselves.
 
-Keys by which text is compared with declared levels: equal keys, same class of `meaning.level_text`.
+Text is compared with levels by keys: equal keys, same class of `meaning.level_text`. A key is the class's own text,
+except for instants and clock times, whose text would have to be written: theirs is a number of microseconds behind a
+blank, and no trimmed text begins with one. Only the classes that are declared are looked for.
 
-A key is the class's own text, but for instants and clock times, whose text would have to be written: theirs is a number
-of microseconds behind a blank, and no trimmed text begins with one. Only the classes that are declared are looked for.
-
-The places of levels in a column that comes with a dictionary: each different text is looked up once.
-
-DuckDB evaluates an expression once for each entry of a dictionary of its own, and once for each record of one of
-Arrow's, which takes seven times as long. So a column of text that has a dictionary becomes a column of whole numbers
-here, by the same relation as in SQL (`vestry.schema.meaning`). Exact levels are left to SQL.
+An expression over a dictionary of Arrow's takes seven times as long as over one of DuckDB's own. So a column of text
+that has a dictionary becomes a column of whole numbers here, by the same relation as in SQL (`vestry.schema.meaning`).
+Exact levels are left to SQL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import Any
 
+import ibis
 import numpy as np
+import pyarrow as pa
 
 from vestry.data.calendar import DAY, instant, micros_of, seconds
-from vestry.data.text_value import Expression, double, level_of, matches
+from vestry.data.connection import Expression
+from vestry.data.text_value import call, double, level_of, matches
 from vestry.schema.domain import DROP, LEVEL, Levels
 from vestry.schema.meaning import DATE, instant_of, is_number, level_text, number, time_of
 
 
-def looked_up(value: Any, values: Sequence[Any], missing: int | None) -> Any:
+def look_up(value: Any, values: Sequence[Any], missing: int | None) -> Any:
     """Return the place of a value, counted from 0, and the place `missing` if it is not there; null for None.
 
     `list_position` counts from 1 and is null if it finds nothing, and `greatest` passes over nulls. So whatever belongs
-    at place 0 is left out of the list.
+    at place 0 is omitted from the list.
     """
-    position, greatest = _functions()
     if missing is None:
-        return position(list(values), value) - 1
+        return _position(values, value) - 1
     others = [each for place, each in enumerate(values) if place != missing]
-    found = greatest(position(others, value), 0)  # 0 is what is missing, and the rest are numbered from 1
+    place = _at_least_0(_position(others, value))  # 0 is what is missing, and the rest are numbered from 1
     if missing == 0:
-        return found
+        return place
     # The numbers of the places 1, 2, ...: those before `missing` have moved up by one.
     numbers = [*range(2, missing + 1), 0, *range(missing + 1, len(others) + 1)]
-    return greatest(position(numbers, found), 0)
+    return _at_least_0(_position(numbers, place))
 
 
-@cache
-def _functions() -> tuple[Any, Any]:
-    import ibis
+def _position(values: Sequence[Any], value: Expression) -> Expression:
+    return call("list_position", int, list(values), value)
 
-    def list_position(values, value) -> int:  # type: ignore[no-untyped-def, empty-body]
-        ...
 
-    def greatest(one, other) -> int:  # type: ignore[no-untyped-def, empty-body]
-        ...
-
-    return ibis.udf.scalar.builtin(list_position), ibis.udf.scalar.builtin(greatest)
+def _at_least_0(value: Expression) -> Expression:
+    return call("greatest", int, value, 0)
 
 
 _MIDNIGHT = f"^{DATE}[T ]00:00(:00([.]0+)?)?[|]$"
@@ -74,8 +67,6 @@ def level_keys(domain: Levels) -> tuple[str, ...]:
 
 def level_key(text: Expression, domain: Levels, engine: str) -> Expression:
     """Return the keys of a column of trimmed text."""
-    import ibis
-
     texts = domain.texts
     cases = []
     if any(time_of(each) for each in texts):
@@ -93,8 +84,6 @@ def level_key(text: Expression, domain: Levels, engine: str) -> Expression:
 
 def instant_key(column: Expression, domain: Levels) -> Expression:
     """Return the keys of a column of DuckDB's timestamps."""
-    import ibis
-
     micros, zoned = micros_of(column), bool(column.type().timezone)
     if _timed(domain.texts):
         return ibis.literal(" @") + micros.cast("string") + ibis.literal("Z" * zoned)
@@ -118,12 +107,8 @@ def _timed(texts: tuple[str, ...]) -> bool:
 def _key(text: str, timed: bool) -> str:
     if (clock := time_of(text)) is not None:
         return f" {round(number(clock) * 1e6)}"
-    found = instant_of(text) if timed else None
-    return text if found is None else f" @{found[0]}{'Z' * found[1]}"
-
-
-# What is added to the name of a column of places. No column is called so: names are text without control characters.
-PLACED = "\x1fplace"
+    moment = instant_of(text) if timed else None
+    return text if moment is None else f" @{moment[0]}{'Z' * moment[1]}"
 
 
 def missing_place(domain: Levels) -> int | None:
@@ -144,8 +129,6 @@ class Places:
 
     def of(self, array: Any) -> Any:
         """Return the places of an array of cleaned text, null where the record is dropped."""
-        import pyarrow as pa
-
         if self._dictionary is None or not array.dictionary.equals(self._dictionary):
             self._dictionary = array.dictionary
             texts = array.dictionary.to_pylist()

@@ -1,4 +1,4 @@
-"""The one query of a tally: a scan, integers for every record, at most k records a person, sums by the keys."""
+"""The one query of a tally: a scan, integers for every record, at most k records per person, sums by the keys."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from vestry.data.connection import Source
-from vestry.data.contribution_bounding import chosen, person_name
-from vestry.data.encoding import code, person, plain, scaled, usable
-from vestry.data.level_index import PLACED
-from vestry.data.text_value import Expression
-from vestry.errors import InvalidParameter
+import ibis
+
+from vestry.data.connection import PLACED, Expression, Source, check_column, usable
+from vestry.data.contribution_bounding import choose_records, person_name
+from vestry.data.encoding import code, person, plain, scale
 from vestry.privacy.neighbours import Unit
 from vestry.schema.domain import Domain, Levels, drops
 from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
@@ -65,36 +64,32 @@ class Query:
         return records.aggregate(by=[named[key] for key in self.tally.keys], **sums)
 
     def records(self, source: Source, *, row_key: str) -> Expression:
-        """Return the records that count as whole numbers, one column a key, then one a term."""
+        """Return the records that count as whole numbers, one column per key, then one per term."""
         records, named = self._records(source, row_key)
         read = [*(named[key] for key in self.tally.keys), *(f"t{place}" for place in range(len(self.tally.terms)))]
         return records.select(**{f"r{place}": records[name].cast("int32") for place, name in enumerate(read)})
 
     def _records(self, source: Source, row_key: str) -> tuple[Expression, dict[str, str]]:
         """Return the records that count, each as whole numbers, and what each column is called there."""
-        import ibis
-
         named = {column: f"c{place}" for place, column in enumerate(self.tally.columns)}
         parts = [self._codes(part, source, named) for part in source.parts]
         records = ibis.union(*parts, distinct=False) if len(parts) > 1 else parts[0]
         codes = {column: records[name] for column, name in named.items()}
         levels = {name: records[name] for column, name in named.items() if isinstance(self.domains[column], Levels)}
         units = {
-            f"t{place}": scaled(term, codes)
+            f"t{place}": scale(term, codes)
             for place, term in enumerate(self.tally.terms)
             if isinstance(term, (Sum, Product))
         }
         if self.unit.person is not None:
             records = records.select(person=records["person"], **levels, **units)
-            records = chosen(records, "person", (*levels, *units), self.unit.rows, row_key)
+            records = choose_records(records, "person", (*levels, *units), self.unit.rows, row_key)
         elif units:
             records = records.select(**levels, **units)
         return records, named
 
     def _codes(self, table: Expression, source: Source, named: Mapping[str, str]) -> Expression:
         """Return a part's records that count: the codes of their columns, and the person."""
-        import ibis
-
         engine, who = source.backend.name, self.unit.person
         present = {name for name, dtype in table.schema().items() if usable(dtype)}
         placed = {column for column in named if column + PLACED in present}
@@ -126,9 +121,9 @@ class Query:
         """Return the sums of all cells in their order, 0 where a cell has no records."""
         keys = [f"c{self.tally.columns.index(key)}" for key in self.tally.keys]
         names = [self._names(key) for key in self.tally.keys]
-        found = {tuple(level[row[key]] for key, level in zip(keys, names, strict=True)): row for row in rows}
+        cells = {tuple(level[row[key]] for key, level in zip(keys, names, strict=True)): row for row in rows}
         return [
-            int(found[cell][f"s{place}"] or 0) * (term.units if isinstance(term, Count) else 1) if cell in found else 0
+            int(cells[cell][f"s{place}"] or 0) * (term.units if isinstance(term, Count) else 1) if cell in cells else 0
             for cell in self.tally.cells(self.domains)
             for place, term in enumerate(self.tally.terms)
         ]
@@ -164,13 +159,3 @@ class Query:
         domain = self.domains[column]
         assert isinstance(domain, Levels)  # noqa: S101 - tally.check has seen to it
         return domain.names
-
-
-def check_column(schema: Mapping[str, Any], column: str) -> None:
-    """Refuse a column that is not in the schema, or whose type holds no single values."""
-    if column not in schema:
-        instead = "its name as the table spells it, a CSV file in its first line"
-        raise InvalidParameter("a column", column, "one of the table's", instead)
-    if not usable(schema[column]):
-        allowed, instead = "text, numbers, truth values, dates or times", "another column, or a view that has one"
-        raise InvalidParameter(f"the column {column}", str(schema[column]), allowed, instead)

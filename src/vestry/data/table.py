@@ -1,34 +1,36 @@
 """Records and what they may contain: what can be asked of them without showing one.
 
-Where records are: a file, a frame in memory, or a table of a database.
+How large a sum can become is settled from declarations alone, before any record is read.
 """
 
 from __future__ import annotations
 
-import os
+import math
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vestry.data.connection import UNPREPARED, Source, of_arrow, of_ibis, quietly
-from vestry.data.contribution_bounding import limited
-from vestry.data.csv_reader import Dialect, dialect_from
-from vestry.data.databases import SCHEMES, open_table
-from vestry.data.dataframes import FRAMES, check_unread, frame_kind, frame_streams, mark_read
-from vestry.data.encoding import DEFAULT_MAX_ROWS, LIMIT, check_bound
-from vestry.data.files import SUFFIXES, file_kind, files_at, open_file
-from vestry.data.query import Query
+from vestry.data.connection import UNPREPARED, Dialect, Source, connect, dialect_from, find_way, kind_of, quietly
+from vestry.data.row_limit import limit_records
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain, Interval, Levels
+from vestry.schema.meaning import EXACT
 from vestry.schema.private import Block, Private, PrivateRows
-from vestry.schema.statistics import Sum, SumQuery
+from vestry.schema.statistics import Count, Product, Sum, SumQuery, sides
+from vestry.validation import require_number, require_whole
 
+if TYPE_CHECKING:
+    from vestry.data.query import Query
+
+LIMIT = 2**62
+# How many records there may be, where nobody says.
+DEFAULT_MAX_ROWS = 10**12
 _FAILED = (
     "the data could not be read, and nothing was summed; what the backend said may quote a record and is not shown. "
     "Check that the file or table is whole, and that it can still be reached."
@@ -80,8 +82,7 @@ class Table:
                 raise InvalidParameter("a column's name", name, "text", _COLUMNS)
             if not isinstance(domain, (Levels, Interval)):
                 raise InvalidParameter(f"the column {name}", domain, "levels or an interval", _COLUMNS)
-        if isinstance(max_rows, bool) or not isinstance(max_rows, int) or not 0 < max_rows < LIMIT:
-            raise InvalidParameter("max_rows", max_rows, "a whole number from 1 to below 2^62", "max_rows=10**9")
+        require_whole("max_rows", max_rows, "max_rows=10**9", most=LIMIT - 1)
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "columns", MappingProxyType(dict(columns)))
         object.__setattr__(self, "unit", Unit.parse(unit))
@@ -101,7 +102,7 @@ class Table:
             If the tally cannot be collected from this table.
         """
         query = self._query(tally)
-        check_unread(self.data)
+        self._check_unread()
         with self._connected(query.wanted) as source:
             query.check_schema(source)
             source.explain(query.expression(source, row_key=""))
@@ -117,18 +118,15 @@ class Table:
     def count(self) -> int:
         """Return the number of records, where it is public: under replace with unit row."""
         if self.unit.person is not None or self.neighbours is not Neighbours.REPLACE:
-            raise InvalidParameter(
-                "the number of records",
-                f"asked for under {self.neighbours} with unit {self.unit}",
-                "private unless a row is replaced",
-                'neighbours="replace" and unit="row", or a tally of One() through a mechanism',
-            )
-        check_unread(self.data, counted=True)
+            given = f"asked for under {self.neighbours} with unit {self.unit}"
+            instead = 'neighbours="replace" and unit="row", or a count through a mechanism'
+            raise InvalidParameter("the number of records", given, "private unless a row is replaced", instead)
+        self._check_unread(counted=True)
         with self._connected({}) as source:
-            found = quietly(
+            counts = quietly(
                 lambda: [source.rows(part.aggregate(n=part.count())) for part in source.parts], VestryError(_FAILED)
             )
-        return sum(int(rows[0]["n"]) for rows in found)
+        return sum(int(rows[0]["n"]) for rows in counts)
 
     def collect(self, tally: SumQuery, *, row_key: str) -> Private:
         """Sum over the records in one query.
@@ -148,7 +146,7 @@ class Table:
         if not isinstance(row_key, str):
             raise InvalidParameter("row_key", type(row_key).__name__, "text", 'row_key="patients"')
         query = self._query(tally)
-        mark_read(self.data)
+        self._mark_read()
         with self._connected(query.wanted) as source:
             query.check_schema(source)
             # The answer is opened and closed inside, so that no frame of a traceback holds it.
@@ -171,98 +169,97 @@ class Table:
         query = self._query(tally)
         names = (*tally.keys, *(term.column for term in tally.terms if isinstance(term, Sum)))
 
-        def blocks(source: Source) -> list[Block]:
+        def read(source: Source) -> list[Block]:
             batches = source.columns(query.records(source, row_key=row_key))
-            found = [design.block(dict(zip(names, batch.values(), strict=True))) for batch in batches]
+            blocks = [design.block(dict(zip(names, batch.values(), strict=True))) for batch in batches]
             empty = {name: np.zeros(0, dtype=np.int32) for name in names}
-            return limited(found, self.max_rows, row_key=row_key) or [design.block(empty)]
+            return limit_records(blocks, self.max_rows, row_key=row_key) or [design.block(empty)]
 
-        mark_read(self.data)
+        self._mark_read()
         with self._connected(query.wanted) as source:
             query.check_schema(source)
-            return quietly(lambda: PrivateRows(blocks(source)), VestryError(_FAILED))
+            return quietly(lambda: PrivateRows(read(source)), VestryError(_FAILED))
 
     def _connected(self, columns: Mapping[str, Domain | None]) -> Source:
         return connect(self.data, columns=columns, dialect=self.csv)
 
+    def _check_unread(self, *, counted: bool = False) -> None:
+        """Refuse a stream that was read already, or that would have to be counted before it is read."""
+        if find_way(self.data) == _STREAM and (counted or self.data in _READ):
+            allowed = "read once" + (", so that its records cannot be counted first" if counted else "")
+            raise InvalidParameter("data", "a RecordBatchReader", allowed, "data=reader.read_all(), a table")
+
+    def _mark_read(self) -> None:
+        self._check_unread()
+        if find_way(self.data) == _STREAM:
+            _READ.add(self.data)
+
     def _query(self, tally: SumQuery) -> Query:
+        from vestry.data.query import Query  # loads Ibis
+
         tally.check(self.columns)
         check_bound(tally, self.columns, self.max_rows)
         return Query(tally, self.columns, self.unit)
 
 
+# A second reading of a stream would find no record.
+_STREAM = "pyarrow.RecordBatchReader"
+_READ: weakref.WeakSet[Any] = weakref.WeakSet()
 _COLUMNS = 'columns={"ward": Levels("A", "B"), "stay": Interval(0, 60)}'
 
-WAYS = (
-    '"records.parquet", a folder of such files, "records.csv", "records.arrow", a pandas or Polars DataFrame, a table '
-    'of Arrow, "duckdb://FILE/TABLE", "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE" or "pyspark://TABLE"'
-)
+# Between these no step of a sum or product over- or underflows in a double. PostgreSQL would raise where others give
+# infinity or zero.
+_GREATEST_END = 1e30
+_GRIDS = (1e-30, 1e60)
+_LEAST_ORIGIN = 1e-80
 
 
-def connect(data: Any, *, columns: Mapping[str, Domain | None] | None = None, dialect: Dialect | None = None) -> Source:
-    """Reach the records without reading one. Use it in a `with` statement: leaving it closes what was opened.
+def check_bound(tally: SumQuery, domains: Mapping[str, Domain], max_rows: int) -> None:
+    """Refuse numbers that 64-bit sums and doubles cannot hold exactly.
 
     Parameters
     ----------
-    data
-        A path to `.parquet` (or a folder or pattern of such paths), `.csv`, `.tsv` (each also with `.gz`), `.arrow`,
-        `.feather` or `.ipc`; a pandas DataFrame; a Polars DataFrame or LazyFrame; a pyarrow Table, RecordBatch,
-        RecordBatchReader (which can be read once) or Dataset; a relation of DuckDB; a Delta table; `duckdb://FILE/TABLE`;
-        `postgresql://USER:${VARIABLE}@HOST:PORT/DATABASE/TABLE`; `pyspark://TABLE` or `pyspark://FILE.parquet`; or a
-        table expression of Ibis, on a backend that these tests may never have seen.
-    columns
-        Those that will be read, with their domains (None for a person's); None for all columns.
-    dialect
-        How a CSV file is written.
-
-    Raises
-    ------
-    InvalidParameter
-        If there is nothing there, or nothing that can be read as a table.
-    MissingExtra
-        If the driver is not installed.
+    tally
+        What is summed.
+    domains
+        What the columns may contain.
+    max_rows
+        How many records there are at most.
     """
-    kind = kind_of(data)
-    named = None if columns is None else tuple(columns)
-    levels = {name: domain for name, domain in (columns or {}).items() if isinstance(domain, Levels)}
-    exact = [name for name, domain in levels.items() if domain.exact]
-    if kind in FRAMES.values():
-        failure = InvalidParameter("data", f"a table of {kind}", "one whose columns can be read as values", WAYS)
-        return quietly(lambda: of_arrow(kind, frame_streams(data, kind, named, exact), levels), failure)
-    if kind == "ibis":
-        failure = InvalidParameter("data", "a table of no backend", "a table that a backend holds", WAYS)
-        return quietly(lambda: of_ibis(kind, data), failure)
-    text = os.fspath(data)
-    if kind in SCHEMES:
-        return open_table(kind, text)
-    return open_file(kind, text, columns=named, levels=levels, dialect=dialect or Dialect())
+    for column in tally.columns:
+        _check_domain(column, domains[column])
+    for term in tally.terms:
+        if isinstance(term, Count):
+            most = (LIMIT - 1) // max_rows
+            require_whole("units", term.units, f"units={most}", most=most)
+        elif isinstance(term, (Sum, Product)):
+            _check_grid(term, domains, max_rows)
 
 
-def is_missing(address: str) -> bool:
-    """Tell whether a file of records is not where it should be. Nothing is opened, and a server is not asked."""
-    kind = kind_of(address)
-    if kind == "duckdb":
-        return not Path(address.partition("://")[2]).parent.is_file()
-    return kind not in SCHEMES and not files_at(kind, address)
+def _check_domain(column: str, domain: Domain) -> None:
+    if isinstance(domain, Interval) and max(abs(domain.low), abs(domain.high)) > _GREATEST_END:
+        ends, allowed = [domain.low, domain.high], f"within {_GREATEST_END:g} of 0"
+        raise InvalidParameter(f"the interval of {column}", ends, allowed, "a narrower one")
+    for value in domain.values if isinstance(domain, Levels) else ():
+        if isinstance(value, int) and abs(value) > EXACT:
+            allowed = "at most 2^53 in size if it is a whole number"
+            raise InvalidParameter(f"a level of {column}", value, allowed, f'"{value}" as text')
 
 
-def kind_of(data: Any) -> str:
-    """Name what was given: parquet, csv, arrow, pandas, polars, pyarrow, duckdb, postgresql, pyspark, ibis, ..."""
-    if isinstance(data, (str, os.PathLike)):
-        text = os.fspath(data)
-        if isinstance(text, str) and "://" in text:
-            scheme = text.partition("://")[0]
-            if scheme in SCHEMES:
-                return scheme
-            raise InvalidParameter("data", f"{scheme}://...", "one of the kinds that Vestry reads", WAYS)
-        kind = file_kind(text) if isinstance(text, str) else None
-        if kind is not None:
-            return kind
-        raise InvalidParameter("data", str(text), "a folder, or a file called " + ", ".join(SUFFIXES), WAYS)
-    frame = frame_kind(data)
-    if frame is not None:
-        return frame
-    package, name = type(data).__module__.split(".")[0], type(data).__name__
-    if package == "ibis" and hasattr(data, "get_backend") and hasattr(data, "schema"):
-        return package
-    raise InvalidParameter("data", f"a {package}.{name}", "one of the kinds that Vestry reads", WAYS)
+def _check_grid(term: Sum | Product, domains: Mapping[str, Domain], max_rows: int) -> None:
+    columns, origins = sides(term)
+    for origin in origins:
+        if not (origin == 0 or _LEAST_ORIGIN <= abs(origin) <= _GREATEST_END):
+            raise InvalidParameter("origin", origin, f"0 or from {_LEAST_ORIGIN:g} to {_GREATEST_END:g} in size", "0")
+    require_number("grid", term.grid, "grid=0.001", least=_GRIDS[0], most=_GRIDS[1])
+    span = 1.0
+    for column, origin in zip(columns, origins, strict=True):
+        domain = domains[column]
+        assert isinstance(domain, Interval)  # noqa: S101 - tally.check has seen to it
+        span *= max(abs(domain.low - origin), abs(domain.high - origin))
+    greatest = math.floor(span / term.grid + 0.5) + 1
+    if greatest * max_rows >= LIMIT:
+        # Half the limit, so that neither rounding nor the 1/2 of the grid matters.
+        enough = 2.0 ** math.ceil(math.log2(max(span, _GRIDS[0]) * max_rows / (LIMIT // 4)))
+        allowed = f"coarse enough for {max_rows:g} records to sum below 2^62"
+        raise InvalidParameter("grid", term.grid, allowed, f"grid={enough!r} or more")

@@ -6,10 +6,10 @@ import math
 from functools import cache
 from typing import Any
 
-from vestry.schema.meaning import DECIMAL, FALSE, LONGEST, TRUE
+import ibis
 
-# An expression of Ibis, which carries no types of its own.
-Expression = Any
+from vestry.data.connection import Expression
+from vestry.schema.meaning import DECIMAL, FALSE, LONGEST, TRUE
 
 # Text is a number if it reads like this, or is one of the words for infinity. A mark is added at its end because `$`
 # also matches before a last line break in Java. No backslash: Spark unescapes it.
@@ -17,7 +17,7 @@ NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?[|]$"
 _SHORT_NUMBER = NUMBER.replace("{1,4}", "{1,2}")
 _INFINITY = {math.inf: ("inf", "+inf", "infinity", "+infinity"), -math.inf: ("-inf", "-infinity")}
 
-# Engines that are tested, with a function of their own that trims any marks.
+# Engines that are tested, with their own function that trims any marks.
 _TRIMS = ("duckdb", "postgres", "pyspark")
 
 # Beyond these PostgreSQL refuses to make a double of a decimal; others give infinity or 0.
@@ -26,41 +26,33 @@ _GREATEST, _LEAST = "1.7976931348623158e308", "2.4703282292062329e-324"
 
 def double(value: float) -> Expression:
     """Return a double, written as text: engines read 0.1 as a decimal and divide on their own."""
-    import ibis
-
     return ibis.literal(str(float(value))).cast("float64")
 
 
-def trimmed(text: Expression, engine: str) -> Expression:
+def trim(text: Expression, engine: str) -> Expression:
     """Return text without ASCII white space at its ends.
 
     Spark reads the vertical tab in the list of marks that Ibis's own `strip` writes as the letter v.
     """
-    import ibis
-
     if engine not in _TRIMS:
         return text.strip()
-    char, trim = _chr(), (_trim() if engine == "duckdb" else _btrim())
-    return trim(text, ibis.literal(" \t\n\r") + char(11) + char(12))
+    marks = ibis.literal(" \t\n\r") + call("chr", str, 11) + call("chr", str, 12)
+    return call("trim" if engine == "duckdb" else "btrim", str, text, marks)
 
 
 def matches(text: Expression, pattern: str) -> Expression:
-    """Tell whether a text of at most the longest length is of a pattern, which ends in a mark of its own."""
+    """Tell whether a text of at most the longest length is of a pattern, which ends in its own mark."""
     return (text.length() <= LONGEST) & text.concat("|").re_search(pattern)
 
 
 def number_of(text: Expression, engine: str) -> Expression:
-    """Return the double nearest to a trimmed text, 1 and 0 for truth words, null where it is no number."""
-    import ibis
-
+    """Return the double nearest to a trimmed text, 1 and 0 for truth words, null where it is not a number."""
     plain = _in_postgres(text) if engine == "postgres" else [(matches(text, NUMBER), text.try_cast("float64"))]
     return ibis.cases(*plain, *_infinities(text), *truths(text, double(1), double(0)), else_=ibis.null("float64"))
 
 
 def level_of(text: Expression) -> Expression:
     """Return the text of a trimmed text's class, where it is a truth word or a number: 1 for TRUE, 1.5 for 1.50."""
-    import ibis
-
     digits = text.re_replace("0+$", "").re_replace("[.]$", "")
     plain = ibis.cases((matches(text, f"^{DECIMAL}[|]$"), digits), *truths(text, "1", "0"), else_=text)
     return ibis.cases((plain == "-0", "0"), else_=plain)
@@ -68,8 +60,6 @@ def level_of(text: Expression) -> Expression:
 
 def _in_postgres(text: Expression) -> list[tuple[Expression, Expression]]:
     """Return the cases of numbers where a cast that fails would raise: a long exponent goes through a decimal."""
-    import ibis
-
     exact = text.cast("decimal")
     greatest, least = (ibis.literal(limit).cast("decimal") for limit in (_GREATEST, _LEAST))
     # Nested, since only CASE keeps PostgreSQL from trying a cast before its condition holds.
@@ -91,31 +81,13 @@ def truths(text: Expression, true: Expression, false: Expression) -> list[tuple[
     return [(text.isin(TRUE), true), (text.isin(FALSE), false)]
 
 
-@cache
-def _chr() -> Any:
-    import ibis
-
-    def chr(code: int) -> str:  # type: ignore[empty-body]
-        ...
-
-    return ibis.udf.scalar.builtin(chr)
+def call(name: str, result: type, *arguments: Any) -> Expression:
+    """Return what a function that the engine itself has makes of its arguments; Ibis only writes it down."""
+    return _builtin(name, result, len(arguments))(*arguments)
 
 
 @cache
-def _trim() -> Any:
-    import ibis
+def _builtin(name: str, result: type, arity: int) -> Any:
+    def written(one: Any, two: Any, three: Any) -> Any: ...
 
-    def trim(text: str, marks: str) -> str:  # type: ignore[empty-body]
-        ...
-
-    return ibis.udf.scalar.builtin(trim)
-
-
-@cache
-def _btrim() -> Any:
-    import ibis
-
-    def btrim(text: str, marks: str) -> str:  # type: ignore[empty-body]
-        ...
-
-    return ibis.udf.scalar.builtin(btrim)
+    return ibis.udf.scalar.builtin(written, name=name, signature=((None,) * arity, result))

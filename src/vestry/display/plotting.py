@@ -1,6 +1,6 @@
 """Pictures of privacy curves and of posteriors.
 
-One look for every plot, readable in black and white. Rows of a picture are named from the top, each with its
+One look permanentlyy plot, readable in black and white. Rows of a picture are named from the top, each with its
 interval, its mean and its density.
 """
 
@@ -143,11 +143,11 @@ def _draw_cells(posterior: Posterior) -> Iterator[dict[str, str]]:
             yield {"group": group, "parameter": parameter, **cells}
 
 
-def _row(axes: Any, law: PosteriorDistribution | ReleasedDraws, index: int, height: int, prob: float) -> None:
-    if isinstance(law, ReleasedDraws):
-        dots(axes, height, law.values[:, index])
+def _row(axes: Any, distribution: PosteriorDistribution | ReleasedDraws, index: int, height: int, prob: float) -> None:
+    if isinstance(distribution, ReleasedDraws):
+        dots(axes, height, distribution.values[:, index])
         return
-    marginal = law.marginal(index)
+    marginal = distribution.marginal(index)
     low, high = marginal.quantile([0.0005, 0.9995])
     x = np.linspace(low, high, 301)
     found = density(marginal, x)
@@ -197,7 +197,7 @@ def figure(
     width, height
         Of one panel, and of the whole, in inches.
     heights
-        The relative heights of rows of panels; one row unless told. The axes are in reading order.
+        The relative heights of rows of panels; one row by default. The axes are in reading order.
     title
         What stands above all panels.
     shown
@@ -309,7 +309,7 @@ def dots(axes: Any, height: float, values: Array) -> None:
 
 
 def density(marginal: Marginal, x: Array) -> Array:
-    """Return the density, cut where it is infinite: at the end of a Beta law with a parameter below 1."""
+    """Return the density, cut where it is infinite: at the end of a Beta distribution with a parameter below 1."""
     with np.errstate(over="ignore", divide="ignore"):
         found = np.exp(marginal.log_density(x))
     finite = found[np.isfinite(found)]

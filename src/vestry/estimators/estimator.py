@@ -16,11 +16,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.input_checks as checks
-from vestry.data.contribution_bounding import limited
+from vestry.data.row_limit import limit_records
 from vestry.errors import InvalidParameter, UnpaidRelease
 from vestry.estimators.bounds import encoder_of
 from vestry.ledger import Ledger, OpenCharge
-from vestry.mechanisms.release import certificate, publish
+from vestry.mechanisms.release import certify, publish
 from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.pipeline import charge_for
@@ -81,7 +81,7 @@ class FitPlan:
     def collect(self, X: np.ndarray, *, row_key: str) -> PrivateRows:  # noqa: N803 - scikit-learn's name
         """Encode the rows, in single precision: what one row may be is bounded after rounding. At most `max_rows`."""
         block = self.encoder.encode(X, np.float32), self.outcomes()
-        return PrivateRows(limited([block], self.mechanism.problem.max_rows, row_key=row_key))
+        return PrivateRows(limit_records([block], self.mechanism.problem.max_rows, row_key=row_key))
 
 
 @dataclass(eq=False, repr=False)
@@ -296,7 +296,7 @@ def _release(plan: FitPlan, rows: np.ndarray, ledger: Ledger | None, *, purpose:
     noise = SystemNoise()
     private = plan.collect(rows, row_key=noise.random_bytes(16).hex())
     contents = mechanism.release(private, cast(OpenCharge, Unledgered()), noise)
-    return Release(plan.described, prior, {"all": contents[0]}, certificate(mechanism), None, plan.labels)
+    return Release(plan.described, prior, {"all": contents[0]}, certify(mechanism), None, plan.labels)
 
 
 def _spent(mechanism: Regression) -> Guarantee:

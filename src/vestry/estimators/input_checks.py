@@ -53,7 +53,7 @@ def outcomes(given: Any, owner: str) -> np.ndarray:
     if values.ndim == 2 and values.shape[1] == 1:
         return np.asarray(column_or_1d(values, warn=True))
     if values.ndim != 1:
-        raise InvalidParameter("y", f"of {values.ndim} dimensions", "a 1d array, one outcome a row", "one column")
+        raise InvalidParameter("y", f"of {values.ndim} dimensions", "a 1d array, one outcome per row", "one column")
     return values
 
 
@@ -64,7 +64,7 @@ def same_length(rows: np.ndarray, y: np.ndarray) -> None:
 
 
 def numbers(y: np.ndarray) -> np.ndarray:
-    """Return outcomes as doubles, NaN where one is no number."""
+    """Return outcomes as doubles, NaN where one is not a number."""
     if y.dtype.kind in _NUMBERS:
         return y.astype(np.float64)
     return np.array([number(value) for value in y.ravel()], dtype=np.float64).reshape(y.shape)
@@ -108,7 +108,7 @@ def _array(name: str, given: Any) -> np.ndarray:
 
 
 def _listed(given: Sequence[Any]) -> np.ndarray:
-    """Read a list of rows; what is no number is NaN."""
+    """Read a list of rows; what is not a number is NaN."""
     width = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else None for row in given}
     if len(width) != 1 or None in width:
         if width == {None}:

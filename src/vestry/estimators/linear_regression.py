@@ -12,10 +12,11 @@ from sklearn.base import RegressorMixin
 import vestry.estimators.input_checks as checks
 from vestry.estimators.bounds import interval, scale_of
 from vestry.estimators.estimator import PrivateEstimator, warn_uncharged
-from vestry.regression.losses import Huber, Loss, PseudoHuber
+from vestry.registry import LOSSES
+from vestry.regression.loss import Loss
+from vestry.regression.losses import robust_losses
 from vestry.validation import require_choice, require_number
 
-LOSSES: dict[str, type[Huber | PseudoHuber]] = {"huber": Huber, "pseudo-huber": PseudoHuber}
 # The threshold where none is declared, as a share of the outcome's reach.
 _SHARE = 0.25
 
@@ -36,7 +37,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         (low, high), declared: outcomes are scaled to [-1, 1]. Without an intercept they are divided by the farther end,
         and not moved.
     loss
-        `huber` or `pseudo-huber`.
+        `huber`, `pseudo-huber`, or another that is registered and has a threshold.
     threshold
         In units of the outcome. None: an eighth of the interval of its bounds, or a quarter of the farther end without
         an intercept.
@@ -71,7 +72,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
 
     def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
         middle, reach, stand_in = self._scale()
-        require_choice("loss", self.loss, LOSSES, 'loss="huber"')
+        require_choice("loss", self.loss, robust_losses(), 'loss="huber"')
         threshold = _SHARE
         if self.threshold is not None:
             threshold = require_number("threshold", self.threshold, "threshold=1.0", above=0) / reach

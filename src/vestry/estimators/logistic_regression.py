@@ -14,7 +14,8 @@ from sklearn.base import ClassifierMixin
 import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter
 from vestry.estimators.estimator import PrivateEstimator, warn_uncharged
-from vestry.regression.losses import Logistic, Loss, Multinomial
+from vestry.regression.loss import Loss
+from vestry.regression.losses import Logistic, Multinomial
 from vestry.schema.meaning import level_text
 
 

@@ -1,6 +1,6 @@
 """Gibbs samplers of a hidden Markov model: one cell after the other, or a region's whole path at a time.
 
-Collapsed, the transition matrix integrated out: with transition counts that leave out position t, a the state before it
+Collapsed, the transition matrix integrated out: with transition counts without position t, a the state before it
 and b the state after it,
 
     p(z_t = k) ~ (n[a,k] + alpha) (n[k,b] + [a = k = b] + alpha) / (n[k,.] + [a = k] + K alpha)
@@ -17,6 +17,7 @@ little longer than the collapsed one, and mixes better within a path.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,7 @@ def collapsed_gibbs(
     held_out: Array | None = None,
     temperature: float = 1.0,
     truncation: Sequence[float] | None = None,
+    blocked: bool = False,
 ) -> StateDraws:
     """Draw states, emission tables and transitions by collapsed Gibbs sweeps in order of region and month.
 
@@ -48,38 +50,25 @@ def collapsed_gibbs(
     states, alpha, beta
         The number of states, and the concentrations of transition rows and emission tables.
     sweeps, burn_in
-        How many sweeps to make, and how many of the first to leave out.
+        How many sweeps to make, and how many of the first to drop.
     rng
         An ordinary generator.
     chains
         How many chains to run at a time on the same counts.
     held_out
-        Cells to leave out, (regions, months), or one mask a split.
+        Cells to omit, (regions, months), or one mask per split.
     temperature
         The likelihood is raised to the power 1/temperature; the prior is not.
     truncation
-        For each feature the least probability of a level; none if left out.
+        For each feature the least probability of a level; none if omitted.
+    blocked
+        Whether paths are drawn as blocks: see `blocked_gibbs`.
     """
     data = layout(counts, held_out=held_out, chains=chains, temperature=temperature)
     model = prior(states, alpha, beta, data.levels, truncation)
-    return chain(data, model, blocked=False, sweeps=sweeps, burn_in=burn_in, rng=rng)
+    return chain(data, model, blocked=blocked, sweeps=sweeps, burn_in=burn_in, rng=rng)
 
 
-def blocked_gibbs(
-    counts: Sequence[Array],
-    *,
-    states: int,
-    sweeps: int,
-    burn_in: int,
-    rng: np.random.Generator,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    chains: int = 1,
-    held_out: Array | None = None,
-    temperature: float = 1.0,
-    truncation: Sequence[float] | None = None,
-) -> StateDraws:
-    """Draw states, emission tables and transitions, a region's whole path at a time; see `collapsed_gibbs`."""
-    data = layout(counts, held_out=held_out, chains=chains, temperature=temperature)
-    model = prior(states, alpha, beta, data.levels, truncation)
-    return chain(data, model, blocked=True, sweeps=sweeps, burn_in=burn_in, rng=rng)
+def blocked_gibbs(counts: Sequence[Array], **options: Any) -> StateDraws:
+    """Draw as `collapsed_gibbs` does, a region's whole path at a time; the options are the same."""
+    return collapsed_gibbs(counts, **options, blocked=True)

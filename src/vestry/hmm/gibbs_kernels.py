@@ -193,7 +193,7 @@ def collapsed(rng, weights, path, moves, alpha, months):  # type: ignore[no-unty
             for k in range(states):
                 ladder[k] = (n[before, k] + alpha) * weight[k]
             ladder[old] = (n[before, old] - 1.0 + alpha) * weight[old]
-            new = drawn(ladder, rng.random())
+            new = draw_index(ladder, rng.random())
             if new != old:
                 n[before, old] -= 1.0
                 n[before, new] += 1.0
@@ -205,12 +205,12 @@ def collapsed(rng, weights, path, moves, alpha, months):  # type: ignore[no-unty
         after = path[cell + 1]
         for k in range(states):
             ladder[k] = (n[before, k] + alpha) * (to[after, k] + alpha) / left[k] * weight[k]
-        # Only at these three do the moves before -> old -> after, which are to be left out, or a stay, matter.
+        # Only at these three do the moves before -> old -> after, which do not count, or a stay, matter.
         for k in (old, after, old if first else before):
             into = n[before, k] - (k == old) - (k == after) * (before == old)
             out = to[after, k] - (k == old) + (k == before) * (int(before == after) - int(old == after))
             ladder[k] = (into + alpha) * (out + alpha) / (left[k] - (k == old)) * weight[k]
-        new = drawn(ladder, rng.random())
+        new = draw_index(ladder, rng.random())
         if new != old:
             n[before, old] -= 1.0
             n[before, new] += 1.0
@@ -249,7 +249,7 @@ def blocked(rng, weights, path, chance, months):  # type: ignore[no-untyped-def]
         for t in range(months - 1, -1, -1):
             for k in range(states):
                 ladder[k] = filtered[t, k] * (1.0 if t == months - 1 else chance[k, after])
-            after = drawn(ladder, rng.random())
+            after = draw_index(ladder, rng.random())
             path[start + t] = after
 
 
@@ -257,7 +257,7 @@ _TINY = 1e-300  # a path of which every step is at all possible always has some 
 
 
 @compiled
-def drawn(ladder, uniform):  # type: ignore[no-untyped-def]
+def draw_index(ladder, uniform):  # type: ignore[no-untyped-def]
     """Draw an index by its weight; the weights are replaced by their running sums."""
     states = len(ladder)
     for k in range(1, states):

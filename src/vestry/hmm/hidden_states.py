@@ -18,11 +18,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
+from vestry.mcmc.late_import import require_burn_in
 from vestry.numerics import Array
-from vestry.posterior.mixture import Marginal, tail_of
-from vestry.posterior.posterior import Names
+from vestry.posterior.mixture import Marginal
+from vestry.posterior.posterior import Names, generator_of
 from vestry.posterior.reader import PLUG_IN, Reader, ReadRelease
 from vestry.releases import NoisyStatistics, Release
+from vestry.validation import is_number, require_choice, require_number, require_whole
 
 SWEEPS, CHAINS = 200, 4
 
@@ -36,11 +38,11 @@ class Options:
     states
         How many there are; the release's own number if None.
     sweeps, burn_in, chains
-        Sweeps of each chain, how many of the first are left out (half, if None), and how many chains run.
+        Sweeps of each chain, how many of the first are omitted (half, if None), and how many chains run.
     sampler
         `blocked` (a region's whole path at a time) or `collapsed` (a cell at a time).
     held_out
-        The share of cells that are left out and predicted; None for none.
+        The share of cells that are omitted and predicted; None for none.
     rng
         A generator; if None, one that is seeded by the release's hash.
     """
@@ -54,22 +56,13 @@ class Options:
     rng: np.random.Generator | None = None
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("states", 2 if self.states is None else self.states, 2),
-            ("sweeps", self.sweeps, 1),
-            ("burn_in", 0 if self.burn_in is None else self.burn_in, 0),
-            ("chains", self.chains, 1),
-        ):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InvalidParameter(name, value, f"a whole number of at least {least}", f"{name}={least}")
-        if self.burn_in is not None and self.burn_in >= self.sweeps:
-            raise InvalidParameter("burn_in", self.burn_in, "below the number of sweeps", f"{self.sweeps // 2}")
-        if self.sampler not in ("blocked", "collapsed"):
-            raise InvalidParameter("sampler", self.sampler, "blocked or collapsed", 'sampler="blocked"')
-        if self.held_out is not None and not 0 < self.held_out < 1:
-            raise InvalidParameter("held_out", self.held_out, "a share between 0 and 1", "held_out=0.1")
-        if self.rng is not None and not isinstance(self.rng, np.random.Generator):
-            raise InvalidParameter("rng", self.rng, "a numpy generator", "rng=numpy.random.default_rng()")
+        require_whole("states", 2 if self.states is None else self.states, least=2)
+        require_whole("chains", self.chains)
+        require_burn_in(self.sweeps, 0 if self.burn_in is None else self.burn_in, "sweeps")
+        require_choice("sampler", self.sampler, ("blocked", "collapsed"))
+        if self.held_out is not None:
+            require_number("held_out", self.held_out, "held_out=0.1", above=0, below=1)
+        generator_of(self.rng)
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
@@ -192,7 +185,11 @@ class HiddenStates(Reader):
 
     def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
         """Return the states, which are sampled when they are first looked at, from the noisy counts as they are."""
-        distributions: Any = self.distributions(release, Options.of(options))
+        chosen, cells = Options.of(options), len(self.regions) * len(self.times)
+        states = self.states if chosen.states is None else chosen.states
+        if states > cells:
+            raise InvalidParameter("states", states, f"from 2 to {cells}, the number of cells", "states=2")
+        distributions: Any = StateDistributions(self, release, chosen, states)
         return ReadRelease(self, distributions, PLUG_IN, "state")
 
     def is_ready(self, distributions: Any) -> bool:
@@ -207,14 +204,6 @@ class HiddenStates(Reader):
         """Return what was sampled."""
         return posterior.distributions.variables()
 
-    def distributions(self, release: Release, options: Options) -> StateLaws:
-        """Return the states, which are sampled when they are first looked at."""
-        cells = len(self.regions) * len(self.times)
-        states = self.states if options.states is None else options.states
-        if states > cells:
-            raise InvalidParameter("states", states, f"from 2 to {cells}, the number of cells", "states=2")
-        return StateLaws(self, release, options, states)
-
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
@@ -227,7 +216,7 @@ class Sampled:
     held_out: np.ndarray | None
 
 
-class StateLaws(Mapping[str, "StateLaw"]):
+class StateDistributions(Mapping[str, "StateDistribution"]):
     """The emission tables of each state, and the map of states; sampled once, when asked for.
 
     After the release nothing here depends on the number of entries: neither what is held nor how long a sweep takes.
@@ -236,8 +225,8 @@ class StateLaws(Mapping[str, "StateLaw"]):
     def __init__(self, reading: HiddenStates, release: Release, options: Options, states: int) -> None:
         self.reader, self.release, self.options, self.number = reading, release, options, states
 
-    def __getitem__(self, name: str) -> StateLaw:
-        return self._laws[name]
+    def __getitem__(self, name: str) -> StateDistribution:
+        return self._by_state[name]
 
     def __iter__(self) -> Iterator[str]:
         return (f"state {place + 1}" for place in range(self.number))
@@ -246,9 +235,10 @@ class StateLaws(Mapping[str, "StateLaw"]):
         return self.number
 
     @cached_property
-    def _laws(self) -> dict[str, StateLaw]:
+    def _by_state(self) -> dict[str, StateDistribution]:
         drawn = [table.reshape(-1, *table.shape[2:]) for table in self.sampled.emissions]
-        return {name: StateLaw(np.concatenate([t[:, place] for t in drawn], axis=1)) for place, name in enumerate(self)}
+        tables = [np.concatenate([table[:, place] for table in drawn], axis=1) for place in range(self.number)]
+        return dict(zip(self, map(StateDistribution, tables), strict=True))
 
     @cached_property
     def sampled(self) -> Sampled:
@@ -277,7 +267,7 @@ class StateLaws(Mapping[str, "StateLaw"]):
         score = None
         if hidden is not None:
             score = float(samplers.held_out_log_likelihood(draws, counts, hidden).sum(axis=(1, 2)).mean())
-        return named(draws, score, hidden)
+        return match_states(draws, score, hidden)
 
     def states(self) -> States:
         """Return the map of states and the mean tables."""
@@ -316,7 +306,7 @@ class StateLaws(Mapping[str, "StateLaw"]):
         return found, coords
 
 
-def named(draws: Any, score: float | None, hidden: np.ndarray | None) -> Sampled:
+def match_states(draws: Any, score: float | None, hidden: np.ndarray | None) -> Sampled:
     """Give each draw's states the same names, by the rule at the top of this file."""
     from scipy.optimize import linear_sum_assignment
 
@@ -327,20 +317,14 @@ def named(draws: Any, score: float | None, hidden: np.ndarray | None) -> Sampled
         distance = ((reference[:, None] - wide[place][None]) ** 2).sum(axis=-1)
         order[place] = linear_sum_assignment(distance)[1]
     first = np.take_along_axis(draws.emissions[0][..., 0], order, axis=-1).mean(axis=(0, 1))
-    order = order[..., np.argsort(-first, kind="stable")]
-    rank = np.argsort(order, axis=-1)  # old -> new
-    paths = np.take_along_axis(rank, draws.paths.reshape(*order.shape[:2], -1), axis=-1).reshape(draws.paths.shape)
-    dummy = np.full((*order.shape[:2], 1), order.shape[-1])
-    moves = np.take_along_axis(draws.transitions, np.concatenate([order, dummy], axis=-1)[..., None], axis=-2)
-    moves = np.take_along_axis(moves, order[..., None, :], axis=-1)
-    tables = tuple(np.take_along_axis(table, order[..., None], axis=-2) for table in draws.emissions)
+    found = draws.renumbered(order[..., np.argsort(-first, kind="stable")])
     # Chains first, as ArviZ has them.
-    paths, moves = np.swapaxes(paths, 0, 1), np.swapaxes(moves, 0, 1)
-    return Sampled(paths, tuple(np.swapaxes(table, 0, 1) for table in tables), moves, score, hidden)
+    tables = tuple(np.swapaxes(table, 0, 1) for table in found.emissions)
+    return Sampled(np.swapaxes(found.paths, 0, 1), tables, np.swapaxes(found.transitions, 0, 1), score, hidden)
 
 
 @dataclass(frozen=True, eq=False)
-class StateLaw:
+class StateDistribution:
     """One state's emission probabilities, by draws."""
 
     values: Array
@@ -351,7 +335,7 @@ class StateLaw:
         return int(self.values.shape[1])
 
     def marginal(self, index: int) -> Marginal:
-        """Return the law of one probability."""
+        """Return the distribution of one probability."""
         return Sample(self.values[:, index])
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
@@ -360,8 +344,8 @@ class StateLaw:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """A law of one number between 0 and 1, by draws."""
+class Sample(Marginal):
+    """A distribution of one number between 0 and 1, by draws."""
 
     values: Array
 
@@ -382,12 +366,6 @@ class Sample:
         """Return quantiles of the draws."""
         return np.asarray(np.quantile(self.values, np.asarray(p, float)))
 
-    def interval(self, prob: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
-        tail = tail_of(prob)
-        low, high = np.quantile(self.values, [tail, 1 - tail])
-        return float(low), float(high)
-
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return some of the draws."""
         return self.values[rng.integers(len(self.values), size=size)]
@@ -404,7 +382,7 @@ class Sample:
 
 def hidden_states_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> HiddenStates:
     """Read what a release says of its hidden Markov model."""
-    if len(prior) != 2 or not all(0 < each < math.inf for each in prior):
+    if len(prior) != 2 or not all(is_number(each) and each > 0 for each in prior):
         raise InvalidParameter(
             "a hidden Markov prior", prior, "two finite numbers above 0: transitions and emissions", "prior=(1, 1)"
         )

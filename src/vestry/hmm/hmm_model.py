@@ -33,6 +33,7 @@ from vestry.model.request import (
 from vestry.privacy.neighbours import Neighbours
 from vestry.schema.domain import LEVEL, Domain, drops
 from vestry.schema.statistics import SumQuery
+from vestry.validation import is_whole, require_choice
 
 PUBLIC, PRIVATE = "public", "private"
 _INSIDE = (
@@ -62,7 +63,7 @@ class HiddenMarkovModel:
 
     Notes
     -----
-    Under replace, with one row a unit and no feature dropped, public cells have totals that do not move. Features of
+    Under replace, with one row per unit and no feature dropped, public cells have totals that do not move. Features of
     two levels are then counted by one of them, and cost half (see `vestry.model.histograms`); the certificate says that
     cells are not hidden. With a person as the unit the choice of rows may move entries between cells, and under
     add-remove totals move: there `cell` changes nothing.
@@ -104,12 +105,10 @@ class HiddenMarkovModel:
                 "sequence", column, 'a time that has a place in the order, not missing = "level"', 'missing = "drop"'
             )
         feature_levels(domains, self.features)
-        counts.each_once(self.columns, "features")
-        if self.cell not in (PUBLIC, PRIVATE):
-            raise InvalidParameter("cell", self.cell, f'"{PUBLIC}" or "{PRIVATE}"', f'cell = "{PRIVATE}"')
+        counts.check_distinct(self.columns, "features")
+        require_choice("cell", self.cell, (PUBLIC, PRIVATE), f'cell = "{PRIVATE}"')
         cells = len(region.names) * len(time.names)
-        whole = isinstance(self.states, int) and not isinstance(self.states, bool)
-        if not whole or not 2 <= self.states <= cells:
+        if not is_whole(self.states) or not 2 <= self.states <= cells:
             raise InvalidParameter("states", self.states, f"from 2 to {cells}, the number of cells", "states = 2")
         if not isinstance(self.prior, tuple) or len(self.prior) != 2:
             raise InvalidParameter("prior", self.prior, "two numbers: transitions and emissions", "prior = [1, 1]")
@@ -135,7 +134,7 @@ class HiddenMarkovModel:
         adjacency = schema.adjacency(self, None)
         layout = cell.layout(adjacency, times)
         limits = _INSIDE if short else ""
-        mechanism = counts.noisy(request.mechanism, layout, adjacency, request.guarantee, limits=limits)
+        mechanism = counts.calibrate_counts(request.mechanism, layout, adjacency, request.guarantee, limits=limits)
         tally = SumQuery((self.sequence["region"], self.sequence["time"]), cell.terms)
         tally.check(schema.domains)
         described = {

@@ -17,7 +17,7 @@ def held_out_log_likelihood(draws: StateDraws, counts: Sequence[Array], held_out
 
     For a cell with neighbours a and b in a draw, the likelihood is sum_k p_k prod_(d,j) theta_j^(k,d) ^ n, p_k ~ A[a,k]
     A[k,b]; it is averaged over the draws, then its logarithm is taken. The multinomial coefficient, which no model
-    changes, is left out. Sum over cells for a split's score. The counts are what is to be predicted: true ones, where
+    changes, is omitted. Sum over cells for a split's score. The counts are what is to be predicted: true ones, where
     the draws rest on noisy ones.
     """
     sweeps, batch, regions, months = draws.paths.shape

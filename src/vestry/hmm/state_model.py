@@ -16,8 +16,9 @@ import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.hmm import gibbs_kernels
-from vestry.mcmc.sampler_parameter import kept, positive, whole
+from vestry.mcmc.late_import import require_burn_in
 from vestry.mcmc.truncated_draws import truncated_dirichlet
+from vestry.validation import require_number, require_whole
 
 Array = np.ndarray
 
@@ -44,6 +45,28 @@ class StateDraws:
         """Return how often each cell was in each state, (batch, regions, months, states)."""
         states = self.transitions.shape[-1]
         return np.stack([(self.paths == k).mean(axis=0) for k in range(states)], axis=-1)
+
+    def renumbered(self, order: Array) -> StateDraws:
+        """Return the draws with other numbers for the states: `order`, (sweeps, batch, states), has the old ones."""
+        rank = np.argsort(order, axis=-1, kind="stable")  # old -> new
+        flat = np.take_along_axis(rank, self.paths.reshape(*order.shape[:2], -1), axis=-1)
+        rows = np.concatenate([order, np.full((*order.shape[:2], 1), order.shape[-1])], axis=-1)  # the dummy stays
+        transitions = np.take_along_axis(self.transitions, rows[..., None], axis=-2)
+        return StateDraws(
+            flat.reshape(self.paths.shape),
+            tuple(np.take_along_axis(table, order[..., None], axis=-2) for table in self.emissions),
+            np.take_along_axis(transitions, order[..., None, :], axis=-1),
+        )
+
+
+def relabel(draws: StateDraws, *, feature: int, level: int) -> StateDraws:
+    """Number the states of each draw by decreasing probability of one feature's level.
+
+    The posterior does not change if states are renamed, so chains may name them differently, and one chain may swap
+    them. Averages of tables or of states over draws mean something only after this. Equal probabilities keep their
+    order.
+    """
+    return draws.renumbered(np.argsort(-draws.emissions[feature][..., level], axis=-1, kind="stable"))
 
 
 @dataclass(frozen=True)
@@ -90,23 +113,22 @@ def layout(counts: Sequence[Array], *, held_out: Array | None, chains: int, temp
     """Put counts, one array (regions, months, levels) a feature, side by side; a leading axis is the batch.
 
     Negative counts, which noise can make, become 0. A missing month has zero counts. Held-out cells are (regions,
-    months), or one such mask a split. All counts are divided by the temperature, which is the likelihood's power.
+    months), or one such mask per split. All counts are divided by the temperature, which is the likelihood's power.
     """
     tables = [np.maximum(np.asarray(table, float), 0.0) for table in counts]
     if not tables or any(table.ndim not in (3, 4) for table in tables) or len({t.shape[:-1] for t in tables}) > 1:
-        raise InvalidParameter(
-            "counts", [np.shape(t) for t in counts], "(regions, months, levels) for each feature", "one array a feature"
-        )
+        given, allowed = [np.shape(table) for table in counts], "(regions, months, levels) for each feature"
+        raise InvalidParameter("counts", given, allowed, "one array per feature")
     if not all(np.isfinite(table).all() for table in tables):
         raise InvalidParameter("counts", "one that is not", "finite", "0 where nothing was counted")
     regions, months = tables[0].shape[-3:-1]
-    wide = np.concatenate(tables, axis=-1) / positive("temperature", temperature)
+    wide = np.concatenate(tables, axis=-1) / require_number("temperature", temperature, "temperature=1", above=0)
     wide = np.ascontiguousarray(wide.reshape(-1, regions * months, wide.shape[-1]))
     mask = np.zeros((1, regions, months), bool) if held_out is None else np.asarray(held_out, bool)
     if mask.shape[-2:] != (regions, months) or mask.ndim > 3:
-        raise InvalidParameter("held_out", mask.shape, "(regions, months), or one a split", "a mask of cells")
+        raise InvalidParameter("held_out", mask.shape, "(regions, months), or one per split", "a mask of cells")
     hidden = mask.reshape(-1, regions * months)
-    sizes = {whole("chains", chains, 1), len(wide), len(hidden)} - {1}
+    sizes = {require_whole("chains", chains), len(wide), len(hidden)} - {1}
     if len(sizes) > 1:
         raise InvalidParameter("the batch", sorted(sizes), "one number", "as many splits in each, or 1")
     batch = sizes.pop() if sizes else 1
@@ -119,9 +141,11 @@ def prior(
 ) -> StatePrior:
     """Check the model's numbers."""
     if truncation is not None and len(truncation) != len(levels):
-        raise InvalidParameter("truncation", truncation, "one number a feature", "for example 1/(10 levels) each")
+        raise InvalidParameter("truncation", truncation, "one number per feature", "for example 1/(10 levels) each")
     least = None if truncation is None else tuple(float(x) for x in truncation)
-    return StatePrior(whole("states", states, 1), positive("alpha", alpha), positive("beta", beta), least)
+    numbers = {"alpha": alpha, "beta": beta}
+    checked = {name: require_number(name, value, f"{name}=1", above=0) for name, value in numbers.items()}
+    return StatePrior(require_whole("states", states), **checked, least=least)
 
 
 def chain(
@@ -132,7 +156,7 @@ def chain(
     The start is random: each state uniform, tables and transitions given those states. Each member of the batch has a
     generator of its own, so that its draws do not depend on how many processors share the batch.
     """
-    sweeps, burn_in = kept(sweeps, burn_in)
+    sweeps, burn_in = require_burn_in(sweeps, burn_in, "sweeps")
     sizes, states, cells = (data.batch, sweeps - burn_in), model.states, data.regions * data.months
     paths = np.empty((*sizes, cells), int)
     tables = np.empty((*sizes, states, sum(data.levels)))

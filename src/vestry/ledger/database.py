@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sql
 
 from vestry.errors import LedgerCorrupt, LedgerExists, LedgerMissing, LedgerUnavailable, MissingExtra, VestryError
-from vestry.ledger.entry import joined
+from vestry.ledger.entry import hash_line
 from vestry.ledger.sqlite import (
     SCHEMA,
     Address,
@@ -49,18 +49,17 @@ class Session:
 
     def run(self, statement: sql.Executable, **values: Any) -> Any:
         """Execute a statement and return the cursor."""
-        text, fixed = _compiled(statement, self._dialect)
+        text, fixed = _compile(statement, self._dialect)
         cursor = self.driver.cursor()
         cursor.execute(text, {**fixed, **values})
         return cursor
 
     def one(self, statement: sql.Executable, **values: Any) -> tuple[Any, ...] | None:
         """Return the first row, if there is one."""
-        row: tuple[Any, ...] | None = self.run(statement, **values).fetchone()
-        return row
+        return self.run(statement, **values).fetchone()  # type: ignore[no-any-return]
 
 
-def _compiled(statement: Any, dialect: sql.Dialect) -> tuple[str, dict[str, Any]]:
+def _compile(statement: Any, dialect: sql.Dialect) -> tuple[str, dict[str, Any]]:
     """Compile a statement once for each kind of database, not for each connection."""
     known = _COMPILED.get((dialect.name, statement))
     if known is None:
@@ -90,11 +89,11 @@ class Database:
     def transaction(self, *, of_copy: bool = False) -> Iterator[tuple[Session, Head]]:
         """Hold the ledger, read its head, commit at the end; a copy only where it is made a ledger."""
         seen = self._seen
-        with self._sentences(), self._writable() as connection:
+        with self._translate_errors(), self._writable() as connection:
             with connection.begin():
                 session = Session(connection)
                 self._require_one_file(session)
-                head = self._checked(session, LOCKED_HEAD, seen)
+                head = self._read_head(session, LOCKED_HEAD, seen)
                 if head.format == COPY_FORMAT and not of_copy:
                     raise LedgerUnavailable(_IS_A_COPY.format(address=self.address))
                 yield session, head
@@ -104,14 +103,14 @@ class Database:
     def reading(self) -> Iterator[tuple[Session, Head]]:
         """See one moment of the ledger and its head. Charges wait for the end of it, so let it be short."""
         seen = self._seen
-        with self._sentences(), self._connected().connect() as connection:
+        with self._translate_errors(), self._connected().connect() as connection:
             options: dict[str, Any] = {_READING: True}
             if self.address.server is not None:
                 options["isolation_level"] = "REPEATABLE READ"
             with connection.execution_options(**options).begin():
                 session = Session(connection)
                 self._require_same_file()
-                head = self._checked(session, READ_HEAD, seen)
+                head = self._read_head(session, READ_HEAD, seen)
                 yield session, head
             self._remember(head.sequence, head.hash)
             if self.address.path is not None and not writes_one_file(session.driver):
@@ -119,13 +118,13 @@ class Database:
 
     def require_sound(self) -> None:
         """Refuse a file whose pages, index or schema were changed. A server looks after its own."""
-        with self._sentences(), self._connected().connect() as connection:
+        with self._translate_errors(), self._connected().connect() as connection:
             if self.address.path is not None:
                 require_sound(connection.connection.driver_connection, self.address.path)  # type: ignore[arg-type]
 
     def create(self, head: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
         """Make the tables with their first rows, all or nothing, where no ledger was."""
-        with self._sentences():
+        with self._translate_errors():
             if self.address.path is not None:
                 with new_file(self.address.path) as temporary:
                     engine = _sqlite_engine(lambda: connect(temporary, PATIENCE_S))
@@ -143,7 +142,7 @@ class Database:
                 METADATA.create_all(connection, checkfirst=False)
                 _fill(connection, head, lines)
 
-    def _checked(self, session: Session, statement: sql.Executable, seen: tuple[int, str] | None) -> Head:
+    def _read_head(self, session: Session, statement: sql.Executable, seen: tuple[int, str] | None) -> Head:
         """Read the head; refuse what is none, what another version wrote, and what lacks a line that was seen."""
         row = session.one(statement)
         if row is None:
@@ -156,7 +155,7 @@ class Database:
             )
         if [type(value) for value in head] != [int, int, str, str, str, str]:
             raise LedgerCorrupt("its head cannot be read")
-        if joined(head.sequence, head.content, head.state) != head.hash:
+        if hash_line(head.sequence, head.content, head.state) != head.hash:
             raise LedgerCorrupt("its head was changed", head.sequence)
         if seen is not None and seen != (head.sequence, head.hash) and session.one(HASH_OF, number=seen[0]) != seen[1:]:
             raise LedgerCorrupt("it lacks a line that was there before, so an older copy was put in its place", seen[0])
@@ -213,7 +212,7 @@ class Database:
         return _sqlite_engine(partial(_connect, self.address.path, self._opened))
 
     @contextmanager
-    def _sentences(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Turn the database's exceptions into Vestry's, without their statements."""
         try:
             yield
@@ -224,7 +223,7 @@ class Database:
             if not (isinstance(cause, _KNOWN) or type(cause).__module__.startswith("psycopg")):
                 raise
             self._require_same_file()  # which may be why
-            raise _translated(cause, self.address) from None
+            raise _translate(cause, self.address) from None
 
 
 def _connect(path: Path, opened: FileIdentity) -> sqlite3.Connection:
@@ -245,12 +244,12 @@ def _close(engine: sql.Engine, process: int) -> None:
         engine.dispose()
 
 
-def _translated(error: BaseException, address: Address) -> VestryError:
+def _translate(error: BaseException, address: Address) -> VestryError:
     text = " ".join(str(error).split())
     if isinstance(error, FileExistsError) or "already exists" in text:  # the second from a server
         return LedgerExists(f"there is something at {address} already; nothing was changed: name another place.")
     if any(sign in text for sign in _DAMAGE):
-        return LedgerCorrupt(f"{address} is damaged or is no ledger")
+        return LedgerCorrupt(f"{address} is damaged or is not a ledger")
     if 'relation "vestry_head" does not exist' in text:
         return LedgerMissing(f"there is no ledger at {address}; make one with `vestry ledger create`.")
     if "locked" in text:
@@ -265,14 +264,14 @@ def _translated(error: BaseException, address: Address) -> VestryError:
 
 def _server_engine(server: ServerAddress) -> sql.Engine:
     """Connect by what the environment holds now; the filled address lives in the connection alone."""
-    server.filled()  # names a variable that is not set
+    server.fill()  # names a variable that is not set
     try:
         import psycopg
     except ImportError:
         raise MissingExtra("a ledger on PostgreSQL", "postgres") from None
 
     def connect() -> Any:
-        asked: dict[str, Any] = {"connect_timeout": "10", **server.filled()}
+        asked: dict[str, Any] = {"connect_timeout": "10", **server.fill()}
         asked["options"] = f"{asked.get('options', '')} -csynchronous_commit=on"
         return psycopg.connect(**asked)
 

@@ -1,7 +1,4 @@
-"""One line of the journal, and the hash that chains it to the lines before.
-
-What a journal adds up to, and the walk that proves it line by line.
-"""
+"""One line of the journal, the hash that chains it to the lines before, and the walk that proves them one by one."""
 
 from __future__ import annotations
 
@@ -68,14 +65,7 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line as plain values, its body opened."""
-        return {
-            "sequence": self.sequence,
-            "action": self.action,
-            "target": self.target,
-            "body": self.facts,
-            "previous": self.previous,
-            "hash": self.hash,
-        }
+        return {**vars(self), "body": self.facts}
 
 
 def seal(sequence: int, action: str, target: int | None, body: str, previous: str, *, state: str) -> tuple[Entry, str]:
@@ -86,10 +76,10 @@ def seal(sequence: int, action: str, target: int | None, body: str, previous: st
     The line, and the hash of its content alone.
     """
     content = _digest("vestry-ledger-1", str(sequence), action, str(target), body, previous)
-    return Entry(sequence, action, target, body, previous, joined(sequence, content, state)), content
+    return Entry(sequence, action, target, body, previous, hash_line(sequence, content, state)), content
 
 
-def joined(sequence: int, content: str, state: str) -> str:
+def hash_line(sequence: int, content: str, state: str) -> str:
     """Return the hash of a line from its number, the hash of its content and the state it leads to."""
     return _digest(str(sequence), content, state)
 
@@ -102,7 +92,7 @@ def _digest(*pieces: str) -> str:
     return digest.hexdigest()
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """Write JSON in the one way that is hashed: sorted keys, no spaces, no NaN."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
@@ -115,14 +105,14 @@ class State(NamedTuple):
 
     def text(self) -> str:
         """Return the one text that is hashed and kept in the head: a line for the filter, a line for what is spent."""
-        return f"{_written(self.filter)}\n{canonical(self.spent.to_dict())}"
+        return f"{_filter_text(self.filter)}\n{canonical_json(self.spent.to_dict())}"
 
     @classmethod
     def read(cls, text: str) -> State:
         """Read `text` back."""
         try:
             fixed, spent = text.split("\n")
-            state = cls(_filter(fixed), Spent.from_dict(json.loads(spent)))
+            state = cls(_read_filter(fixed), Spent.from_dict(json.loads(spent)))
             if not state.filter.fits(state.spent):
                 raise ValueError
             return state
@@ -131,16 +121,16 @@ class State(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _written(fixed: PrivacyFilter) -> str:
-    return canonical(fixed.to_dict())
+def _filter_text(fixed: PrivacyFilter) -> str:
+    return canonical_json(fixed.to_dict())
 
 
 @lru_cache(maxsize=16)
-def _filter(text: str) -> PrivacyFilter:
+def _read_filter(text: str) -> PrivacyFilter:
     return PrivacyFilter.from_dict(json.loads(text))
 
 
-class Walk:
+class JournalWalk:
     """Walks a journal from its first line, recomputing every hash and total; stops at the first that does not hold."""
 
     def __init__(self) -> None:

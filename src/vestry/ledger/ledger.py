@@ -20,6 +20,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+import vestry.ledger.statements as statements
 from vestry.errors import (
     IN_LEDGER,
     AskedBefore,
@@ -30,23 +31,10 @@ from vestry.errors import (
     LedgerStateError,
 )
 from vestry.ledger.database import COPY_FORMAT, FORMAT, Database, Session
-from vestry.ledger.entry import BEFORE, GENESIS, Entry, State, Walk, canonical, seal
+from vestry.ledger.entry import BEFORE, GENESIS, Entry, JournalWalk, State, canonical_json, seal
 from vestry.ledger.privacy_filter import PrivacyFilter, Spent
 from vestry.ledger.sqlite import Address
-from vestry.ledger.statements import (
-    ASKED,
-    CHARGES,
-    FOLLOWING,
-    INSERT_LINE,
-    LINES,
-    MOVE_HEAD,
-    NEWEST_CHARGES,
-    OF_CHARGE,
-    ONE_LINE,
-    SET_FORMAT,
-    STRAY_LINE,
-    Head,
-)
+from vestry.ledger.statements import Head
 from vestry.noise import SystemNoise
 from vestry.notebook import html_table
 from vestry.numerics import up
@@ -69,12 +57,7 @@ class LedgerTerms:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain text and truth values."""
-        return {
-            "dataset": self.dataset,
-            "unit": str(self.unit),
-            "neighbours": str(self.neighbours),
-            "accepts_unproved": self.accepts_unproved,
-        }
+        return {**vars(self), "unit": str(self.unit), "neighbours": str(self.neighbours)}
 
 
 @dataclass(frozen=True)
@@ -96,11 +79,11 @@ class Summary:
 
 
 class Ledger:
-    """Open it with `Ledger.open`; only `Ledger.create` makes one."""
+    """One dataset's budget and all that was charged to it: `open` opens one, and only `create` makes one."""
 
     def __init__(self, database: Database, terms: LedgerTerms, fixed: PrivacyFilter) -> None:
         self._database = database
-        self._fixed = fixed  # its currencies and orders never change; its limits may be raised
+        self._fixed = fixed  # its definitions and orders never change; its limits may be raised
         self.terms = terms
 
     @classmethod
@@ -126,11 +109,11 @@ class Ledger:
             What the ledger owns: a name, whose change is hidden (`row`, or `person=COLUMN,rows=K`), which change
             (`replace` or `add-remove`), and how much may be spent in all.
         orders
-            The Renyi orders to follow with an (epsilon, delta) budget; chosen from the budget if left out.
+            The Renyi orders to follow with an (epsilon, delta) budget; chosen from the budget if omitted.
         accepts_unproved
             Whether charges may rest on assumptions that no theorem covers, such as a converged chain.
         who
-            Who makes it; the operating system's user if left out.
+            Who makes it; the operating system's user if omitted.
         """
         relation = Neighbours.parse(neighbours)
         terms = LedgerTerms(_text("dataset", dataset), Unit.parse(unit), relation, bool(accepts_unproved))
@@ -139,7 +122,7 @@ class Ledger:
         key = SystemNoise().random_bytes(16).hex()
         owned = {**terms.to_dict(), "filter": fixed.to_dict(), "row_key_sha256": _sha256(key.encode())}
         state = State(fixed, fixed.nothing).text()
-        first, content = seal(0, "create", None, canonical({**owned, **_signature(who)}), GENESIS, state=state)
+        first, content = seal(0, "create", None, canonical_json({**owned, **_signature(who)}), GENESIS, state=state)
         head = {"id": 1, "format": FORMAT, "row_key": key, **_head(first, content, state)}
         database.create(head, [vars(first)])
         return cls(database, terms, fixed)
@@ -150,7 +133,7 @@ class Ledger:
         database = Database(Address.parse(address))
         with database.reading() as (session, head):
             first = _entry(session, 0)
-        Walk().over([first])
+        JournalWalk().over([first])
         return cls(database, _terms(first), State.read(head.state).filter)
 
     def __repr__(self) -> str:
@@ -178,8 +161,7 @@ class Ledger:
 
     def state(self) -> State:
         """Return the filter in force and what is spent, as of now."""
-        with self._database.reading() as (_, head):
-            return State.read(head.state)
+        return self.summary().state
 
     def summary(self) -> Summary:
         """Return state, number of lines and head of one moment."""
@@ -188,8 +170,7 @@ class Ledger:
 
     def head(self) -> str:
         """Return the hash of the last line; keep it elsewhere to find a cut tail later."""
-        with self._database.reading() as (_, head):
-            return str(head.hash)
+        return self.summary().head
 
     def row_key(self) -> str:
         """Return the key by which a person's rows are chosen."""
@@ -198,19 +179,13 @@ class Ledger:
 
     def require(self, *, unit: Unit | str | None = None, neighbours: Neighbours | str | None = None) -> None:
         """Refuse to go on if the ledger protects another unit or hides another change."""
-        if unit is not None and Unit.parse(unit) != self.terms.unit:
-            raise DeclarationMismatch(
-                "unit", str(unit), str(self.terms.unit), "use the ledger's own unit, or another ledger", where=IN_LEDGER
-            )
-        if neighbours is not None and Neighbours.parse(neighbours) != self.terms.neighbours:
-            owned = str(self.terms.neighbours)
-            raise DeclarationMismatch(
-                "neighbours relation",
-                str(neighbours),
-                owned,
-                f"state it as {owned}, or use another ledger",
-                where=IN_LEDGER,
-            )
+        own, relation = self.terms.unit, self.terms.neighbours
+        if unit is not None and Unit.parse(unit) != own:
+            instead = "use the ledger's own unit, or another ledger"
+            raise DeclarationMismatch("unit", str(unit), str(own), instead, where=IN_LEDGER)
+        if neighbours is not None and Neighbours.parse(neighbours) != relation:
+            instead = f"state it as {relation}, or use another ledger"
+            raise DeclarationMismatch("neighbours relation", str(neighbours), str(relation), instead, where=IN_LEDGER)
 
     def require_entries(self, releases: Mapping[int, str | None]) -> None:
         """Refuse to go on if the ledger lacks what certificates name: an old copy was put back, or it was made again.
@@ -223,8 +198,8 @@ class Ledger:
         """
         for number, release in releases.items():
             with self._database.reading() as (session, _):
-                charge = session.one(ONE_LINE, number=number)
-                lines = [Entry.read(row) for row in session.run(OF_CHARGE, charge=number)]
+                charge = session.one(statements.ONE_LINE, number=number)
+                lines = [Entry.read(row) for row in session.run(statements.OF_CHARGE, charge=number)]
             known = {line.facts.get("release_sha256") for line in lines if line.action == "release"}
             if charge is None or Entry.read(charge).action != "charge" or not (release is None or release in known):
                 raise LedgerCorrupt(_GONE.format(number=number), number)
@@ -250,7 +225,7 @@ class Ledger:
         definition
             A hash of what is asked, by which a repetition is found.
         who
-            Who charges; the operating system's user if left out.
+            Who charges; the operating system's user if omitted.
         assumptions
             What no theorem covers; refused unless the ledger was made to accept it.
         once
@@ -265,15 +240,14 @@ class Ledger:
             **({"definition": _text("definition", definition)} if definition is not None else {}),
             **({"assumptions": list(assumptions)} if assumptions else {}),
         }
-        paid = self._priced(what, purpose=purpose, who=who, **more)
+        paid = self._price(what, purpose=purpose, who=who, **more)
         with self._database.transaction() as (session, head):
             if once and definition is not None:
-                _refuse_twice(session, definition)
+                _refuse_repeat(session, definition)
             state = State.read(head.state)
             _require_room(state, paid)
             after = State(state.filter, state.spent.plus(paid.price))
-            entry = _append(session, head, "charge", None, paid.record, after)
-        return Charge(self, entry)
+            return Charge(self, _append(session, head, "charge", None, paid.record, after)[0])
 
     def amend(self, budget: Guarantee | str, *, reason: str, who: str | None = None) -> Entry:
         """Raise the budget; from then on the ledger promises the larger one, for all that it holds.
@@ -286,15 +260,13 @@ class Ledger:
             state = State.read(head.state)
             old = state.filter.budget
             if wanted.names() != old.names():
-                raise DeclarationMismatch(
-                    "currency", str(wanted), str(old), "raise the budget in its own currency", where=IN_LEDGER
-                )
+                instead = "raise the budget in its own definition"
+                raise DeclarationMismatch("privacy definition", str(wanted), str(old), instead, where=IN_LEDGER)
             raised = PrivacyFilter.of(wanted, orders=state.filter.chosen_orders)
             if not raised.covers(state.filter) or str(wanted) == str(old):
                 raise InvalidParameter("an amended budget", str(wanted), f"at least {old}, and more", "a larger budget")
-            return _append(
-                session, head, "amend", None, {"filter": raised.to_dict(), **signed}, State(raised, state.spent)
-            )
+            record = {"filter": raised.to_dict(), **signed}
+            return _append(session, head, "amend", None, record, State(raised, state.spent))[0]
 
     def resume(self, sequence: int) -> Charge:
         """Return a charge that was made before, to be opened if it was not yet."""
@@ -309,7 +281,7 @@ class Ledger:
 
         Lines are only ever added, so that pages read one after another are one moment of the ledger.
         """
-        return (Entry.read(row) for row in self._pages(LINES))
+        return (Entry.read(row) for row in self._pages(statements.LINES))
 
     def charges(self, *, newest: int | None = None) -> Iterator[tuple[Entry, frozenset[str]]]:
         """Yield every charge with what followed it: nothing, `open`, or `open` and `release`.
@@ -317,16 +289,18 @@ class Ledger:
         Parameters
         ----------
         newest
-            Only so many, the newest ones; all if left out.
+            Only so many, the newest ones; all if omitted.
         """
         start = 0
         if newest is not None:
             with self._database.reading() as (session, _):
-                start = min((number for (number,) in session.run(NEWEST_CHARGES, newest=max(newest, 1))), default=0)
+                start = min(
+                    (number for (number,) in session.run(statements.NEWEST_CHARGES, newest=max(newest, 1))), default=0
+                )
         followed: dict[int, frozenset[str]] = {}
-        for _, target, action in self._pages(FOLLOWING, start=start):
+        for _, target, action in self._pages(statements.FOLLOWING, start=start):
             followed[target] = _TOGETHER[followed.get(target, frozenset()) | {action}]
-        for row in self._pages(CHARGES, start=start) if newest != 0 else ():
+        for row in self._pages(statements.CHARGES, start=start) if newest != 0 else ():
             yield Entry.read(row), followed.get(row[0], frozenset())
 
     def verify(self, *, head: str | None = None) -> Verified:
@@ -338,11 +312,11 @@ class Ledger:
             A hash that was kept elsewhere: it must be one of the chain's.
         """
         self._database.require_sound()
-        walk = Walk()
+        walk = JournalWalk()
         with self._database.reading() as (session, now):
             _row_key(session, now)
-            stray = session.one(STRAY_LINE, last=now.sequence)
-        last, state = walk.over((Entry.read(row) for row in self._pages(LINES, end=now.sequence)), kept=head)
+            stray = session.one(statements.STRAY_LINE, last=now.sequence)
+        last, state = walk.over((Entry.read(row) for row in self._pages(statements.LINES, end=now.sequence)), kept=head)
         expected = _head(last, walk.content, state.text())
         if any(getattr(now, column) != value for column, value in expected.items()):
             raise LedgerCorrupt("its head does not belong to its last line", last.sequence)
@@ -373,7 +347,7 @@ class Ledger:
     ) -> Ledger:
         """Make a ledger of a copy, after the ledger itself was lost; charge what may be missing from the copy.
 
-        Sound if `lost` covers all that was charged between the copy and the loss. What the copy has as charged and not
+        Valid if `lost` covers all that was charged between the copy and the loss. What the copy has as charged and not
         opened may have been drawn since, so it is opened here, and never drawn again.
 
         Parameters
@@ -388,7 +362,7 @@ class Ledger:
         source = cls.open(copy)
         source.verify()
         signed = {"reason": _text("reason", f"restored from a copy: {reason}"), **_signature(who)}
-        paid = None if lost is None else source._priced(lost, purpose=signed["reason"], who=who)
+        paid = None if lost is None else source._price(lost, purpose=signed["reason"], who=who)
         waiting = [entry.sequence for entry, followed in source.charges() if not followed]
         with source._database.reading() as (session, now):
             state, key = State.read(now.state), _row_key(session, now)
@@ -398,32 +372,32 @@ class Ledger:
         # It is a copy too, and refuses charges, until what may be missing is charged.
         database.create(_copy_head(now, key), source._rows(now))
         with database.transaction(of_copy=True) as (session, head):
-            head = _added(session, head, "amend", None, {"filter": state.filter.to_dict(), **signed}, state)
+            head = _append(session, head, "amend", None, {"filter": state.filter.to_dict(), **signed}, state)[1]
             if paid is not None:
                 state = State(state.filter, state.spent.plus(paid.price))
-                head = _added(session, head, "charge", None, paid.record, state)
+                head = _append(session, head, "charge", None, paid.record, state)[1]
             for number in waiting:
-                head = _added(session, head, "open", number, {"when": _now(), "restored": True}, state)
-            session.run(SET_FORMAT, format=FORMAT)
+                head = _append(session, head, "open", number, {"when": _now(), "restored": True}, state)[1]
+            session.run(statements.SET_FORMAT, format=FORMAT)
         return cls.open(address)
 
     def _rows(self, now: Head) -> Iterator[dict[str, Any]]:
         """Yield every line up to a head's as a row."""
-        return (vars(Entry.read(row)) for row in self._pages(LINES, end=now.sequence))
+        return (vars(Entry.read(row)) for row in self._pages(statements.LINES, end=now.sequence))
 
-    def _priced(self, what: Event | Guarantee | str, *, purpose: str, who: str | None, **more: Any) -> _Priced:
+    def _price(self, what: Event | Guarantee | str, *, purpose: str, who: str | None, **more: Any) -> _Priced:
         """Price a charge and write down its line, outside of any transaction."""
         known = what if isinstance(what, Event) else Guarantee.parse(what)
         ran = (known if isinstance(known, Event) else event_of_guarantee(known)).under(self.terms.neighbours)
         price = self._fixed.price(ran)
         record = {
-            "event": _journalled(ran, self._fixed).to_dict(),
+            "event": _as_journalled(ran, self._fixed).to_dict(),
             "price": price.to_dict(),
             "purpose": _text("purpose", purpose),
             **more,
             **_signature(who),
         }
-        return _Priced(_described(known) if isinstance(known, Event) else str(known), price, record)
+        return _Priced(_describe(known) if isinstance(known, Event) else str(known), price, record)
 
     def _pages(self, statement: Any, *, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield rows whose first column is the line's number, from `start` to `end`, in many short readings."""
@@ -441,12 +415,12 @@ class Ledger:
     def _follow(self, action: str, target: int, record: Mapping[str, Any]) -> Entry:
         """Append the line that moves a charge on, in its own transaction."""
         with self._database.transaction() as (session, head):
-            done = {Entry.read(row).action for row in session.run(OF_CHARGE, charge=target)} | {"charge"}
+            done = {Entry.read(row).action for row in session.run(statements.OF_CHARGE, charge=target)} | {"charge"}
             if action in done:
                 raise LedgerStateError(f"charge {target} has its {action} already; charge again to draw again.")
             if BEFORE[action] not in done:
                 raise LedgerStateError(f"charge {target} is not opened yet; open it before its release.")
-            return _append(session, head, action, target, record, State.read(head.state))
+            return _append(session, head, action, target, record, State.read(head.state))[0]
 
 
 @dataclass(frozen=True)
@@ -500,32 +474,25 @@ class OpenCharge:
 
 def _append(
     session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
-) -> Entry:
-    """Add one line after the head's and move the head, inside the caller's transaction."""
+) -> tuple[Entry, Head]:
+    """Add one line after the head's and move the head, inside the caller's transaction; return both."""
     state = after.text()
-    entry, content = seal(head.sequence + 1, action, target, canonical(record), head.hash, state=state)
-    session.run(INSERT_LINE, **vars(entry))
-    session.run(MOVE_HEAD, **_head(entry, content, state))
+    entry, content = seal(head.sequence + 1, action, target, canonical_json(record), head.hash, state=state)
+    moved = _head(entry, content, state)
+    session.run(statements.INSERT_LINE, **vars(entry))
+    session.run(statements.MOVE_HEAD, **moved)
     session.appended = entry.sequence, entry.hash
-    return entry
+    return entry, head._replace(**moved)
 
 
-def _refuse_twice(session: Session, definition: str) -> None:
+def _refuse_repeat(session: Session, definition: str) -> None:
     """Refuse a definition that a charge has; what only looks like one in a line's text does not count."""
-    found = [Entry.read(row) for row in session.run(ASKED, part=canonical({"definition": definition})[1:-1])]
+    found = [
+        Entry.read(row) for row in session.run(statements.ASKED, part=canonical_json({"definition": definition})[1:-1])
+    ]
     asked = [entry.sequence for entry in found if entry.facts.get("definition") == definition]
     if asked:
         raise AskedBefore(asked[-1])
-
-
-def _added(
-    session: Session, head: Head, action: str, target: int | None, record: Mapping[str, Any], after: State
-) -> Head:
-    """Append a line and return the head that it leads to, for the next line of the same transaction."""
-    entry = _append(session, head, action, target, record, after)
-    state = after.text()
-    content = seal(entry.sequence, action, target, entry.body, head.hash, state=state)[1]
-    return head._replace(**_head(entry, content, state))
 
 
 @dataclass(frozen=True)
@@ -567,7 +534,7 @@ def _head(entry: Entry, content: str, state: str) -> dict[str, Any]:
 
 
 def _entry(session: Session, sequence: int) -> Entry:
-    row = session.one(ONE_LINE, number=sequence)
+    row = session.one(statements.ONE_LINE, number=sequence)
     if row is None and sequence == 0:
         raise LedgerCorrupt("it has no first line", 0)
     if row is None:
@@ -584,10 +551,10 @@ def _terms(first: Entry) -> LedgerTerms:
         raise LedgerCorrupt("its first line cannot be read", 0) from None
 
 
-def _journalled(event: Event, fixed: PrivacyFilter) -> Event:
+def _as_journalled(event: Event, fixed: PrivacyFilter) -> Event:
     """Write an event that holds a function as the Renyi curve at which it is charged."""
     if event.kind != "profile":
-        return replace(event, parts=tuple(_journalled(part, fixed) for part in event.parts))
+        return replace(event, parts=tuple(_as_journalled(part, fixed) for part in event.parts))
     single = replace(event, count=1)
     curve = {order: up(accountant.renyi(single, order)) for order in fixed.orders}
     known = {order: epsilon for order, epsilon in curve.items() if epsilon < math.inf}
@@ -595,10 +562,10 @@ def _journalled(event: Event, fixed: PrivacyFilter) -> Event:
         allowed = "bounded at one of the ledger's Renyi orders"
         raise InvalidParameter("an event given by a profile", event.kind, allowed, "an event of a known kind")
     written = known_event("renyi", orders=tuple(known), epsilons=tuple(known.values()), count=event.count)
-    return written if event.neighbours is None else written.under(event.neighbours)
+    return written.under(event.neighbours)
 
 
-def _described(event: Event) -> str:
+def _describe(event: Event) -> str:
     numbers = ", ".join(f"{name}={value:g}" for name, value in event.parameters if isinstance(value, float))
     return f"{event.kind}({numbers})" + (f" x {event.count}" if event.count > 1 else "")
 

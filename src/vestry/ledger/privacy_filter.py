@@ -9,8 +9,8 @@ Let the budget be (epsilon, delta) and let the transcript stop with alternative 
 adaptively, so J is random. Write the hockey-stick divergence as an integral over transcripts and split it by J. On
 {J = j} the process equals one that stops before alternative j would break, and that one is (epsilon, delta_j)-DP by the
 filter theorem for a single alternative [FeldmanZ21; WhitehouseRRW23]; so the part of {J = j} is at most
-delta_j, and the whole at most the sum. With K shares of delta/K the union is sound. Pure sums need no delta. One share
-is kept for charges that bring a failure probability of their own: those add up, whichever alternative holds
+delta_j, and the whole at most the sum. With K shares of delta/K the union is valid. Pure sums need no delta. One share
+is kept for charges that bring their own failure probability: those add up, whichever alternative holds
 [BunS16, Lemma 8.2].
 
 "Take the order whose epsilon is best so far" has no such proof and is false: an adaptive analyst reaches 1.99 times the
@@ -43,37 +43,37 @@ FAILURE_UNITS = 10**24
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to stay within the budget: a currency, and the most its total may be, in units."""
+    """One way to stay within the budget: a privacy definition, and the most its total may be, in units."""
 
-    currency: str
+    definition: str
     limit: int
     order: float | None = None
 
     def price(self, event: Event) -> Number:
-        """Return the event's price in this currency, apart from failures."""
+        """Return the event's price in this definition, apart from failures."""
         if self.order is not None:
             return accountant.renyi(event, self.order)
-        return _PRICES[self.currency](event)
+        return _PRICES[self.definition](event)
 
-    def shown(self, units: int) -> str:
+    def format_down(self, units: int) -> str:
         """Write an amount of this definition as a guarantee, rounded down."""
-        amount = math.sqrt(units / UNITS) if self.currency == "gdp" else units / UNITS
+        amount = math.sqrt(units / UNITS) if self.definition == "gdp" else units / UNITS
         return self._named(decimal(_floor_digits(amount)))
 
-    def shown_up(self, units: int) -> str:
+    def format_up(self, units: int) -> str:
         """Write an amount of this definition as a guarantee, rounded up."""
         amount = Fraction(units, UNITS)
-        return self._named(format_up(root(amount) if self.currency == "gdp" else amount, digits=6))
+        return self._named(format_up(root(amount) if self.definition == "gdp" else amount, digits=6))
 
     def _named(self, digits: str) -> str:
         if self.order is not None:
             return f"order={decimal(self.order)},epsilon={digits}"
-        return f"{_AMOUNTS[self.currency]}={digits}"
+        return f"{_AMOUNTS[self.definition]}={digits}"
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Totals in units, one an alternative, None where unbounded; and the sum of failure probabilities."""
+    """Totals in units, one per alternative, None where unbounded; and the sum of failure probabilities."""
 
     totals: tuple[int | None, ...]
     failure: int
@@ -110,24 +110,16 @@ class PrivacyFilter:
         budget
             The guarantee that the whole ledger keeps.
         orders
-            For an (epsilon, delta) budget, the Renyi orders to follow; chosen from the budget if left out.
+            For an (epsilon, delta) budget, the Renyi orders to follow; chosen from the budget if omitted.
         """
         if isinstance(budget, ApproxDP):
             return _approximate(budget, orders)
         if orders is not None:
-            raise InvalidParameter("orders", list(orders), "left out", "orders only with an epsilon,delta budget")
-        match budget:
-            case PureDP(epsilon=epsilon):
-                single = Alternative("pure", _limit(exact(epsilon)))
-            case RenyiDP(order=order, epsilon=epsilon):
-                single = Alternative("renyi", _limit(exact(epsilon)), order)
-            case ZCDP(rho=rho):
-                single = Alternative("zcdp", _limit(exact(rho)))
-            case GaussianDP(mu=mu):
-                single = Alternative("gdp", _limit(exact(mu) ** 2))
-            case _:
-                raise InvalidParameter("a budget", budget, "a guarantee", "for example epsilon=1,delta=1e-6")
-        return cls(budget, (single,), 0)
+            raise InvalidParameter("orders", list(orders), "omitted", "orders only with an epsilon,delta budget")
+        if type(budget) not in _NAMES:
+            raise InvalidParameter("a budget", budget, "a guarantee", "for example epsilon=1,delta=1e-6")
+        limit = _limit(exact(budget.value) ** (2 if isinstance(budget, GaussianDP) else 1))
+        return cls(budget, (Alternative(_NAMES[type(budget)], limit, getattr(budget, "order", None)),), 0)
 
     @property
     def orders(self) -> tuple[float, ...]:
@@ -151,7 +143,7 @@ class PrivacyFilter:
         return Spent(totals, failure or 0)
 
     def fits(self, spent: Spent) -> bool:
-        """Tell whether totals are whole numbers, one an alternative."""
+        """Tell whether totals are whole numbers, one per alternative."""
         amounts = [spent.failure, *(total for total in spent.totals if total is not None)]
         return len(spent.totals) == len(self.alternatives) and all(type(x) is int and x >= 0 for x in amounts)
 
@@ -162,19 +154,18 @@ class PrivacyFilter:
         )
 
     def remaining(self, spent: Spent) -> dict[str, str]:
-        """Write what each alternative has left, for those that have anything."""
-        left = {}
-        for alternative, total in self._pairs(spent):
-            if total is not None and total < alternative.limit:
-                name = f"renyi-{decimal(alternative.order)}" if alternative.order else alternative.currency
-                left[name] = alternative.shown(alternative.limit - total)
-        return left
+        """Write what remains of each alternative, for those of which anything does."""
+        return {
+            f"renyi-{decimal(each.order)}" if each.order else each.definition: each.format_down(each.limit - total)
+            for each, total in self._pairs(spent)
+            if total is not None and total < each.limit
+        }
 
     def amounts_spent(self, spent: Spent) -> str:
         """Write what is spent in each definition that bounds it, rounded up; Renyi orders only if no other does."""
         if spent == self.nothing:
             return "nothing"
-        bounded = [(each, each.shown_up(total)) for each, total in self._pairs(spent) if total is not None]
+        bounded = [(each, each.format_up(total)) for each, total in self._pairs(spent) if total is not None]
         words = ", or ".join([text for each, text in bounded if each.order is None] or [text for _, text in bounded])
         own = format_up(Fraction(spent.failure, FAILURE_UNITS), digits=6)
         return f"{words} (and delta={own} in charges with their own)" if spent.failure else words
@@ -205,16 +196,17 @@ class PrivacyFilter:
 
     def covers(self, other: PrivacyFilter) -> bool:
         """Tell whether every limit is at least the other's, alternative by alternative."""
-        same = [(a.currency, a.order) for a in self.alternatives] == [(b.currency, b.order) for b in other.alternatives]
-        pairs = zip(self.alternatives, other.alternatives, strict=False)
-        return same and self.failure_limit >= other.failure_limit and all(a.limit >= b.limit for a, b in pairs)
+        if len(self.alternatives) != len(other.alternatives) or self.failure_limit < other.failure_limit:
+            return False
+        pairs = zip(self.alternatives, other.alternatives, strict=True)
+        return all((a.definition, a.order) == (b.definition, b.order) and a.limit >= b.limit for a, b in pairs)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text."""
-        rows = []
-        for alternative in self.alternatives:
-            row: dict[str, Any] = {"currency": alternative.currency, "limit": alternative.limit}
-            rows.append(row if alternative.order is None else {**row, "order": alternative.order})
+        rows = [
+            {"currency": each.definition, "limit": each.limit} | ({} if each.order is None else {"order": each.order})
+            for each in self.alternatives
+        ]
         return {"budget": str(self.budget), "alternatives": rows, "failure_limit": self.failure_limit}
 
     @classmethod
@@ -267,7 +259,7 @@ def _renyi_limit(order: float, share: ApproxDP) -> Fraction:
 def _limit(value: Fraction) -> int:
     units = floor_units(value, per_one=UNITS)
     if units < 1:
-        raise InvalidParameter("a budget", float(value), "at least 1e-12 in each currency", "a larger budget")
+        raise InvalidParameter("a budget", float(value), "at least 1e-12 in each definition", "a larger budget")
     return units
 
 
@@ -280,5 +272,6 @@ def _floor_digits(amount: float) -> float:
 
 
 _SPREAD = (1.25, 1.5, 2.0, 3.0, 5.0)
+_NAMES: dict[type, str] = {PureDP: "pure", RenyiDP: "renyi", ZCDP: "zcdp", GaussianDP: "gdp"}
 _AMOUNTS = {"pure": "epsilon", "zcdp": "rho", "gdp": "mu"}
 _PRICES = {"pure": accountant.pure, "zcdp": accountant.rho, "gdp": accountant.squared_mu}

@@ -7,14 +7,11 @@ what was interrupted. Between transactions that journal is empty, though the fil
 Ledgers of vestry 0.1.0 have a write-ahead log. A connection that is alone converts the file; SQLite takes an exclusive
 lock for it and first moves into the file what the log holds.
 
-What a ledger's file must be: one file under one name, and the same one as long as a handle is open.
-
-SQLite finds the journal of an interrupted transaction by the file's name. Under a second name (a hard link, or a mount
-of the file itself) it looks for another journal, so that two processes spend the same budget.
+A ledger must be one file under one name, and the same one as long as a handle is open. SQLite finds the journal of an
+interrupted transaction by the file's name. Under a second name (a hard link, or a mount of the file itself) it looks
+for another journal, so that two processes spend the same budget.
 
 Only `os.stat` looks at the file. Opening and closing it in this process would drop the locks that SQLite holds on it.
-
-Where a ledger is: a file, or a PostgreSQL server whose password never shows.
 """
 
 from __future__ import annotations
@@ -51,7 +48,7 @@ def connect(path: Path, patience_s: float) -> sqlite3.Connection:
     """Open a file that exists: to write where file and folder allow it, otherwise to read."""
     if not is_writable(path):
         return _read_only(path, patience_s)
-    connection = _opened(path, "mode=rw", patience_s)
+    connection = _open(path, "mode=rw", patience_s)
     try:
         connection.execute("PRAGMA synchronous=EXTRA")
         with suppress(sqlite3.OperationalError):  # another process has it open with its write-ahead log
@@ -116,7 +113,7 @@ def _require_nothing(path: Path) -> None:
 
 def _read_only(path: Path, patience_s: float) -> sqlite3.Connection:
     """Open to read. What a killed process left to be rolled back, or in a log, cannot be read so."""
-    connection = _opened(path, "mode=ro", patience_s)
+    connection = _open(path, "mode=ro", patience_s)
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError as error:
@@ -130,14 +127,14 @@ def _read_only(path: Path, patience_s: float) -> sqlite3.Connection:
         if not any(sign in str(error) for sign in ("unable to open", "readonly")):
             raise
         # Its write-ahead log is gone, so nobody has it open, and nobody can write it here.
-        return _opened(path, "mode=ro&immutable=1", patience_s)
+        return _open(path, "mode=ro&immutable=1", patience_s)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _opened(path: Path, options: str, patience_s: float) -> sqlite3.Connection:
+def _open(path: Path, options: str, patience_s: float) -> sqlite3.Connection:
     return sqlite3.connect(
         f"file:{quote(os.fsencode(path))}?{options}",
         uri=True,
@@ -191,7 +188,7 @@ def require_one_name(path: Path) -> None:
     if (names := _stat(path).st_nlink) != 1:
         raise LedgerUnavailable(
             f"the ledger at {path} has {names} names (hard links), under which its budget could be spent twice;"
-            f" {_mended(path)}."
+            f" {_remedy(path)}."
         )
     if os.fsencode(os.path.realpath(path)) in _mount_points():
         raise LedgerUnavailable(
@@ -200,7 +197,7 @@ def require_one_name(path: Path) -> None:
         )
 
 
-def _mended(path: Path) -> str:
+def _remedy(path: Path) -> str:
     """Say which name to remove: what a killed creation left, or whatever `find` finds."""
     opened = FileIdentity.at(path)
     for other in path.parent.glob(f".{path.name}.*.new"):

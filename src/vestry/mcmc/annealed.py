@@ -1,4 +1,4 @@
-"""Annealed importance sampling: from an easy law to the target by steps of temperature, with weights that correct.
+"""Annealed importance sampling: from an easy density to the target by steps of temperature, with correcting weights.
 
 Particles start from the base and pass through densities f_j ~ base x likelihood^power_j, power_j rising from 0 to 1 or
 less, by one or more Barker steps at each. The log weight is sum_j (power_j - power_(j-1)) log likelihood(theta_(j-1)).
@@ -17,10 +17,9 @@ import numpy as np
 from jax import lax
 
 from vestry.errors import InvalidParameter
-from vestry.mcmc.barker import log_sigmoid
 from vestry.mcmc.jit import compiled, key
-from vestry.mcmc.metropolis import LogDensity, move
-from vestry.mcmc.sampler_parameter import positive, whole
+from vestry.mcmc.metropolis import LogDensity, log_sigmoid, move
+from vestry.validation import require_number, require_whole
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,10 @@ def annealed_importance(
         key(rng),
         np.asarray(start, float),
         ladder,
-        positive("scale", scale),
+        require_number("scale", scale, "for example scale=1.0", above=0),
         log_base=log_base,
         log_likelihood=log_likelihood,
-        steps=whole("steps", steps, 1),
+        steps=require_whole("steps", steps),
     )
     return Particles(np.asarray(points), np.asarray(logs))
 

@@ -1,4 +1,9 @@
-"""Random-walk Metropolis: a symmetric step, accepted with probability min(1, p(new)/p(old))."""
+"""Random walks: a symmetric step, accepted by Metropolis' rule, min(1, p(new)/p(old)), or by Barker's.
+
+Barker accepts with probability p(new)/(p(new) + p(old)). His chain moves less often than Metropolis, but at least half
+as often. Its acceptance is smooth in the log densities and never 0 or 1, which is what privacy asks for
+(`vestry.privacy.mcmc_cost`).
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,21 @@ import numpy as np
 from jax import lax
 
 from vestry.mcmc.jit import compiled, key
-from vestry.mcmc.sampler_parameter import kept, positive
+from vestry.mcmc.late_import import require_burn_in
+from vestry.validation import require_number
 
 LogDensity = Callable[[Any], Any]
 Accept = Callable[[Any], Any]
+
+
+def log_minimum(rise: Any) -> Any:
+    """Return the log of min(1, e^rise): Metropolis' rule."""
+    return jnp.minimum(0.0, rise)
+
+
+def log_sigmoid(rise: Any) -> Any:
+    """Return the log of 1/(1 + e^-rise): Barker's rule."""
+    return jax.nn.log_sigmoid(rise)
 
 
 def metropolis_walk(
@@ -26,8 +42,9 @@ def metropolis_walk(
     rng: np.random.Generator,
     scale: float = 1.0,
     temperature: float = 1.0,
+    accept: Accept = log_minimum,
 ) -> np.ndarray:
-    """Draw from density ~ p^(1/temperature), one chain a row of `start`: (draws - burn_in, chains, dimension).
+    """Draw from density ~ p^(1/temperature), one chain for each row of `start`: (draws - burn_in, chains, dimension).
 
     Parameters
     ----------
@@ -36,37 +53,26 @@ def metropolis_walk(
     start
         (chains, dimension).
     draws, burn_in
-        How many steps to make, and how many of the first to leave out.
+        How many steps to make, and how many of the first to drop.
     rng
         An ordinary generator.
     scale
         The standard deviation of a step in each dimension.
     temperature
         1 draws from p itself.
+    accept
+        The log of the probability with which a rise of log p over the temperature is accepted.
     """
-    return walk(log_density, start, _accept, draws, burn_in, rng, scale, temperature)
-
-
-def _accept(rise: Any) -> Any:
-    """Return the log of min(1, e^rise)."""
-    return jnp.minimum(0.0, rise)
-
-
-def walk(
-    log_density: LogDensity,
-    start: np.ndarray,
-    accept: Accept,
-    draws: int,
-    burn_in: int,
-    rng: np.random.Generator,
-    scale: float,
-    temperature: float,
-) -> np.ndarray:
-    """Walk at random, each step kept with probability e^accept(rise of log p over the temperature)."""
-    draws, burn_in = kept(draws, burn_in)
-    step, power = positive("scale", scale), 1 / positive("temperature", temperature)
+    draws, burn_in = require_burn_in(draws, burn_in)
+    step = require_number("scale", scale, "for example scale=1.0", above=0)
+    power = 1 / require_number("temperature", temperature, "for example temperature=1.0", above=0)
     run = _run(key(rng), np.asarray(start, float), step, power, log_density=log_density, accept=accept, draws=draws)
     return np.asarray(run)[burn_in:]
+
+
+def barker_walk(log_density: LogDensity, start: np.ndarray, **options: Any) -> np.ndarray:
+    """Draw as `metropolis_walk` does, by Barker's rule; the options are the same."""
+    return metropolis_walk(log_density, start, **options, accept=log_sigmoid)
 
 
 def move(log_density: LogDensity, accept: Accept, scale: Any, power: Any, random: Any, state: Any) -> Any:

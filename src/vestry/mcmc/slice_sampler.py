@@ -8,6 +8,7 @@ import numba
 import numpy as np
 
 from vestry.errors import InvalidParameter
+from vestry.validation import require_number
 
 CONVERGED = (
     "True here: no theorem bounds how far such a chain is from the posterior, so nothing that it draws is certified"
@@ -47,8 +48,7 @@ def slice_logistic(
     """
     if assume_converged is not True:
         raise InvalidParameter("assume_converged", assume_converged, CONVERGED, "assume_converged=True")
-    if not 0 < prior_precision < math.inf:
-        raise InvalidParameter("prior_precision", prior_precision, "a number above 0", "prior_precision=1.0")
+    require_number("prior_precision", prior_precision, "prior_precision=1.0", above=0)
     columns = np.ascontiguousarray((np.asarray(rows, float) * np.asarray(labels, float)[:, None]).T)
     found = np.empty((draws, len(columns)))
     _walk(columns, likelihood_power, prior_precision, radius, burn, thin, found, rng)

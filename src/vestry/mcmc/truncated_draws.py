@@ -1,4 +1,4 @@
-"""Beta, gamma and Dirichlet draws held inside bounds, in doubles, many laws at a time.
+"""Beta, gamma and Dirichlet draws held inside bounds, in doubles, many at a time.
 
 A release never uses them: it draws exactly (`vestry.noise.exact_sampling`). They serve chains over what is
 already public.
@@ -7,7 +7,6 @@ already public.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from scipy.special import betaincc, betainccinv, gammainc, gammaincc, gammainccinv, gammaincinv
@@ -15,13 +14,14 @@ from scipy.special import betaincc, betainccinv, gammainc, gammaincc, gammaincci
 from vestry.errors import InvalidParameter
 
 Array = np.ndarray
+LogRatio = Callable[[Array, Array], Array]
 _LEAST_MASS = 1e-250  # below it, doubles say nothing of the interval
 
 
 def truncated_beta(rng: np.random.Generator, alpha: Array, beta: Array, *, low: float, high: float) -> Array:
     """Draw Beta(alpha, beta) restricted to [low, high], one for each pair, by the inverse distribution function.
 
-    Laws that lean to the high end are reflected, so that the upper tail keeps its digits. Where doubles have no mass
+    One that leans to the high end is reflected, so that the upper tail keeps its digits. Where doubles have no mass
     left in the interval, the draw is by rejection from the exponential that touches the log density at its end.
     """
     if not 0 <= low < high <= 1:
@@ -36,18 +36,22 @@ def truncated_beta(rng: np.random.Generator, alpha: Array, beta: Array, *, low: 
     if far.any():
         p, q, end = a[far] - 1, b[far] - 1, least[far]
         slope = q / (1 - end) - np.maximum(0.0, p) / end
-        log_ratio = partial(_log_powers, p=p, q=q, x=end, y=1 - end)
+        log_ratio = _log_powers(p, end, q, 1 - end)
         drawn[far] = end + _tail(rng, log_ratio, slope, most[far] - end)
-    result: Array = np.where(flip, 1 - drawn, drawn)
-    return result
+    return np.asarray(np.where(flip, 1 - drawn, drawn))
 
 
-def _log_powers(step: Array, which: Array, *, p: Array, q: Array, x: Array, y: Array) -> Array:
-    result: Array = p[which] * np.log1p(step / x[which]) + q[which] * np.log1p(-step / y[which])
-    return result
+def _log_powers(p: Array, x: Array, q: Array, y: Array) -> LogRatio:
+    """Return the log of (1 + step/x)^p (1 - step/y)^q, for the places that are asked for."""
+    return lambda step, which: p[which] * np.log1p(step / x[which]) + q[which] * np.log1p(-step / y[which])
 
 
-def _tail(rng: np.random.Generator, log_ratio: Callable[[Array, Array], Array], slope: Array, width: Array) -> Array:
+def _log_power(p: Array, x: Array, rate: Array) -> LogRatio:
+    """Return the log of (1 + step/x)^p e^(-rate step)."""
+    return lambda step, which: p[which] * np.log1p(step / x[which]) - rate[which] * step
+
+
+def _tail(rng: np.random.Generator, log_ratio: LogRatio, slope: Array, width: Array) -> Array:
     """Draw the distance from the end at which a falling log density starts; its tangent there is above it."""
     drawn, pending = np.empty(slope.shape), np.arange(slope.size)
     while pending.size:
@@ -72,13 +76,13 @@ def truncated_gamma(rng: np.random.Generator, shape: Array, rate: Array, *, low:
     for _ in range(3):
         drawn[out] = rng.standard_gamma(a[out]) / t[out]
         out = out[(drawn[out] < least[out]) | (drawn[out] > most[out])]
-    drawn[out] = _inverse_gamma_law(rng, a[out], t[out], least[out], most[out])
+    drawn[out] = _inverse_gamma_draw(rng, a[out], t[out], least[out], most[out])
     return np.asarray(drawn).reshape(
         np.broadcast_shapes(np.shape(shape), np.shape(rate), np.shape(low), np.shape(high))
     )
 
 
-def _inverse_gamma_law(rng: np.random.Generator, a: Array, t: Array, low: Array, high: Array) -> Array:
+def _inverse_gamma_draw(rng: np.random.Generator, a: Array, t: Array, low: Array, high: Array) -> Array:
     upper = t * low > a  # the interval is in the upper tail
     first = np.where(upper, gammaincc(a, t * low), gammainc(a, t * low))
     second = np.where(upper, gammaincc(a, t * high), gammainc(a, t * high))
@@ -89,21 +93,11 @@ def _inverse_gamma_law(rng: np.random.Generator, a: Array, t: Array, low: Array,
     if above.any():
         p, r, end = a[above] - 1, t[above], low[above]
         slope = r - np.maximum(0.0, p) / end
-        drawn[above] = end + _tail(rng, partial(_log_gamma_up, p=p, r=r, x=end), slope, high[above] - end)
+        drawn[above] = end + _tail(rng, _log_power(p, end, r), slope, high[above] - end)
     if below.any():
         p, r, end = a[below] - 1, t[below], high[below]
-        drawn[below] = end - _tail(rng, partial(_log_gamma_down, p=p, r=r, x=end), p / end - r, (high - low)[below])
+        drawn[below] = end - _tail(rng, _log_power(p, -end, -r), p / end - r, (high - low)[below])
     return drawn
-
-
-def _log_gamma_up(step: Array, which: Array, *, p: Array, r: Array, x: Array) -> Array:
-    result: Array = p[which] * np.log1p(step / x[which]) - r[which] * step
-    return result
-
-
-def _log_gamma_down(step: Array, which: Array, *, p: Array, r: Array, x: Array) -> Array:
-    result: Array = p[which] * np.log1p(-step / x[which]) + r[which] * step
-    return result
 
 
 def truncated_dirichlet(rng: np.random.Generator, alphas: Array, *, low: float) -> Array:
@@ -112,10 +106,10 @@ def truncated_dirichlet(rng: np.random.Generator, alphas: Array, *, low: float) 
     With k the category of the largest alpha, the others are independent truncated gammas of a common rate `tilt`, and
     the last is what they leave of 1. That is accepted with probability g(x_k)/max g, with g(x) = x^(alpha_k - 1)
     e^(-tilt x), because prod x_i^(alpha_i - 1) = e^tilt prod_(i != k) [x_i^(alpha_i - 1) e^(-tilt x_i)] g(x_k) where
-    the sum is 1. It holds for every tilt; a good one makes the components add up to 1 on average. Two categories are a
-    truncated Beta.
+    the sum is 1. It holds permanentlyy tilt; a good one makes the components add up to 1 on average. Two categories are
+    a truncated Beta.
 
-    One pass of truncated Betas, stick by stick, as [FouldsGWC16, sec. E.2] draws, is *not* this law for three or more.
+    One pass of truncated Betas, stick by stick, as [FouldsGWC16, sec. E.2] draws, is *not* this one for three or more.
     """
     shapes = np.asarray(alphas, float)
     d = shapes.shape[-1]
@@ -185,5 +179,4 @@ def _truncated_mean(shape: Array, rate: Array, low: float, high: float) -> Array
     with np.errstate(invalid="ignore", divide="ignore"):
         exact = shape / rate * more / mass
     edge = np.where(upper, low + 1 / (rate + np.maximum(1 - shape, 0) / max(low, 1e-300)), high)
-    result: Array = np.clip(np.where(mass > _LEAST_MASS, exact, edge), low, high)
-    return result
+    return np.clip(np.where(mass > _LEAST_MASS, exact, edge), low, high)

@@ -99,7 +99,9 @@ class Additive:
         return NoisyStatistics(at.names, noisy, noise, scale, at.grid, at.count, at.count_grid)
 
 
-def additive(noise: str, layout: Layout, adjacency: Adjacency, guarantee: Guarantee, *, limits: str = "") -> Additive:
+def calibrate_noise(
+    noise: str, layout: Layout, adjacency: Adjacency, guarantee: Guarantee, *, limits: str = ""
+) -> Additive:
     """Calibrate the least scale that meets the guarantee."""
     bound = guarantee.under(adjacency.neighbours)
     scale = smallest_parameter(lambda x: event_of(noise, layout, x), bound)

@@ -7,10 +7,11 @@ n (Corollary 2 prints n, which under-reports D_2 by 16.5 % at r = 0.1).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +29,7 @@ from vestry.privacy.pld import PLDAccountant
 from vestry.privacy.pricing import event_of_guarantee
 from vestry.releases import Draws
 from vestry.schema.private import Private, reveal
-
-if TYPE_CHECKING:
-    from vestry.noise.bits import BitSource
+from vestry.validation import require_whole
 
 THEOREM = (
     "A draw from a conjugate posterior: the divergence of two members of the family, at its supremum over the"
@@ -93,34 +92,47 @@ class PosteriorSample:
 
     def release(self, private: Private, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
         """Update the prior by each group's private statistics (integer sums, then the count) and draw."""
-        from vestry.noise.bits import Bits
-
-        opened.take()
-        bits = Bits(noise)
-        return tuple(self._drawn(group, bits) for group in grouped(reveal(private), self.adjacency))
-
-    def _drawn(self, statistics: Sequence[int], bits: BitSource) -> Draws:
-        *units, count = statistics
-        sums = [Fraction(self.unit) * each for each in self.family.from_units(self.adjacency, units, count)]
         scales = {"likelihood_power": self.likelihood_power, "prior_scale": self.prior_scale}
-        parameters = self.family.exact_parameters(self.prior, sums, count, **scales)
-        return self.family.exact_draws(bits, parameters, self.draws)
+        return draw_groups(self, private, opened, noise, scales)
 
 
-def grouped(values: Sequence[int], adjacency: Adjacency) -> list[Sequence[int]]:
+def draw_groups(
+    mechanism: Any,
+    private: Private,
+    opened: OpenCharge,
+    noise: NoiseSource,
+    scales: Mapping[str, float],
+    truncation: float | None = None,
+) -> tuple[Draws, ...]:
+    """Draw from each group's posterior exactly. `opened` is the leave of the ledger, taken just before."""
+    from vestry.noise.bits import Bits
+
+    opened.take()
+    bits, family = Bits(noise), mechanism.family
+
+    def draw(statistics: Sequence[int]) -> Draws:
+        *units, count = statistics
+        sums = [Fraction(mechanism.unit) * each for each in family.from_units(mechanism.adjacency, units, count)]
+        parameters = family.exact_parameters(mechanism.prior, sums, count, **scales)
+        draws: Draws = family.exact_draws(bits, parameters, mechanism.draws, truncation=truncation)
+        return draws
+
+    return tuple(draw(group) for group in split_groups(reveal(private), mechanism.adjacency))
+
+
+def split_groups(values: Sequence[int], adjacency: Adjacency) -> list[Sequence[int]]:
     """Cut the statistics into those of each group."""
     size, rest = divmod(len(values), adjacency.groups)
     if rest or not size:
-        raise DeclarationMismatch(
-            "number of statistics", str(len(values)), f"a multiple of {adjacency.groups}", "one a group"
-        )
+        wanted = f"a multiple of {adjacency.groups}"
+        raise DeclarationMismatch("number of statistics", str(len(values)), wanted, "the same number per group")
     return [values[start : start + size] for start in range(0, len(values), size)]
 
 
 Meets = Callable[[Event, Guarantee], bool]
 
 
-def exactly(event: Event, guarantee: Guarantee) -> bool:
+def meets_exactly(event: Event, guarantee: Guarantee) -> bool:
     """Tell whether the draws, all bought at once, stay within the guarantee, by the tightest bound there is."""
     if accountant.meets(event, guarantee):
         return True
@@ -129,7 +141,7 @@ def exactly(event: Event, guarantee: Guarantee) -> bool:
     return PLDAccountant(event, interval=2e-3).delta(guarantee.epsilon) <= guarantee.delta
 
 
-def through_renyi(event: Event, guarantee: Guarantee) -> bool:
+def meets_through_renyi(event: Event, guarantee: Guarantee) -> bool:
     """Tell the same by way of the Renyi curve alone, as the papers do; for comparison."""
     if not isinstance(guarantee, ApproxDP):
         return accountant.meets(event, guarantee)
@@ -137,51 +149,44 @@ def through_renyi(event: Event, guarantee: Guarantee) -> bool:
     return profiles.from_renyi(guarantee.epsilon, curve=curve) <= guarantee.delta
 
 
-def direct(
+def calibrate_draws(
+    name: str,
     family: StatisticFamily,
     prior: Any,
     adjacency: Adjacency,
     guarantee: Guarantee,
     *,
     draws: int = 1,
-    meets: Meets = exactly,
+    meets: Meets = meets_exactly,
     public: PublicData | None = None,
 ) -> PosteriorSample:
-    """Draw from the posterior itself, if that meets the guarantee; nothing is calibrated [GeumlekSC17, Alg. 1]."""
-    made = _made("direct", family, prior, adjacency, guarantee, draws, public)(1.0, 1.0)
-    if not meets(made.event, made.guarantee):
-        raise GuaranteeUnreachable(f"{guarantee} by a direct draw", _nearest(made))
-    return made
+    """Return draws from a posterior that meet the guarantee, or refuse with the nearest that they could meet.
+
+    `direct` is the posterior itself, if that meets the guarantee: nothing is calibrated [GeumlekSC17, Alg. 1].
+    `diffused` has the largest likelihood power r in (0, 1] that meets it [GeumlekSC17, Alg. 2].
+    `concentrated` has the largest prior scale m in (0, 1] that meets it [GeumlekSC17, Alg. 3].
+    """
+    require_whole("draws", draws)
+    family.layout(adjacency)  # refuses an interval that doubles cannot count
+    bound = guarantee.under(adjacency.neighbours)
+
+    def sample(power: float, scale: float) -> PosteriorSample:
+        start = prior if public is None else public.joined(family, prior, scale)
+        return PosteriorSample(name, family, start, adjacency, power, scale, draws, bound)
+
+    if name == "diffused":
+        return sample(_largest(lambda power: sample(power, 1.0), meets), 1.0)
+    if name == "concentrated":
+        return sample(1.0, _largest(lambda scale: sample(1.0, scale), meets))
+    whole = sample(1.0, 1.0)
+    if not meets(whole.event, bound):
+        raise GuaranteeUnreachable(f"{guarantee} by a direct draw", _nearest(whole))
+    return whole
 
 
-def diffused(
-    family: StatisticFamily,
-    prior: Any,
-    adjacency: Adjacency,
-    guarantee: Guarantee,
-    *,
-    draws: int = 1,
-    meets: Meets = exactly,
-    public: PublicData | None = None,
-) -> PosteriorSample:
-    """Find the largest likelihood power r in (0, 1] that meets the guarantee [GeumlekSC17, Alg. 2]."""
-    make = _made("diffused", family, prior, adjacency, guarantee, draws, public)
-    return make(_largest(lambda power: make(power, 1.0), meets), 1.0)
-
-
-def concentrated(
-    family: StatisticFamily,
-    prior: Any,
-    adjacency: Adjacency,
-    guarantee: Guarantee,
-    *,
-    draws: int = 1,
-    meets: Meets = exactly,
-    public: PublicData | None = None,
-) -> PosteriorSample:
-    """Find the largest prior scale m in (0, 1] that meets the guarantee [GeumlekSC17, Alg. 3]."""
-    make = _made("concentrated", family, prior, adjacency, guarantee, draws, public)
-    return make(1.0, _largest(lambda scale: make(1.0, scale), meets))
+direct = partial(calibrate_draws, "direct")
+diffused = partial(calibrate_draws, "diffused")
+concentrated = partial(calibrate_draws, "concentrated")
 
 
 @dataclass(frozen=True)
@@ -212,59 +217,32 @@ def public_data(family: StatisticFamily, records: Sequence[Any]) -> PublicData:
     return PublicData(tuple(float(x) for x in np.sum(statistics, axis=0)), len(statistics))
 
 
-def _made(
-    name: str,
-    family: StatisticFamily,
-    prior: Any,
-    adjacency: Adjacency,
-    guarantee: Guarantee,
-    draws: int,
-    public: PublicData | None,
-) -> Callable[[float, float], PosteriorSample]:
-    check_draws(draws)
-    family.layout(adjacency)  # refuses an interval that doubles cannot count
-    bound = guarantee.under(adjacency.neighbours)
-
-    def make(power: float, scale: float) -> PosteriorSample:
-        start = prior if public is None else public.joined(family, prior, scale)
-        return PosteriorSample(name, family, start, adjacency, power, scale, draws, bound)
-
-    return make
-
-
-def check_draws(draws: object) -> None:
-    """Refuse a number of draws that is none."""
-    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-        raise InvalidParameter("draws", draws, "a whole number of at least 1", "for example draws=1")
-
-
-def _largest(make: Callable[[float], PosteriorSample], meets: Meets) -> float:
-    first = make(1.0)
+def _largest(sample: Callable[[float], PosteriorSample], meets: Meets) -> float:
+    first = sample(1.0)
     guarantee = first.guarantee
     if not isinstance(guarantee, (ApproxDP, RenyiDP)) and accountant.amount(first.event, guarantee) == math.inf:
         raise GuaranteeUnreachable(f"{guarantee} by a posterior draw", _nearest(first))
     tolerance = 1e-4 if first.draws > 1 and isinstance(guarantee, ApproxDP) else 0.0
-    return largest_parameter(lambda x: make(x).event, guarantee, at_most=1.0, meets=meets, tolerance=tolerance)
+    return largest_parameter(lambda x: sample(x).event, guarantee, at_most=1.0, meets=meets, tolerance=tolerance)
 
 
-def _nearest(made: PosteriorSample) -> str:
+def _nearest(sample: PosteriorSample) -> str:
     """Say what this mechanism could reach instead."""
-    limit = made.family.order_limit(
-        made.prior, made.adjacency, likelihood_power=made.likelihood_power, prior_scale=made.prior_scale
-    )
-    if isinstance(made.guarantee, RenyiDP) and made.guarantee.order >= limit:
-        order, top = decimal(made.guarantee.order), decimal(float(f"{limit:.6g}"))
+    scales = {"likelihood_power": sample.likelihood_power, "prior_scale": sample.prior_scale}
+    limit = sample.family.order_limit(sample.prior, sample.adjacency, **scales)
+    if isinstance(sample.guarantee, RenyiDP) and sample.guarantee.order >= limit:
+        order, top = decimal(sample.guarantee.order), decimal(float(f"{limit:.6g}"))
         return (
-            f"order {order} is beyond lambda* = {top} of {_shown(made.prior)}; use the diffused posterior,"
+            f"order {order} is beyond lambda* = {top} of {_shown(sample.prior)}; use the diffused posterior,"
             f" or an order below {top}"
         )
-    if isinstance(made.guarantee, PureDP):
+    if isinstance(sample.guarantee, PureDP):
         return "a posterior has no pure epsilon unless it is truncated; use ops, or ask for epsilon and delta"
     try:
-        found = accountant.price(made.event, made.guarantee)
+        kept = accountant.price(sample.event, sample.guarantee)
     except ValueError:
         return "ask for epsilon and delta, or for a Renyi order below lambda*"
-    return f"it keeps {found}; use the diffused posterior, or ask for that"
+    return f"it keeps {kept}; use the diffused posterior, or ask for that"
 
 
 def _shown(prior: Any) -> str:

@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 from vestry.errors import IN_LEDGER, DeclarationMismatch, InvalidParameter
 from vestry.ledger import Charge, OpenCharge
-from vestry.mechanisms import posterior_sample, truncated_posterior
-from vestry.mechanisms.additive_noise import Additive, additive, event_of
-from vestry.mechanisms.posterior_sample import Meets, PosteriorSample, exactly
+from vestry.ledger.entry import Entry
+from vestry.mechanisms import truncated_posterior
+from vestry.mechanisms.additive_noise import Additive, calibrate_noise, event_of
+from vestry.mechanisms.posterior_sample import Meets, PosteriorSample, calibrate_draws, meets_exactly
 from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource, SystemNoise
 from vestry.privacy.event import Event
@@ -22,6 +23,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Certificate, Draws, NoisyStatistics, Release
 from vestry.schema.private import Private, PrivateRows
+from vestry.validation import require_choice, require_number
 
 
 class Mechanism(Protocol):
@@ -63,7 +65,7 @@ class Mechanism(Protocol):
         """Draw, for each group."""
 
 
-def certificate(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
+def certify(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
     """Write down what is promised, and enough to compute the claim again."""
     adjacency = mechanism.adjacency
     return Certificate(
@@ -90,6 +92,11 @@ def assumptions_of(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(getattr(mechanism, "assumptions", ()))
 
 
+def pays_for(entry: Entry, mechanism: Mechanism) -> bool:
+    """Tell whether a charge is for exactly what would run."""
+    return bool(entry.facts["event"] == mechanism.charge.under(mechanism.adjacency.neighbours).to_dict())
+
+
 def publish(
     mechanism: Mechanism,
     private: Private | PrivateRows,
@@ -108,24 +115,20 @@ def publish(
     The charge must be the mechanism's own: what is drawn is what was paid for. `keep` is given the release's text
     before the ledger is told that it exists, to save it: a crash in between loses nothing that was paid for.
     """
-    charged: Mapping[str, Any] = charge.entry.facts["event"]
-    if charged != mechanism.charge.under(mechanism.adjacency.neighbours).to_dict():
-        raise DeclarationMismatch(
-            "event", mechanism.event.kind, str(charged.get("kind")), "charge the mechanism's own event"
-        )
-    if len(groups) != mechanism.adjacency.groups:
-        raise DeclarationMismatch(
-            "number of groups", str(len(groups)), str(mechanism.adjacency.groups), "name each group"
-        )
-    terms, adjacency = charge.ledger.terms, mechanism.adjacency
+    adjacency, terms = mechanism.adjacency, charge.ledger.terms
+    if not pays_for(charge.entry, mechanism):
+        kind = str(charge.entry.facts["event"].get("kind"))
+        raise DeclarationMismatch("event", mechanism.event.kind, kind, "charge the mechanism's own event")
+    if len(groups) != adjacency.groups:
+        raise DeclarationMismatch("number of groups", str(len(groups)), str(adjacency.groups), "name each group")
     if terms.unit.rows != adjacency.rows:
         instead = "calibrate for the ledger's unit"
         raise DeclarationMismatch("rows of a unit", str(adjacency.rows), str(terms.unit.rows), instead, where=IN_LEDGER)
-    claim = certificate(mechanism, unit=str(terms.unit))
+    claim = certify(mechanism, unit=str(terms.unit))
     opened = charge.open()
     contents = mechanism.release(private, opened, noise or SystemNoise())
-    made = dict(zip(groups, contents, strict=True))
-    release = Release(dict(family), tuple(float(x) for x in prior), made, claim, by, tuple(labels))
+    groups_drawn = dict(zip(groups, contents, strict=True))
+    release = Release(dict(family), tuple(float(x) for x in prior), groups_drawn, claim, by, tuple(labels))
     keep(release.text())
     opened.released(release.text().encode())
     return release
@@ -145,13 +148,11 @@ ADDITIVE = ("laplace", "gaussian")
 
 
 def parameter_of(name: str) -> str:
-    """Return what a mechanism calibrates, or refuse a name that is none."""
-    if name not in PARAMETERS:
-        raise InvalidParameter("a mechanism", name, "one of " + ", ".join(PARAMETERS), "for example laplace")
-    return PARAMETERS[name]
+    """Return what a mechanism calibrates, or refuse a name that is unknown."""
+    return PARAMETERS[require_choice("a mechanism", name, PARAMETERS, "for example laplace")]
 
 
-def calibrated(
+def calibrate_mechanism(
     name: str,
     family: StatisticFamily,
     prior: Any,
@@ -161,17 +162,15 @@ def calibrated(
     draws: int = 1,
     truncation: float | None = None,
     grid: float | None = None,
-    meets: Meets = exactly,
+    meets: Meets = meets_exactly,
 ) -> Additive | PosteriorSample | truncated_posterior.TruncatedSample:
     """Return the mechanism that meets the guarantee at least cost, or refuse with the nearest it could meet."""
     parameter_of(name)
     if name in ADDITIVE:
-        return additive(_noise(name, draws), family.layout(adjacency, grid=grid), adjacency, guarantee)
+        return calibrate_noise(_noise(name, draws), family.layout(adjacency, grid=grid), adjacency, guarantee)
     if name == "ops":
         return truncated_posterior.ops(family, prior, adjacency, guarantee, truncation=_needed(truncation), draws=draws)
-    make = getattr(posterior_sample, name)
-    made: PosteriorSample = make(family, prior, adjacency, guarantee, draws=draws, meets=meets)
-    return made
+    return calibrate_draws(name, family, prior, adjacency, guarantee, draws=draws, meets=meets)
 
 
 def event_at(
@@ -192,17 +191,15 @@ def event_at(
     if name == "ops":
         return truncated_posterior.event_of(family, adjacency, _needed(truncation), value, draws)
     if name == "direct" and value != 1:
-        raise InvalidParameter(
-            parameter, value, "1 for a direct draw", f"{parameter}=1, or take the diffused posterior"
-        )
-    if not 0 < value <= 1:
-        raise InvalidParameter(parameter, value, "above 0 and at most 1", f"for example {parameter}=0.5")
+        instead = f"{parameter}=1, or take the diffused posterior"
+        raise InvalidParameter(parameter, value, "1 for a direct draw", instead)
+    require_number(parameter, value, f"for example {parameter}=0.5", above=0, most=1)
     return family.worst_draw(prior, adjacency, **{parameter: value}).times(draws)
 
 
 def _noise(name: str, draws: int) -> str:
     if draws != 1:
-        raise InvalidParameter("draws", draws, "left out for noisy statistics", "none: draws from them are free")
+        raise InvalidParameter("draws", draws, "omitted for noisy statistics", "none: draws from them are free")
     return f"discrete-{name}"
 
 

@@ -10,9 +10,9 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 from vestry.ledger import OpenCharge
-from vestry.mechanisms.posterior_sample import check_draws, grouped
+from vestry.mechanisms.posterior_sample import split_groups
 from vestry.mechanisms.statistic_family import StatisticFamily
-from vestry.mechanisms.truncated_posterior import THEOREM, check_prior, coolest, span
+from vestry.mechanisms.truncated_posterior import THEOREM, check_prior, lowest_temperature, span
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
 from vestry.privacy.event import Event
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DrawnTables:
+class TableSample:
     """Draws of all tables at once, each from its truncated and tempered Dirichlet posterior.
 
     Attributes
@@ -45,7 +45,7 @@ class DrawnTables:
     -------
     Given the records the tables are independent, so their log-densities add up, and so do the spans of the privacy
     loss: bounded range 2 k D/T under replace and k D/T under add-remove for each draw, with D the sum over features of
-    log((1 - (K_d - 1) a)/a), and the same for the classes if there are any; k records a unit [FouldsGWC16, sec. 3.1].
+    log((1 - (K_d - 1) a)/a), and the same for the classes if there are any; k records per unit [FouldsGWC16, sec. 3.1].
     A record that changes its class costs D/T where it was and D/T where it comes to be, as one that changes inside.
     """
 
@@ -85,7 +85,7 @@ class DrawnTables:
         from vestry.noise.grid import PROBABILITY_GRID
 
         opened.take()
-        bits, classes = Bits(noise), grouped(reveal(private), self.adjacency)
+        bits, classes = Bits(noise), split_groups(reveal(private), self.adjacency)
         tables = [[self._table(counts, bits) for counts in self._by_feature(each[1:])] for each in classes]
         if len(classes) > 1:
             shares = self._table([each[0] for each in classes], bits)
@@ -105,7 +105,7 @@ class DrawnTables:
         return family.exact_draws(bits, parameters, self.draws, truncation=self.truncation).values
 
 
-def drawn_tables(
+def calibrate_tables(
     categorical: Callable[[int], StatisticFamily],
     sizes: Sequence[int],
     concentration: float,
@@ -114,13 +114,12 @@ def drawn_tables(
     *,
     truncation: float,
     draws: int = 1,
-) -> DrawnTables:
+) -> TableSample:
     """Find the lowest temperature, at least 1, at which draws of all tables together meet the guarantee."""
-    check_draws(draws)
     check_prior((concentration,))
     bound = guarantee.under(adjacency.neighbours)
-    temperature = coolest(_spans(categorical, sizes, adjacency, truncation), bound, draws)
-    return DrawnTables(categorical, tuple(sizes), concentration, adjacency, truncation, temperature, draws, bound)
+    temperature = lowest_temperature(_spans(categorical, sizes, adjacency, truncation), bound, draws)
+    return TableSample(categorical, tuple(sizes), concentration, adjacency, truncation, temperature, draws, bound)
 
 
 def _spans(

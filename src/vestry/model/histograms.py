@@ -7,11 +7,11 @@ What one unit of k records can do follows:
     add-remove                                     k F             k sqrt(F)
     replace, the record may move to another cell   2 k F           k sqrt(2 F)
     replace, the number of records of every cell
-    is the same for neighbours (one row a unit)    sum of c_d      sqrt(sum of c_d),  c_d = 1 for two levels, else 2
+    is the same for neighbours (one row per unit)    sum of c_d      sqrt(sum of c_d),  c_d = 1 for two levels, else 2
 
 The worst of k records are k equal ones: they move the same counts, and l2 grows as k, not as sqrt(k). In the last row a
-feature of two levels is counted by its first one alone, which a change moves by 1; the other is what is left of the
-cell's total. Of three levels or more a change moves two counts, whichever are left out.
+feature of two levels is counted by its first one alone, which a change moves by 1; the other is what remains of the
+cell's total. Of three levels or more a change moves two counts, whichever are omitted.
 
 The number of records of a cell is a margin of each of its histograms, so it is not asked for beside them where it would
 cost: that of naive Bayes classes comes for nothing.
@@ -22,15 +22,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.additive_noise import Additive, additive
+from vestry.mechanisms.additive_noise import Additive, calibrate_noise
 from vestry.mechanisms.statistic_family import Layout
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Domain, Levels
 from vestry.schema.statistics import Count, Indicator, Term
+from vestry.validation import require_choice, require_number
 
 TOTAL = "records"
 NOISES = ("laplace", "gaussian")
@@ -66,14 +66,14 @@ class Histograms:
     @property
     def names(self) -> tuple[str, ...]:
         """What each count is of."""
-        told = tuple(f"{feature}={level}" for feature, names in self.counted for level in names)
-        return (TOTAL, *told) if self.total else told
+        names = tuple(f"{feature}={level}" for feature, levels in self.counted for level in levels)
+        return (TOTAL, *names) if self.total else names
 
     @property
     def terms(self) -> tuple[Term, ...]:
         """What each record adds."""
-        told = tuple(Indicator(feature, (level,)) for feature, names in self.counted for level in names)
-        return (Count(), *told) if self.total else told
+        terms = tuple(Indicator(feature, (level,)) for feature, levels in self.counted for level in levels)
+        return (Count(), *terms) if self.total else terms
 
     def sensitivities(self, adjacency: Adjacency) -> tuple[int, float]:
         """Return l1 and l2 for one unit, as the table above has them."""
@@ -92,11 +92,12 @@ class Histograms:
         return Layout(names, l1, l2, count=adjacency.count)
 
 
-def noisy(name: str, layout: Layout, adjacency: Adjacency, guarantee: Guarantee, *, limits: str = "") -> Additive:
+def calibrate_counts(
+    name: str, layout: Layout, adjacency: Adjacency, guarantee: Guarantee, *, limits: str = ""
+) -> Additive:
     """Calibrate the noise; `limits` says what it does not hide."""
-    if name not in NOISES:
-        raise InvalidParameter("mechanism", name, " or ".join(NOISES), 'mechanism = "laplace"')
-    return additive(f"discrete-{name}", layout, adjacency, guarantee, limits=limits)
+    require_choice("mechanism", name, NOISES, 'mechanism = "laplace"')
+    return calibrate_noise(f"discrete-{name}", layout, adjacency, guarantee, limits=limits)
 
 
 def listed(given: object) -> object:
@@ -126,15 +127,12 @@ def level_labels(features: tuple[str, ...], levels: tuple[tuple[str, ...], ...])
     return tuple(f"{f}: {name}" for f, names in zip(features, levels, strict=True) for name in names)
 
 
-def each_once(columns: tuple[str, ...], key: str) -> None:
+def check_distinct(columns: tuple[str, ...], key: str) -> None:
     """Refuse a column that is used twice."""
-    if any(a == b for a, b in pairwise(sorted(columns))):
+    if len(set(columns)) < len(columns):
         raise InvalidParameter(key, list(columns), "each column once", "another column")
 
 
 def concentration(value: object, key: str = "prior") -> float:
-    """Check a Dirichlet's concentration."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 1e-30 <= value <= 1e30:  # type: ignore[operator]
-        raise InvalidParameter(key, value, "a number from 1e-30 to 1e+30", f"{key} = 1")
-    return float(value)  # type: ignore[arg-type]
+    """Return a Dirichlet's concentration, or refuse one that is not from 1e-30 to 1e30."""
+    return require_number(key, value, f"{key} = 1", least=1e-30, most=1e30)

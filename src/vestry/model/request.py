@@ -1,10 +1,8 @@
 """A request: a model, a guarantee and a mechanism; and what it comes to for a table, before anything is charged.
 
-What a release of sums over the records needs, whichever model asks for them.
-
-How many numbers a release may have: what is larger is refused by its declaration, before anything is charged.
-
-What models share in reading a declaration, and in writing one.
+`Model` is what the rest of the package asks of a model, and `PreparedRelease` what a model answers; `PreparedSums` is
+the answer of models that release sums. A model of more numbers than can be read is refused by its declaration. What
+models share in reading a declaration, and in writing one, stands below.
 """
 
 from __future__ import annotations
@@ -12,14 +10,14 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.encoding import DEFAULT_MAX_ROWS, check_bound
+from vestry.data.table import DEFAULT_MAX_ROWS, check_bound
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE, PARAMETERS, Mechanism
 from vestry.privacy.guarantee import Guarantee, PureDP
@@ -27,6 +25,7 @@ from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
 from vestry.schema.domain import Domain, Interval, Levels, drops
 from vestry.schema.private import Private, PrivateRows
 from vestry.schema.statistics import SumQuery
+from vestry.validation import require_choice
 
 AUTO = "auto"
 
@@ -56,7 +55,7 @@ class Model(Protocol):
     def forecast(
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, float | None]:
-        """Return the 90 % width that a plan shows, at n records a group, and the same without privacy.
+        """Return the width of a 90 % credible interval, at n records per group, with privacy and without.
 
         The third is the expected divergence from the posterior without privacy to the released one; None where it is
         infinite or not computed.
@@ -73,7 +72,7 @@ class Model(Protocol):
 
 
 class PreparedRelease(Protocol):
-    """All that a release needs but the ledger's leave and the records."""
+    """All that a release needs except the ledger's leave and the records."""
 
     @property
     def model(self) -> Model:
@@ -168,32 +167,25 @@ class Request:
 
     def __post_init__(self) -> None:
         check_names(self.model)
-        if self.model.mechanisms is not None:
-            self._check_own(self.model.mechanisms)
-            return
-        names = (AUTO, *PARAMETERS)
-        if self.mechanism not in names:
-            raise InvalidParameter("mechanism", self.mechanism, "one of " + ", ".join(names), 'mechanism = "auto"')
-        if self.draws is None and self.mechanism not in (AUTO, *ADDITIVE):
-            raise InvalidParameter("draws", None, f"given for {self.mechanism}", "draws = 1")
-        if self.draws is not None and self.mechanism in ADDITIVE:
-            raise InvalidParameter(
-                "draws", self.draws, f"left out for {self.mechanism}", "no draws: draws from its release are free"
-            )
-        if self.draws is not None and not self.candidates():
-            instead = "truncation = 0.01, or a spend with a delta"
-            raise InvalidParameter("truncation", None, "given for draws that keep a pure epsilon", instead)
-        if self.truncation is not None and self.mechanism not in (AUTO, "ops"):
-            raise InvalidParameter("truncation", self.truncation, "left out but for ops", 'mechanism = "ops"')
+        own = self.model.mechanisms
+        require_choice("mechanism", self.mechanism, (AUTO, *(PARAMETERS if own is None else own)), 'mechanism = "auto"')
+        for broken, name, allowed, instead in self._rules(own):
+            if broken:
+                raise InvalidParameter(name, getattr(self, name), allowed, instead)
 
-    def _check_own(self, own: tuple[str, ...]) -> None:
-        """Let through what a model with mechanisms of its own allows."""
-        if self.mechanism not in (AUTO, *own):
-            raise InvalidParameter("mechanism", self.mechanism, "one of " + ", ".join((AUTO, *own)), "no mechanism")
-        if self.truncation is not None:
-            raise InvalidParameter("truncation", self.truncation, "left out for this model", "no truncation")
-        if self.draws is not None and "posterior" not in own:
-            raise InvalidParameter("draws", self.draws, "left out where draws are free, or not made", "no draws")
+    def _rules(self, own: tuple[str, ...] | None) -> Iterator[tuple[bool, str, str, str]]:
+        """Yield what must not be: whether it is, at which key, what is allowed there and what to write."""
+        named, drawn, cut = self.mechanism, self.draws is not None, self.truncation is not None
+        if own is not None:
+            yield cut, "truncation", "omitted for this model", "no truncation"
+            yield drawn and "posterior" not in own, "draws", "omitted where draws are free, or not made", "no draws"
+            return
+        yield not drawn and named not in (AUTO, *ADDITIVE), "draws", f"given for {named}", "draws = 1"
+        free = "no draws: draws from its release are free"
+        yield drawn and named in ADDITIVE, "draws", f"omitted for {named}", free
+        pure, instead = "given for draws that keep a pure epsilon", "truncation = 0.01, or a spend with a delta"
+        yield drawn and not self.candidates(), "truncation", pure, instead
+        yield cut and named not in (AUTO, "ops"), "truncation", "omitted except for ops", 'mechanism = "ops"'
 
     def candidates(self) -> tuple[str, ...]:
         """Return the mechanisms that `auto` compares, or the one that is named."""
@@ -240,7 +232,7 @@ class Request:
 
 @dataclass(frozen=True)
 class PreparedSums:
-    """All that a release needs but the ledger's leave and the records: see `PreparedRelease`.
+    """All that a release needs except the ledger's leave and the records: see `PreparedRelease`.
 
     Attributes
     ----------
@@ -305,7 +297,7 @@ def parameters_of(domain: Domain) -> int:
     return len(domain.names) if isinstance(domain, Levels) else 1
 
 
-# The width of a normal 90 % interval, in standard deviations.
+# The width of a normal distribution's 90 % interval, in standard deviations.
 WIDE = 2 * 1.6448536269514722
 
 

@@ -18,7 +18,7 @@ import vestry.model.histograms as counts
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
-from vestry.mechanisms.table_sample import DrawnTables, drawn_tables
+from vestry.mechanisms.table_sample import TableSample, calibrate_tables
 from vestry.model.histograms import NOISES, concentration, feature_levels
 from vestry.model.request import (
     WIDE,
@@ -82,7 +82,7 @@ class NaiveBayes:
             counts.key_levels(domains, self.target, "target")
             if self.target in self.features:
                 raise InvalidParameter("target", self.target, "no feature", "another column")
-        counts.each_once(self.features, "features")
+        counts.check_distinct(self.features, "features")
         concentration(self.prior)
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
@@ -95,7 +95,11 @@ class NaiveBayes:
         drawn, groups = request.mechanism == OPS, groups_of(schema.domains, self.target)
         fixed = not drawn and adjacency.count is not None
         cell = counts.Histograms(self.features, levels, fixed=fixed, total=drawn)
-        mechanism = self._drawn(request, cell, adjacency) if drawn else self._noisy(request, cell, adjacency)
+        mechanism: Any = (
+            self._drawn(request, cell, adjacency)
+            if drawn
+            else counts.calibrate_counts(request.mechanism, cell.layout(adjacency), adjacency, request.guarantee)
+        )
         tally = SumQuery(() if self.target is None else (self.target,), cell.terms)
         tally.check(schema.domains)
         own = () if self.target is None else (f"this {self.target}",)
@@ -109,11 +113,7 @@ class NaiveBayes:
         }
         return PreparedSums(self, described, (concentration(self.prior),), mechanism, tally, groups, labels)
 
-    def _noisy(self, request: Request, cell: counts.Histograms, adjacency: Adjacency) -> Additive:
-        """Calibrate noise on the counts of every feature's levels by class."""
-        return counts.noisy(request.mechanism, cell.layout(adjacency), adjacency, request.guarantee)
-
-    def _drawn(self, request: Request, cell: counts.Histograms, adjacency: Adjacency) -> DrawnTables:
+    def _drawn(self, request: Request, cell: counts.Histograms, adjacency: Adjacency) -> TableSample:
         """Calibrate draws: one truncated Dirichlet a feature and class, and one for the classes."""
         low, draws = request.truncation, 1 if request.draws is None else request.draws
         sizes = [len(names) for names in cell.levels]
@@ -122,16 +122,17 @@ class NaiveBayes:
             allowed = f"above 0 and below 1/{most}, one over the most levels"
             raise InvalidParameter("truncation", low, allowed, f"truncation = {0.1 / most:.2g}")
         alpha = concentration(self.prior)
-        return drawn_tables(
+        return calibrate_tables(
             DirichletCategoricalFamily, sizes, alpha, adjacency, request.guarantee, truncation=low, draws=draws
         )
 
     def forecast(
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, None]:
-        """Return the expected width of a level's 90 % interval, and the same without privacy, at n records a class.
+        """Return the expected width of a level's 90 % interval, and the same without privacy, at n records per class.
 
-        Levels are taken to be equally probable, and laws to be normal; the widths are averaged over the features.
+        Levels are taken to be equally probable, and distributions to be normal; the widths are averaged over the
+        features.
         """
         mechanism, private, exact = prepared.mechanism, [], []
         for size in (len(names) for names in feature_levels(schema.domains, self.features)):

@@ -13,33 +13,31 @@ independent here, though the unknown n_c ties them a little.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
-import vestry.conjugate.beta_bernoulli as beta
-import vestry.conjugate.dirichlet_posterior as dirichlet
-from vestry.conjugate.beta_bernoulli import plug_in_beta
-from vestry.conjugate.dirichlet_categorical import plug_in_dirichlet
+from vestry.conjugate.dirichlet_categorical import Dirichlet, DirichletCategoricalFamily
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import NoiseLaw, noise_law
-from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution, two_sided
+from vestry.posterior.discrete_noise import Noise, noise_of
+from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution
 from vestry.posterior.posterior import Names
 from vestry.posterior.reader import DRAWS, NOISE_AWARE, Reader, ReadRelease
 from vestry.releases import NoisyStatistics, Release
+from vestry.validation import is_number, require_choice
 
-# Log weight below which counts are left out; points of a window; joint class sizes that stand for their law.
+# Log weight below which counts are omitted; points of a window; joint class sizes that stand for their distribution.
 _DROP, _POINTS, _SIZES = 40.0, 1 << 17, 4096
 _LARGEST = 2**50
 
 
 @dataclass(frozen=True, eq=False)
 class TableProduct:
-    """Independent laws side by side."""
+    """Independent distributions side by side."""
 
     parts: tuple[PosteriorDistribution, ...]
 
@@ -49,7 +47,7 @@ class TableProduct:
         return sum(part.dimension for part in self.parts)
 
     def marginal(self, index: int) -> Marginal:
-        """Return the law of one number."""
+        """Return the distribution of one number."""
         for part in self.parts:
             if index < part.dimension:
                 return part.marginal(index)
@@ -74,7 +72,7 @@ class NaiveBayesReader(Reader):
     alpha
         The concentration of every Dirichlet prior.
     shares
-        The law of the class probabilities, once a release is read.
+        The distribution of the class probabilities, once a release is read.
     total
         The number of records of all classes, projected, once a release is read.
     """
@@ -96,50 +94,45 @@ class NaiveBayesReader(Reader):
 
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Return the reading with its class probabilities, and the distribution of each class's tables."""
-        reader, laws = self._laws(release, noise_aware=method == NOISE_AWARE)
-        return ReadRelease(reader, laws, method, release.by)
-
-    def _laws(
-        self, release: Release, *, noise_aware: bool
-    ) -> tuple[NaiveBayesReader, dict[str, PosteriorDistribution]]:
-        contents = {group: each for group, each in release.contents.items() if isinstance(each, NoisyStatistics)}
         if self.target is None:
-            method = self.noise_aware if noise_aware else self.plug_in
-            return self, {group: method(each) for group, each in contents.items()}
+            return super().read_statistics(release, method)
+        contents = {group: each for group, each in release.contents.items() if isinstance(each, NoisyStatistics)}
         sizes = [self._size(each) for each in contents.values()]
+        aware = method == NOISE_AWARE
         flat = DirichletMixture(np.ones(1), self.alpha + np.array([sizes]))
-        shares = self._shares(contents) if noise_aware else flat
+        shares = self._shares(contents) if aware else flat
         bound = replace(self, shares=shares, total=sum(sizes))
-        if not noise_aware:
-            return bound, {group: bound.plug_in(each) for group, each in contents.items()}
-        return bound, {
+        tables: dict[str, PosteriorDistribution] = {
             group: TableProduct((shares.marginal(place), *self.noise_aware(each).parts))
+            if aware
+            else bound.plug_in(each)
             for place, (group, each) in enumerate(contents.items())
         }
+        return ReadRelease(bound, tables, method, release.by)
 
     def noise_aware(self, statistics: NoisyStatistics) -> TableProduct:
         """Return one class's tables, the noise summed out; the class's own probability needs the other classes."""
-        noise = noise_law(statistics.noise, statistics.scale)
-        return TableProduct(tuple(self._table(values, statistics.count, noise) for values in self._values(statistics)))
+        return TableProduct(tuple(family.noise_aware(*table) for family, *table in self._tables(statistics)))
 
     def plug_in(self, statistics: NoisyStatistics) -> TableProduct:
         """Return one class's tables, the projected counts taken as exact."""
+        rest = self.alpha * (len(self.classes) - 1)
         if len(statistics.values) == self.dimension and self.target is not None:  # of no records: the prior
-            rest = self.alpha * (len(self.classes) - 1)
             flat = [DirichletMixture(np.ones(1), np.full((1, len(names)), self.alpha)) for names in self.levels]
             return TableProduct((BetaMixture(np.ones(1), np.array([self.alpha]), np.array([rest])), *flat))
-        count, tables = statistics.count, []
+        tables = tuple(family.plug_in(*table) for family, *table in self._tables(statistics))
+        if self.target is None:
+            return TableProduct(tables)
+        size = self._size(statistics)
+        others = rest + max(self.total - size, 0.0)
+        return TableProduct((BetaMixture(np.ones(1), np.array([self.alpha + size]), np.array([others])), *tables))
+
+    def _tables(self, statistics: NoisyStatistics) -> Iterator[tuple[Any, ...]]:
+        """Yield each feature's family and prior, and its noisy counts."""
         for values, names in zip(self._values(statistics), self.levels, strict=True):
-            if len(values) < len(names):
-                tables.append(two_sided(plug_in_beta(values, count=count, alpha=self.alpha, beta=self.alpha)))
-            else:
-                tables.append(plug_in_dirichlet(values, count=count, alphas=np.full(len(names), self.alpha)))
-        own: tuple[PosteriorDistribution, ...] = ()
-        if self.target is not None:
-            size = self._size(statistics)
-            rest = self.alpha * (len(self.classes) - 1) + max(self.total - size, 0.0)
-            own = (BetaMixture(np.ones(1), np.array([self.alpha + size]), np.array([rest])),)
-        return TableProduct((*own, *tables))
+            prior = Dirichlet((self.alpha,) * len(names))
+            part = replace(statistics, names=names[: len(values)], values=tuple(values))
+            yield DirichletCategoricalFamily(len(names)), prior, part
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw how many of `size` new records of the class have each level; and how many of `size` are of the class."""
@@ -153,7 +146,7 @@ class NaiveBayesReader(Reader):
         return np.concatenate(columns, axis=1).astype(float)
 
     def joint(self, tables: dict[str, Array], rng: np.random.Generator) -> dict[str, Array]:
-        """Return draws of each class's law with class probabilities that add up to 1, as released draws have them."""
+        """Return draws of each class with class probabilities that add up to 1, as released draws have them."""
         if self.target is None or self.shares is None:
             return tables
         shares = self.shares.draw(rng, len(next(iter(tables.values()))))
@@ -217,11 +210,8 @@ class NaiveBayesReader(Reader):
         return found, coords
 
     def _place(self, feature: str, level: str | int | bool) -> int:
-        if feature not in self.features:
-            raise InvalidParameter("a feature", feature, "one of " + ", ".join(self.features), self.features[0])
-        which = self.features.index(feature)
-        names = self.levels[which]
-        name = _level_name(level)
+        which = self.features.index(require_choice("a feature", feature, self.features, self.features[0]))
+        names, name = self.levels[which], _level_name(level)
         if name not in names:
             raise InvalidParameter(f"a level of {feature}", level, "one of " + ", ".join(names), f'"{names[0]}"')
         return (self.target is not None) + sum(map(len, self.levels[:which])) + names.index(name)
@@ -240,39 +230,27 @@ class NaiveBayesReader(Reader):
         ends = np.cumsum(sizes)
         return [values[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
-    def _table(self, values: Array, count: int | None, noise: NoiseLaw) -> PosteriorDistribution:
-        a, alphas = self.alpha, np.full(len(values), self.alpha)
-        if count is not None:
-            if len(values) == 1:
-                return two_sided(beta.public_count(int(values[0]), count=count, alpha=a, beta=a, noise=noise))
-            return dirichlet.public_count(values, count=count, alphas=alphas, noise=noise)
-        if len(values) == 2:
-            return two_sided(beta.private_count(int(values[0]), int(values[1]), alpha=a, beta=a, noise=noise))
-        return dirichlet.private_count(values, alphas=alphas, noise=noise)
-
     def _size(self, statistics: NoisyStatistics) -> float:
-        """Return about how many records a class has: the mean of its tables' sums, at least 0."""
+        """Return about how many records per class has: the mean of its tables' sums, at least 0."""
         return max(0.0, float(np.mean([values.sum() for values in self._values(statistics)])))
 
     def _shares(self, contents: Mapping[str, NoisyStatistics]) -> DirichletMixture:
-        """Return the law of the class probabilities, the classes' sizes summed out.
+        """Return the distribution of the class probabilities, the classes' sizes summed out.
 
-        The prior of the number of all records is the improper uniform one. Sizes are drawn from their own laws, each
-        stratified, and weighted by n!/Gamma(n + C a) product of Gamma(n_c + a)/n_c!. The generator is seeded by the
-        noisy counts.
+        The prior of the number of all records is the improper uniform one. Sizes are drawn from their own
+        distributions, each stratified, and weighted by n!/Gamma(n + C a) product of Gamma(n_c + a)/n_c!. The generator
+        is seeded by the noisy counts.
         """
         seed = [int(z) & 0xFFFFFFFF for each in contents.values() for z in each.values]
         rng = np.random.default_rng(seed)
-        sizes = np.stack([self._drawn_sizes(each, rng) for each in contents.values()], axis=1)
+        sizes = np.stack([self._draw_sizes(each, rng) for each in contents.values()], axis=1)
         total, own = sizes.sum(axis=1), gammaln(sizes + self.alpha) - gammaln(sizes + 1)
         logs = own.sum(axis=1) + gammaln(total + 1) - gammaln(total + len(self.classes) * self.alpha)
         weights = np.exp(logs - logs.max())
         return DirichletMixture(weights / weights.sum(), self.alpha + sizes)
 
-    def _drawn_sizes(self, statistics: NoisyStatistics, rng: np.random.Generator) -> Array:
-        counts, logs = size_law(
-            self._values(statistics), alpha=self.alpha, noise=noise_law(statistics.noise, statistics.scale)
-        )
+    def _draw_sizes(self, statistics: NoisyStatistics, rng: np.random.Generator) -> Array:
+        counts, logs = size_weights(self._values(statistics), alpha=self.alpha, noise=noise_of(statistics))
         ladder = np.cumsum(np.exp(logs - logs.max()))
         places = (rng.permutation(_SIZES) + rng.random(_SIZES)) / _SIZES * ladder[-1]
         return np.asarray(counts[np.minimum(np.searchsorted(ladder, places), len(counts) - 1)])
@@ -285,7 +263,7 @@ def _level_name(level: object) -> str:
     return text.lower() if isinstance(level, (bool, np.bool_)) else text
 
 
-def size_law(tables: list[Array], *, alpha: float, noise: NoiseLaw) -> tuple[Array, Array]:
+def size_weights(tables: list[Array], *, alpha: float, noise: Noise) -> tuple[Array, Array]:
     """Return numbers of records, and the log of how well each agrees with all noisy tables of a class.
 
     Where the noise is so large that windows would be long, counts are taken in steps, and the step is the unit of the
@@ -304,7 +282,7 @@ def size_law(tables: list[Array], *, alpha: float, noise: NoiseLaw) -> tuple[Arr
     return counts, logs
 
 
-def _table_sums(values: Array, alpha: float, noise: NoiseLaw, reach: int, step: int) -> tuple[Array, Array]:
+def _table_sums(values: Array, alpha: float, noise: Noise, reach: int, step: int) -> tuple[Array, Array]:
     """Return the sums of one table's counts, and their log weights: a convolution of the levels' own."""
     low, mass, scale = 0.0, np.ones(1), 0.0
     for z in values:
@@ -316,7 +294,7 @@ def _table_sums(values: Array, alpha: float, noise: NoiseLaw, reach: int, step: 
         top = float(logs.max())
         own = np.exp(logs - top)
         # Direct sums keep small weights; where they would be long, a transform does.
-        mass = np.convolve(mass, own) if len(mass) * len(own) < 4e7 else _transformed(mass, own)
+        mass = np.convolve(mass, own) if len(mass) * len(own) < 4e7 else _convolve_by_fft(mass, own)
         peak = float(mass.max())
         mass, scale, low = mass / peak, scale + top + math.log(peak), low + start
     with np.errstate(divide="ignore"):
@@ -324,7 +302,7 @@ def _table_sums(values: Array, alpha: float, noise: NoiseLaw, reach: int, step: 
     return np.asarray(low + step * np.arange(len(mass), dtype=np.float64)), np.asarray(logs)
 
 
-def _transformed(a: Array, b: Array) -> Array:
+def _convolve_by_fft(a: Array, b: Array) -> Array:
     """Return the convolution by Fourier transforms; what is below rounding becomes next to nothing."""
     size = len(a) + len(b) - 1
     whole = 1 << (size - 1).bit_length()
@@ -334,7 +312,7 @@ def _transformed(a: Array, b: Array) -> Array:
 
 def naive_bayes_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> NaiveBayesReader:
     """Read what a release says of its naive Bayes model."""
-    if len(prior) != 1 or not 0 < prior[0] < math.inf:
+    if len(prior) != 1 or not (is_number(prior[0]) and prior[0] > 0):
         raise InvalidParameter("a naive Bayes prior", prior, "one finite number above 0", "for example prior=(1,)")
     return NaiveBayesReader(
         features=tuple(family["features"]),

@@ -20,7 +20,6 @@ class BitSource(Protocol):
 
     def take(self, count: int) -> int:
         """Give `count` bits as an integer below 2^count."""
-        ...
 
 
 @final

@@ -1,9 +1,10 @@
 """Normal numbers in bulk, each within a stated distance of an exact one.
 
 A chain of thousands of steps needs millions of normals, too many to draw exactly. Numpy's own are made by a rejection
-whose law is not exactly normal, by an amount that nobody has bounded. Here each is Phi^-1 of a uniform number that is
+that is not exactly normal, by an amount that nobody has bounded. Here each is Phi^-1 of a uniform number that is
 known to at least 48 bits relatively: then there is an exactly normal number within `ERROR` of it, always, and a proof
-that allows a step to be off by so much covers it. What is released is drawn exactly all the same (see `exact`).
+that allows a step to be off by so much covers it. What is released is drawn exactly all the same, by
+`exact_sampling`.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def normals(stream: np.random.Generator, size: int | tuple[int, ...]) -> np.ndar
     tail = (words.astype(np.float64) + 0.5) * 2.0**-64
     for place in np.flatnonzero(words < _TINY):
         tail[place] = _finer(int(words[place]), stream)
-    drawn = -ndtri(tail)
-    drawn[negative] *= -1
-    return np.asarray(drawn.reshape(shape))
+    values = -ndtri(tail)
+    values[negative] *= -1
+    return np.asarray(values.reshape(shape))
 
 
 def _finer(bits: int, stream: np.random.Generator) -> float:

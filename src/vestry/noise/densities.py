@@ -1,4 +1,4 @@
-"""The laws that are drawn exactly, each on the scale where its log-density is concave whatever its parameters.
+"""The distributions that are drawn exactly, each on the scale where its log-density is concave whatever its parameters.
 
 Parameters are doubles, or fractions where sums and products of doubles would be rounded, and count as the exact numbers
 that they are. They may be private: a refusal shows their type.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from numbers import Real
 from typing import Any, final
 
 from flint import arb, fmpq
 
 from vestry.errors import InvalidParameter
 from vestry.noise.bits import Ball
+from vestry.validation import is_number
 
 Ends = tuple[Ball | None, Ball | None]
 
@@ -95,7 +95,7 @@ class LogGamma:
 
 @final
 class StandardNormal:
-    """The standard normal law: log-density -y^2/2."""
+    """The standard normal distribution: log-density -y^2/2."""
 
     __slots__ = ()
 
@@ -114,7 +114,7 @@ class StandardNormal:
         return arb(0)
 
     def ends(self) -> Ends:
-        """Return None twice: it is not cut off."""
+        """Return None twice: it is not truncated."""
         return None, None
 
 
@@ -125,10 +125,9 @@ def positive(name: str, number: Any) -> Exact:
     """Return a finite double or a fraction above 0, and refuse anything else without showing it."""
     if isinstance(number, Fraction) and number > 0:
         return number
-    double = float(number) if isinstance(number, Real) else math.nan
-    if not 0 < double < math.inf:
+    if not is_number(number) or number <= 0:
         raise InvalidParameter(name, type(number), "a finite number above 0", f"for example {name}=1.5")
-    return double
+    return float(number)
 
 
 def ball(number: Exact) -> Ball:

@@ -1,6 +1,6 @@
 """Exact draws from a Dirichlet, the whole of it or the part where every component is at least a bound.
 
-Three ways, for one law. All reject whole vectors, and `truncated` takes the one that should reject least.
+Three ways, for one distribution. All reject whole vectors, and `choose_sampler` takes the one that should reject least.
 
 `Loose` divides independent gammas by their sum, and draws again until every component is inside.
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Protocol, final
 
 import flint
@@ -30,7 +31,7 @@ from flint import arb, fmpq
 
 from vestry.noise.bits import Ball, BitSource, Uniform
 from vestry.noise.densities import Exact, LogGamma, ball, enough
-from vestry.noise.log_concave import Concave, Variate, precisions
+from vestry.noise.log_concave import LogConcaveSampler, Variate, decide, wins
 
 
 class Row(Protocol):
@@ -38,7 +39,6 @@ class Row(Protocol):
 
     def ball(self, index: int, precision: int) -> Ball:
         """Enclose one component; call this at that working precision."""
-        ...
 
 
 @final
@@ -46,7 +46,7 @@ class Loose:
     """Gammas divided by their sum, drawn again until every component is at least `low`."""
 
     def __init__(self, alphas: Sequence[Exact], low: Fraction) -> None:
-        self._gammas = _alike(alphas, 1.0, None, None)
+        self._gammas = _gammas(alphas, 1.0, None, None)
         self._low = low
         self.precision = enough(max(alphas))
 
@@ -54,20 +54,14 @@ class Loose:
         """Return a point, exactly."""
         while True:
             row = _Shares([gamma.draw(source) for gamma in self._gammas])
-            if self._low == 0 or self._keeps(row):
+            inside = (decide(self.precision, partial(self._keeps, row, i)) for i in range(len(self._gammas)))
+            if self._low == 0 or all(inside):
                 return row
 
-    def _keeps(self, row: _Shares) -> bool:
-        """Tell whether every component is at least `low`, for certain."""
-        for index in range(len(self._gammas)):
-            for precision in precisions(self.precision):
-                with flint.ctx.workprec(precision):
-                    share, low = row.ball(index, precision), _real(self._low)
-                    if share < low:
-                        return False
-                    if share > low:
-                        break
-        return True
+    def _keeps(self, row: _Shares, index: int, precision: int) -> bool | None:
+        """Tell whether a component is at least `low`; None while that is open."""
+        share, low = row.ball(index, precision), _real(self._low)
+        return False if share < low else True if share > low else None
 
 
 @final
@@ -93,7 +87,7 @@ class _Shares:
 
 @final
 class TiltedSimplex:
-    """Truncated gammas for all components but the one of the largest alpha, which takes what is left of 1."""
+    """Truncated gammas for all components but the one of the largest alpha, which takes what remains of 1."""
 
     def __init__(self, alphas: Sequence[Exact], low: Fraction) -> None:
         self._last = max(range(len(alphas)), key=lambda i: alphas[i])
@@ -101,7 +95,7 @@ class TiltedSimplex:
         others = [alpha for i, alpha in enumerate(alphas) if i != self._last]
         tilt = best_tilt([float(x) for x in others], float(alphas[self._last]), float(low), float(self._high))
         self._tilt, self._alpha = arb(tilt), ball(alphas[self._last])
-        self._gammas = _alike(others, tilt, low, self._high)
+        self._gammas = _gammas(others, tilt, low, self._high)
         self.precision = enough(max(alphas))
         self._peak = self._where_largest()
 
@@ -109,26 +103,18 @@ class TiltedSimplex:
         """Return a point, exactly."""
         while True:
             row = _Rest([gamma.draw(source) for gamma in self._gammas], self._last)
-            coin = Uniform(source)
-            if self._accepts(row, coin):
+            if decide(self.precision, partial(self._accepts, row, Uniform(source))):
                 return row
 
-    def _accepts(self, row: _Rest, coin: Uniform) -> bool:
-        """Decide whether what is left of 1 is at least `low`, and wins its toss."""
-        for precision in precisions(self.precision):
-            with flint.ctx.workprec(precision):
-                rest = row.ball(self._last, precision)
-                if rest < _real(self._low):
-                    return False
-                if not rest > _real(self._low):
-                    continue
-                chance = (self._log_weight(rest) - self._log_weight(self._largest())).exp()
-                toss = coin.ball(precision)
-                if toss < chance:
-                    return True
-                if toss > chance:
-                    return False
-        raise AssertionError  # the precisions have no end
+    def _accepts(self, row: _Rest, coin: Uniform, precision: int) -> bool | None:
+        """Tell whether what remains of 1 is at least `low`, and wins its toss; None while that is open."""
+        rest = row.ball(self._last, precision)
+        if rest < _real(self._low):
+            return False
+        if not rest > _real(self._low):
+            return None
+        chance = (self._log_weight(rest) - self._log_weight(self._largest())).exp()
+        return wins(coin, chance, precision)
 
     def _log_weight(self, x: Ball) -> Ball:
         """Return log g(x)."""
@@ -151,7 +137,7 @@ class TiltedSimplex:
 
 @final
 class Largest:
-    """Powers for all components but the largest, which takes what is left of 1; all alphas are below 1."""
+    """Powers for all components but the largest, which takes what remains of 1; all alphas are below 1."""
 
     def __init__(self, alphas: Sequence[Exact], low: Fraction) -> None:
         self._alphas = [ball(alpha) for alpha in alphas]
@@ -161,52 +147,40 @@ class Largest:
     def draw(self, source: BitSource) -> Row:
         """Return a point, exactly."""
         while True:
-            chosen = self._chosen(Uniform(source))
-            logs = [_Power(alpha, self._low, self._most, Uniform(source)) for alpha in self._others(chosen)]
-            row, coin = _Rest(logs, chosen), Uniform(source)
-            if self._accepts(row, chosen, coin):
+            largest = decide(self.precision, partial(self._choose, Uniform(source)))
+            others = [alpha for i, alpha in enumerate(self._alphas) if i != largest]
+            row = _Rest([_Power(alpha, self._low, self._most, Uniform(source)) for alpha in others], largest)
+            if decide(self.precision, partial(self._accepts, row, largest, Uniform(source))):
                 return row
 
-    def _others(self, chosen: int) -> list[Ball]:
-        return [alpha for i, alpha in enumerate(self._alphas) if i != chosen]
-
-    def _chosen(self, place: Uniform) -> int:
+    def _choose(self, place: Uniform, precision: int) -> int | None:
         """Choose a component with probability proportional to d^(1 - alpha_k) times the masses of the others."""
-        for precision in precisions(self.precision):
-            with flint.ctx.workprec(precision):
-                d = arb(len(self._alphas))
-                # Divided by the product of all masses, which is common to all.
-                bounds = [
-                    d ** (1 - alpha) * alpha / (_real(self._most) ** alpha - _real(self._low) ** alpha)
-                    for alpha in self._alphas
-                ]
-                below = place.ball(precision) * sum(bounds, arb(0))
-                edge = arb(0)
-                for i, bound in enumerate(bounds):
-                    edge += bound
-                    if below < edge or i == len(bounds) - 1:
-                        return i
-                    if not below > edge:
-                        break
-        raise AssertionError  # the precisions have no end
+        d = arb(len(self._alphas))
+        # Divided by the product of all masses, which is common to all.
+        bounds = [
+            d ** (1 - alpha) * alpha / (_real(self._most) ** alpha - _real(self._low) ** alpha)
+            for alpha in self._alphas
+        ]
+        below = place.ball(precision) * sum(bounds, arb(0))
+        edge = arb(0)
+        for i, bound in enumerate(bounds):
+            edge += bound
+            if below < edge or i == len(bounds) - 1:
+                return i
+            if not below > edge:
+                break
+        return None
 
-    def _accepts(self, row: _Rest, chosen: int, coin: Uniform) -> bool:
-        """Decide whether what is left of 1 is the largest, and wins its toss."""
-        for precision in precisions(self.precision):
-            with flint.ctx.workprec(precision):
-                sizes = [row.ball(i, precision) for i in range(len(self._alphas))]
-                rest = sizes.pop(chosen)
-                if any(size > rest for size in sizes):
-                    return False
-                if not all(size < rest for size in sizes):
-                    continue
-                chance = ((self._alphas[chosen] - 1) * (rest * len(self._alphas)).log()).exp()
-                toss = coin.ball(precision)
-                if toss < chance:
-                    return True
-                if toss > chance:
-                    return False
-        raise AssertionError  # the precisions have no end
+    def _accepts(self, row: _Rest, largest: int, coin: Uniform, precision: int) -> bool | None:
+        """Tell whether what remains of 1 is the largest, and wins its toss; None while that is open."""
+        sizes = [row.ball(i, precision) for i in range(len(self._alphas))]
+        rest = sizes.pop(largest)
+        if any(size > rest for size in sizes):
+            return False
+        if not all(size < rest for size in sizes):
+            return None
+        chance = ((self._alphas[largest] - 1) * (rest * len(self._alphas)).log()).exp()
+        return wins(coin, chance, precision)
 
 
 @final
@@ -223,21 +197,13 @@ class _Power:
         return (least + self._place.ball(precision) * (most - least)).log() / self._alpha
 
 
-class Logarithm(Protocol):
-    """A number y that was drawn, known as precisely as it is asked for."""
-
-    def ball(self, precision: int) -> Ball:
-        """Enclose it; call this at that working precision."""
-        ...
-
-
 @final
 class _Rest:
     """Numbers e^y, and what they leave of 1 put among them."""
 
     __slots__ = ("_last", "_logs", "_seen")
 
-    def __init__(self, logs: Sequence[Logarithm], last: int) -> None:
+    def __init__(self, logs: Sequence[Variate | _Power], last: int) -> None:
         self._logs, self._last = logs, last
         self._seen: tuple[int, list[Ball]] | None = None
 
@@ -249,20 +215,22 @@ class _Rest:
         return self._seen[1][index]
 
 
-def _alike(alphas: Sequence[Exact], rate: float, low: Fraction | None, high: Fraction | None) -> list[Concave]:
-    """Make one law for each alpha; equal ones are shared."""
-    made = {alpha: Concave(LogGamma(alpha, rate, low, high)) for alpha in set(alphas)}
-    return [made[alpha] for alpha in alphas]
+def _gammas(
+    alphas: Sequence[Exact], rate: float, low: Fraction | None, high: Fraction | None
+) -> list[LogConcaveSampler]:
+    """Return a sampler for each alpha; equal alphas share one."""
+    samplers = {alpha: LogConcaveSampler(LogGamma(alpha, rate, low, high)) for alpha in set(alphas)}
+    return [samplers[alpha] for alpha in alphas]
 
 
 def _real(number: Fraction) -> Ball:
     return arb(fmpq(number.numerator, number.denominator))
 
 
-# --- what is fast, in doubles; any answer gives the same law ----------------------------------------------------------
+# --- what is fast, in doubles; any answer gives the same distribution -------------------------------------------------
 
 
-def truncated(alphas: Sequence[Exact], low: Fraction) -> Loose | TiltedSimplex | Largest:
+def choose_sampler(alphas: Sequence[Exact], low: Fraction) -> Loose | TiltedSimplex | Largest:
     """Take the way that should reject least; a rough guess in doubles is enough."""
     from scipy.special import betaincc, ndtr
 

@@ -11,7 +11,7 @@ import flint
 
 from vestry.errors import InvalidParameter
 from vestry.noise.bits import Ball
-from vestry.noise.log_concave import precisions
+from vestry.noise.log_concave import decide
 from vestry.noise.system_noise import finite
 
 PROBABILITY_GRID = 2.0**-40
@@ -51,12 +51,8 @@ class Grid:
         the grid, the multiple is rounded to a double, which is a multiple again.
         """
         half, step = flint.arb(0.5), flint.arb(float(self._step))
-        for bits in precisions(precision):
-            with flint.ctx.workprec(bits):
-                index = (enclose(bits) / step + half).floor().unique_fmpz()
-            if index is not None:
-                return finite(self._inside(int(index)) * self._step)
-        raise AssertionError  # the precisions have no end
+        index = decide(precision, lambda bits: (enclose(bits) / step + half).floor().unique_fmpz())
+        return finite(self._inside(int(index)) * self._step)
 
     def _inside(self, index: int) -> int:
         if self._lowest is not None:

@@ -7,24 +7,27 @@ point with probability density/envelope. Both are known by their first binary di
 holds the true one. A comparison that the balls leave open is made again with twice as many digits, until it is certain:
 the result is that of the same algorithm in real arithmetic with infinitely many digits.
 
-Of the points, 71 % to 100 % are accepted for the laws of `exact` over a table of parameters and truncations; 89 % for
-a normal.
+Of the points, 71 % to 100 % are accepted for the draws of `exact_sampling` over a table of parameters and truncations;
+89 % for a normal.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from functools import partial
+from typing import Any, Literal, Protocol, TypeVar, final
 
 import flint
 
 from vestry.noise.bits import Ball, BitSource, Uniform
 
+Found = TypeVar("Found")
 
-class ConcaveLaw(Protocol):
-    """A law on the line, given by a concave log-density. All methods answer in the precision of the moment."""
+
+class LogConcave(Protocol):
+    """A distribution on the line, by its concave log-density. All methods answer in the precision of the moment."""
 
     @property
     def precision(self) -> int:
@@ -37,15 +40,26 @@ class ConcaveLaw(Protocol):
         """Return its derivative."""
 
     def mode(self) -> Ball:
-        """Return where it is largest, if the law is not cut off before."""
+        """Return where it is largest, if it is not truncated before."""
 
     def ends(self) -> tuple[Ball | None, Ball | None]:
-        """Return where the law is cut off below and above; None where it is not."""
+        """Return where it is truncated below and above; None where it is not."""
 
 
-def precisions(first: int) -> Iterator[int]:
-    """Count 1, 2, 4, 8 ... times `first`, without an end."""
-    return (first << k for k in itertools.count())
+def decide(first: int, attempt: Callable[[int], Found | None]) -> Found:
+    """Return what is certain at the first of 1, 2, 4, 8 ... times `first` bits at which anything is."""
+    for precision in (first << k for k in itertools.count()):
+        with flint.ctx.workprec(precision):
+            found = attempt(precision)
+        if found is not None:
+            return found
+    raise AssertionError  # the precisions have no end
+
+
+def wins(toss: Uniform, chance: Ball, precision: int) -> bool | None:
+    """Tell whether a uniform number is below a chance; None while that is open."""
+    shown = toss.ball(precision)
+    return True if shown < chance else False if shown > chance else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,40 +92,36 @@ class _Envelope:
 
 
 @final
-class Concave:
-    """Draws from a log-concave law, with the envelope made once."""
+class LogConcaveSampler:
+    """Draws from a log-concave distribution, with the envelope made once."""
 
-    __slots__ = ("_envelopes", "_law", "_peak", "_widths")
+    __slots__ = ("_density", "_envelopes", "_peak", "_widths")
 
-    def __init__(self, law: ConcaveLaw) -> None:
-        self._law = law
+    def __init__(self, density: LogConcave) -> None:
+        self._density = density
         self._envelopes: dict[int, _Envelope] = {}
         # Any choice of these is correct, because the envelope holds for all; a good one is fast.
-        with flint.ctx.workprec(32 + law.precision):
-            self._peak = _peak(law)
+        with flint.ctx.workprec(32 + density.precision):
+            self._peak = _peak(density)
             self._widths = tuple(self._width(side) for side in (0, 1))
 
-    @property
-    def precision(self) -> int:
-        """The number of bits to begin with."""
-        return self._law.precision
-
     def draw(self, source: BitSource) -> Variate:
-        """Return a number of this law, exactly."""
+        """Return a number of this distribution, exactly."""
         while True:
-            place, coin = Uniform(source), Uniform(source)
-            for precision in precisions(self._law.precision):
-                with flint.ctx.workprec(precision):
-                    found = self._point(place, precision)
-                    if found is None:
-                        continue
-                    y, height = found
-                    chance = (self._law.log_density(y) - self._envelope(precision).top - height).exp()
-                    toss = coin.ball(precision)
-                    if toss < chance:
-                        return Variate(self, place, precision, y)
-                    if toss > chance:
-                        break
+            attempt = partial(self._attempt, Uniform(source), Uniform(source))
+            variate: Variate | Literal[False] = decide(self._density.precision, attempt)
+            if variate is not False:
+                return variate
+
+    def _attempt(self, place: Uniform, coin: Uniform, precision: int) -> Variate | Literal[False] | None:
+        """Return a number that is accepted, False if it is rejected, None while either is open."""
+        point = self._point(place, precision)
+        if point is None:
+            return None
+        y, height = point
+        chance = (self._density.log_density(y) - self._envelope(precision).top - height).exp()
+        won = wins(coin, chance, precision)
+        return Variate(self, place, precision, y) if won else won
 
     def _point(self, place: Uniform, precision: int) -> tuple[Ball, Ball] | None:
         """Return the point below which this share of the envelope lies, and the envelope's log-height above it."""
@@ -129,12 +139,11 @@ class Concave:
         return None
 
     def _envelope(self, precision: int) -> _Envelope:
-        found = self._envelopes.get(precision)
-        if found is None:
-            found = self._envelopes[precision] = self._made()
-        return found
+        if precision not in self._envelopes:
+            self._envelopes[precision] = self._build()
+        return self._envelopes[precision]
 
-    def _made(self) -> _Envelope:
+    def _build(self) -> _Envelope:
         peak, top = self._summit()
         (start, left), (stop, right) = (self._half(side, peak, top) for side in (0, 1))
         left_area = _ZERO if left is None else left.area()
@@ -143,30 +152,30 @@ class Concave:
         return _Envelope(top, start, left, right, left_area, inner_area, area)
 
     def _summit(self) -> tuple[Ball, Ball]:
-        """Return where the law is largest, and its log-density there."""
-        peak = self._law.mode() if self._peak is None else self._law.ends()[self._peak]
-        return peak, self._law.log_density(peak)
+        """Return where the log-density is largest, and how large."""
+        peak = self._density.mode() if self._peak is None else self._density.ends()[self._peak]
+        return peak, self._density.log_density(peak)
 
     def _half(self, side: int, peak: Ball, top: Ball) -> tuple[Ball, _Tail | None]:
         """Return where the constant piece ends on one side, and the tail beyond."""
-        law, width, end, sign = self._law, self._widths[side], self._law.ends()[side], (-1, 1)[side]
+        density, width, end, sign = self._density, self._widths[side], self._density.ends()[side], (-1, 1)[side]
         if width is None:
             return end, None
         touch = peak + sign * flint.arb(width)
-        slope = -sign * law.slope(touch)
-        edge = touch - sign * (top - law.log_density(touch)) / slope
+        slope = -sign * density.slope(touch)
+        edge = touch - sign * (top - density.log_density(touch)) / slope
         rest = _ZERO if end is None else (slope * sign * (edge - end)).exp()
         return edge, _Tail(edge, slope, rest)
 
     def _width(self, side: int) -> float | None:
-        """Return how far from the peak the log-density has fallen by about 1; None if it is cut off before."""
+        """Return how far from the peak the log-density has fallen by about 1; None if it is truncated before."""
         if self._peak == side:
             return None
-        law, end, sign = self._law, self._law.ends()[side], (-1, 1)[side]
+        density, end, sign = self._density, self._density.ends()[side], (-1, 1)[side]
         peak, top = self._summit()
 
         def fell(width: float) -> bool:
-            return bool(top - law.log_density(peak + sign * flint.arb(width)) >= 1)
+            return bool(top - density.log_density(peak + sign * flint.arb(width)) >= 1)
 
         width = 1.0
         while not fell(width) and width < 2.0**1000:
@@ -184,9 +193,9 @@ class Concave:
 _ZERO: Ball = flint.arb(0)
 
 
-def _peak(law: ConcaveLaw) -> int | None:
-    """Tell where the law is largest: at its lower end (0), at its upper end (1), or at its mode (None)."""
-    (low, high), mode = law.ends(), law.mode()
+def _peak(density: LogConcave) -> int | None:
+    """Tell where it is largest: at its lower end (0), at its upper end (1), or at its mode (None)."""
+    (low, high), mode = density.ends(), density.mode()
     if low is not None and mode <= low:
         return 0
     return 1 if high is not None and mode >= high else None
@@ -196,15 +205,15 @@ def _peak(law: ConcaveLaw) -> int | None:
 class Variate:
     """A number that was drawn, known as precisely as it is asked for."""
 
-    __slots__ = ("_law", "_place", "_precision", "_seen")
+    __slots__ = ("_place", "_precision", "_sampler", "_seen")
 
-    def __init__(self, law: Concave, place: Uniform, precision: int, seen: Ball) -> None:
-        self._law, self._place, self._precision, self._seen = law, place, precision, seen
+    def __init__(self, sampler: LogConcaveSampler, place: Uniform, precision: int, seen: Ball) -> None:
+        self._sampler, self._place, self._precision, self._seen = sampler, place, precision, seen
 
     def ball(self, precision: int) -> Ball:
         """Enclose it; call this at that working precision."""
         if precision > self._precision:
-            found: Any = self._law._point(self._place, precision)
-            if found is not None:
-                self._precision, self._seen = precision, found[0]
+            point: Any = self._sampler._point(self._place, precision)
+            if point is not None:
+                self._precision, self._seen = precision, point[0]
         return self._seen

@@ -31,7 +31,6 @@ class NoiseSource(Protocol):
         -------
         Any neighbours: (l1_sensitivity / scale)-DP, by the triangle inequality in the exponent.
         """
-        ...
 
     def discrete_gaussian(self, values: Sequence[int], *, scale: float) -> list[int]:
         """Add to each integer its own k, drawn with probability proportional to exp(-k^2 / (2 scale^2)).
@@ -44,7 +43,6 @@ class NoiseSource(Protocol):
         with mu = l2_sensitivity / scale: for neighbours one apart the total variation, which is the
         probability of k = 0, exceeds the 2 Phi(mu / 2) - 1 that mu-GDP would promise.
         """
-        ...
 
     def lattice_gaussian(self, values: Sequence[float], *, scale: float, exponent: int) -> list[float]:
         """Round each double to the lattice 2^exponent Z and add discrete Gaussian noise on that lattice.
@@ -61,16 +59,13 @@ class NoiseSource(Protocol):
         lie on the lattice already, rho = l2_sensitivity^2 / (2 scale^2). Not mu-GDP with mu =
         l2_sensitivity / scale, even there, for the reason given at `discrete_gaussian`.
         """
-        ...
 
     def stream(self) -> np.random.Generator:
-        """Give a fresh generator for draws in bulk, with a key of its own.
+        """Give a fresh generator for draws in bulk, with its own key.
 
         Its doubles are rounded. Added to a private value they betray it in the low bits [Mironov12]: there,
         use the methods above.
         """
-        ...
 
     def random_bytes(self, count: int) -> bytes:
         """Give `count` independent uniform bytes."""
-        ...

@@ -1,11 +1,7 @@
 """The only noise of the package: operating-system entropy and OpenDP's exact samplers.
 
-Private values made ready for noise without ever failing on one: what does not fit is clipped.
-
-Clipping moves no two values apart, so it never enlarges a sensitivity. A refusal is for the wrong type
-alone, and shows the type.
-
-The one check of each number that noise is asked for: a scale, a lattice exponent, a count of bytes.
+Private values never make it fail: what does not fit is clipped. Clipping moves no two values apart, so it never
+enlarges a sensitivity. A refusal is for the wrong type alone, and shows the type.
 """
 
 from __future__ import annotations
@@ -22,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final
 
 from vestry.errors import InvalidParameter, NoiseNotReproducible, NoiseUnavailable
 from vestry.noise.noise_source import NoiseSource
+from vestry.validation import is_number, require_number, require_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +33,7 @@ Number = TypeVar("Number", int, float)
 class SystemNoise(NoiseSource):
     """Noise from the operating system's entropy, without state and without a seed.
 
-    Integers and lattice points come from OpenDP. It samples its laws exactly, in rational arithmetic, from
+    Integers and lattice points come from OpenDP. It samples exactly, in rational arithmetic, from
     a cryptographic generator that the operating system seeds and that a forked process seeds anew. The time
     that a draw takes depends on the draw.
     """
@@ -45,21 +42,21 @@ class SystemNoise(NoiseSource):
 
     def discrete_laplace(self, values: Sequence[int], *, scale: float) -> list[int]:
         """Add to each integer its own k, drawn with probability proportional to exp(-|k| / scale)."""
-        scale, exact = checked_scale(scale), integers(values)
+        scale, exact = check_scale(scale), integers(values)
         dp = _opendp()
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
         return _draw(dp.m.make_laplace(*space, scale=scale), exact)
 
     def discrete_gaussian(self, values: Sequence[int], *, scale: float) -> list[int]:
         """Add to each integer its own k, drawn with probability proportional to exp(-k^2 / (2 scale^2))."""
-        scale, exact = checked_scale(scale), integers(values)
+        scale, exact = check_scale(scale), integers(values)
         dp = _opendp()
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
         return _draw(dp.m.make_gaussian(*space, scale=scale), exact)
 
     def lattice_gaussian(self, values: Sequence[float], *, scale: float, exponent: int) -> list[float]:
         """Round each double to the lattice 2^exponent Z and add discrete Gaussian noise on that lattice."""
-        scale, exponent, exact = checked_scale(scale), checked_exponent(exponent), doubles(values)
+        scale, exponent, exact = check_scale(scale), check_exponent(exponent), doubles(values)
         dp = _opendp()
         # OpenDP asks for the size, because rounding enlarges the sensitivity of every coordinate.
         domain = dp.vector_domain(dp.atom_domain(T="f64", nan=False), size=len(exact))
@@ -67,14 +64,14 @@ class SystemNoise(NoiseSource):
         return [finite(noisy) for noisy in _draw(measurement, exact)]
 
     def stream(self) -> np.random.Generator:
-        """Give a fresh generator for draws in bulk, with a key of its own."""
+        """Give a fresh generator for draws in bulk, with its own key."""
         from vestry.noise.secure_generator import Stream
 
         return Stream()
 
     def random_bytes(self, count: int) -> bytes:
         """Give `count` bytes of the operating system's entropy."""
-        return os.urandom(checked_count(count))
+        return os.urandom(check_count(count))
 
     def __reduce_ex__(self, *_: Any) -> NoReturn:
         raise NoiseNotReproducible("SystemNoise()", "copied or pickled", "make one where it is used")
@@ -154,40 +151,22 @@ LOWEST_EXPONENT, HIGHEST_EXPONENT = -1074, 1023
 """The exponents of the powers of two that are doubles."""
 
 
-def checked_scale(scale: Any) -> float:
+def check_scale(scale: Any) -> float:
     """Return the smallest double that is at least `scale`, if that is a finite number above 0.
 
     Rounding goes up, so the noise is never smaller than what was asked.
     """
-    if _is_a(Real, scale) and scale > 0:
-        nearest = _nearest_double(scale)
-        rounded_up = math.nextafter(nearest, math.inf) if nearest < scale else nearest
-        if math.isfinite(rounded_up):
-            return rounded_up
-    raise InvalidParameter("scale", scale, "a finite number above 0", "for example scale=1.5")
+    if is_number(scale) and scale > 0 and float(scale) < scale:
+        scale = math.nextafter(float(scale), math.inf)
+    return require_number("scale", scale, "for example scale=1.5", above=0)
 
 
-def checked_exponent(exponent: Any) -> int:
+def check_exponent(exponent: Any) -> int:
     """Return `exponent` if 2**exponent is a double."""
-    if _is_a(Integral, exponent) and LOWEST_EXPONENT <= exponent <= HIGHEST_EXPONENT:
-        return int(exponent)
-    allowed = f"a whole number from {LOWEST_EXPONENT} to {HIGHEST_EXPONENT}"
-    raise InvalidParameter("exponent", exponent, allowed, "for example exponent=-20")
+    ends = {"least": LOWEST_EXPONENT, "most": HIGHEST_EXPONENT}
+    return require_whole("exponent", exponent, "for example exponent=-20", **ends)
 
 
-def checked_count(count: Any) -> int:
-    """Return `count` if it is a whole number, 0 or more."""
-    if _is_a(Integral, count) and count >= 0:
-        return int(count)
-    raise InvalidParameter("count", count, "a whole number, 0 or more", "for example count=16")
-
-
-def _is_a(kind: type, number: Any) -> bool:
-    return isinstance(number, kind) and not isinstance(number, bool)
-
-
-def _nearest_double(number: Any) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf
+def check_count(count: Any) -> int:
+    """Return `count` if it is a whole number of at least 0."""
+    return require_whole("count", count, "for example count=16", least=0)

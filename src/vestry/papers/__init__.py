@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-from vestry.papers import (
-    foulds_adversary,
-    foulds_ais,
-    foulds_are,
-    foulds_fig1,
-    foulds_fig2,
-    foulds_hmm,
-    foulds_mh,
-    geumlek_fig1,
-    geumlek_fig2,
-    geumlek_fig3,
-    geumlek_match,
-    geumlek_tightness,
-    lecture_utility,
-    minami_fig1,
-    minami_temperatures,
-)
+from importlib import import_module
+
 from vestry.papers.experiment import Experiment
 
+NAMES = (
+    "geumlek-fig1", "geumlek-fig2", "geumlek-match", "geumlek-fig3", "geumlek-tightness", "foulds-fig1", "foulds-fig2",
+    "foulds-are", "foulds-adversary", "foulds-hmm", "foulds-ais", "foulds-mh", "minami-fig1", "minami-temperatures",
+    "lecture-utility",
+)  # fmt: skip
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (
-        geumlek_fig1,
-        geumlek_fig2,
-        geumlek_match,
-        geumlek_fig3,
-        geumlek_tightness,
-        foulds_fig1,
-        foulds_fig2,
-        foulds_are,
-        foulds_adversary,
-        foulds_hmm,
-        foulds_ais,
-        foulds_mh,
-        minami_fig1,
-        minami_temperatures,
-        lecture_utility,
-    )
+    name: import_module(f"vestry.papers.{name.replace('-', '_')}").EXPERIMENT for name in NAMES
 }
 
 __all__ = ["EXPERIMENTS", "Experiment"]

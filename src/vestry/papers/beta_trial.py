@@ -17,11 +17,11 @@ import numpy as np
 from scipy.special import betainc, betaln, expit, log_ndtr, logsumexp, xlog1py, xlogy
 
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
-from vestry.mechanisms.additive_noise import GAUSSIAN, additive
+from vestry.mechanisms.additive_noise import GAUSSIAN, calibrate_noise
 from vestry.mechanisms.posterior_sample import concentrated, diffused, direct
 from vestry.numerics import Array
 from vestry.papers.experiment import Numbers
-from vestry.papers.noisy_count import aware_draws, count_posteriors, discrete_noise, noise_table
+from vestry.papers.proportion import aware_draws, count_posteriors, discrete_noise, noise_table
 from vestry.posterior.discrete_noise import Gaussian
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import ApproxDP, RenyiDP
@@ -92,8 +92,8 @@ class Calibration:
         return float(((below > 0.05) & (below < 0.95)).mean())
 
     def divergence(self, name: str, successes: float) -> float:
-        """Return KL(P || A), P the true posterior and A the law of what the mechanism draws."""
-        truth = FAMILY.update(PRIOR, [successes], RECORDS)
+        """Return KL(P || A), P the true posterior and A the distribution of what the mechanism draws."""
+        truth: Beta = FAMILY.update(PRIOR, [successes], RECORDS)
         if name == "gaussian":
             return kl_to_mixture(truth, *self._plug_in(successes))
         if name == "noise-aware":
@@ -131,7 +131,7 @@ def calibrate(order: float, epsilon: float) -> Calibration:
     return Calibration(
         power=diffused(FAMILY, PRIOR, ADJACENCY, promise).value,
         scale=concentrated(FAMILY, PRIOR, ADJACENCY, promise).value,
-        sigma=additive(GAUSSIAN, FAMILY.layout(ADJACENCY), ADJACENCY, promise).scale,
+        sigma=calibrate_noise(GAUSSIAN, FAMILY.layout(ADJACENCY), ADJACENCY, promise).scale,
         exact_power=diffused(FAMILY, PRIOR, ADJACENCY, implied).value,
         implied_epsilon=float(implied.value),
         direct=accountant.meets(single.event, promise),
@@ -139,7 +139,7 @@ def calibrate(order: float, epsilon: float) -> Calibration:
 
 
 def kl_to_mixture(truth: Beta, successes: Array, log_weights: Array) -> float:
-    """Return KL from a Beta law to a mixture of Beta(6 + s, 12 + n - s), by the trapezoid rule on the logit.
+    """Return KL from a Beta distribution to a mixture of Beta(6 + s, 12 + n - s), by the trapezoid rule on the logit.
 
     Smooth integrands that vanish at both ends lose nothing to this rule but what the step cannot resolve.
     """

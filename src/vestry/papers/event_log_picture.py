@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from vestry.display.plotting import COLOURS, DASHES, GREY
-from vestry.papers.experiment import Numbers
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Numbers, picture
 
 RELEASED = "OPS, the one draw released"
 UNKNOWN = "The real log's states are not known:\nbelow, agreement with the map\nthat is made without privacy."
@@ -41,8 +40,8 @@ def _draw_scores(numbers: Numbers, path: Path) -> None:
             panel.set_title(f"{model}\n{each['log']}, {each['entries']:,} entries")
         for panel in axes[:: len(studies)]:
             panel.set_ylabel("held-out log-likelihood per entry")
-        handles, labels = axes[len(studies)].get_legend_handles_labels()
-        drawn.legend(handles, labels, fontsize=8, ncols=3, loc="outside lower center", handlelength=3.5)
+        named = axes[len(studies)].get_legend_handles_labels()
+        drawn.legend(*named, fontsize=8, ncols=3, loc="outside lower center", handlelength=3.5)
 
 
 def _draw_sizes(scan: Numbers, path: Path) -> None:

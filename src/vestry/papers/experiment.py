@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,13 @@ from typing import Any
 import numpy as np
 
 from vestry import __version__
+from vestry.display.plotting import figure
 from vestry.errors import InvalidParameter
+from vestry.numerics import Array
 
 Numbers = dict[str, Any]
+# Pictures are small enough for a page of them.
+DOTS_PER_INCH = 85
 
 
 @dataclass(frozen=True)
@@ -29,14 +34,14 @@ class Experiment:
         On the command line, and of the files.
     paper, figure
         Its key in `docs/references.bib`, and which figure or section.
-    summary
-        One line.
     seed
         Of the ordinary generator: nothing here is private.
     run
         From `quick` and the generator to plain JSON, with `settings` and `claims` among it.
     draw
         From those numbers to a picture.
+    summary
+        One line.
     erratum
         What the paper prints wrongly, and what is done here instead.
     """
@@ -44,29 +49,22 @@ class Experiment:
     name: str
     paper: str
     figure: str
-    summary: str
     seed: int
     run: Callable[[bool, np.random.Generator], Numbers]
     draw: Callable[[Numbers, Path], None]
+    _: KW_ONLY
+    summary: str
     erratum: str | None = None
 
     def record(self, *, quick: bool) -> Numbers:
         """Run, and return what the JSON file holds."""
         numbers = self.run(quick, np.random.default_rng(self.seed))
+        versions = {"vestry": __version__, "numpy": version("numpy"), "scipy": version("scipy")}
         return {
-            "name": self.name,
-            "paper": self.paper,
-            "figure": self.figure,
-            "summary": self.summary,
-            "erratum": self.erratum,
+            **{key: getattr(self, key) for key in ("name", "paper", "figure", "summary", "erratum")},
             "quick": quick,
             "seed": self.seed,
-            "versions": {
-                "vestry": __version__,
-                "numpy": version("numpy"),
-                "scipy": version("scipy"),
-                "python": platform.python_version(),
-            },
+            "versions": {**versions, "python": platform.python_version()},
             **numbers,
         }
 
@@ -92,3 +90,17 @@ def claim(says: str, found: str, *, holds: bool) -> dict[str, Any]:
 def finite(value: float) -> float | None:
     """Return the number, or None, which JSON has, for one that is infinite."""
     return float(value) if math.isfinite(value) else None
+
+
+def mean_and_error(values: Array) -> list[float]:
+    """Return the mean of several runs, and its standard error; 0 for that of one."""
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return [float(values.mean()), float(error)]
+
+
+@contextmanager
+def picture(columns: int, *, path: Path, **options: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield a figure and its axes, as `figure` does, and save it at fewer dots per inch."""
+    with figure(columns, path=None, **options) as (drawn, axes):
+        yield drawn, axes
+        drawn.savefig(path, dpi=DOTS_PER_INCH, pil_kwargs={"optimize": True})

@@ -18,8 +18,7 @@ import numpy as np
 from scipy.special import betainc, betaln
 
 from vestry.display.plotting import GREY, line
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
 
 TRUNCATION = 0.1
 SINGLE = math.log((1 - TRUNCATION) / TRUNCATION)
@@ -99,11 +98,6 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="foulds-adversary",
-    paper="FouldsGWC16",
-    figure="Supplement A, Figure 1",
+    "foulds-adversary", "FouldsGWC16", "Supplement A, Figure 1", 20164, run, draw,
     summary="What a posterior sample costs on adversarial data, approaching the worst case",
-    seed=20164,
-    run=run,
-    draw=draw,
-)
+)  # fmt: skip

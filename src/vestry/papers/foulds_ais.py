@@ -7,8 +7,8 @@ updates cost less; both release the last state. **Importance** runs several anne
 releases one of them chosen by its weight, for epsilon_0 more. The rival is Laplace noise on the number of successes, at
 the same total price, of which a draw costs no more.
 
-Costs are at delta 1e-6 by bounded range. Quality is the total variation distance between the law of what is released,
-over its own randomness, and the posterior.
+Costs are at delta 1e-6 by bounded range. Quality is the total variation distance between the distribution of what is
+released, over its own randomness, and the posterior.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from scipy.special import betainc
 
 from vestry.display.plotting import GREY, line
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.noisy_count import discrete_noise
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
+from vestry.papers.proportion import discrete_noise
 from vestry.posterior.discrete_noise import Laplace
 from vestry.privacy import accountant
 from vestry.privacy.annealing_cost import Ladder
@@ -70,9 +69,9 @@ def cells(*, power: float = 1.0) -> Array:
     return np.asarray(np.diff(edges) / (edges[-1] - edges[0]))
 
 
-def distance(theta: Array, law: Array) -> float:
-    """Return the total variation distance between a sample and a law, over bins."""
-    return float(np.abs(np.histogram(theta, BINS)[0] / theta.size - law).sum() / 2)
+def distance(theta: Array, shares: Array) -> float:
+    """Return the total variation distance between a sample and a distribution, over bins."""
+    return float(np.abs(np.histogram(theta, BINS)[0] / theta.size - shares).sum() / 2)
 
 
 def run(quick: bool, rng: np.random.Generator) -> Numbers:
@@ -213,13 +212,8 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="foulds-ais",
-    paper="FouldsGWC16",
-    figure="Supplement C.2",
+    "foulds-ais", "FouldsGWC16", "Supplement C.2", 20166, run, draw,
     summary="What annealing paths cost and how near they come, against Laplace noise",
-    seed=20166,
-    run=run,
-    draw=draw,
     erratum="The normalised weights move by 2 tanh(epsilon_0/4) in l1, not by 2. Here one particle is drawn by its"
     " weight, for epsilon_0, and no weight is told.",
-)
+)  # fmt: skip

@@ -5,36 +5,34 @@ The mean squared error, times N, over p (1 - p), which the best estimator would 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vestry.display.plotting import GREY, line
-from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.noisy_count import aware_draws
-from vestry.papers.one_sample import PRIOR, laplace_plug_in, ops_draws, temperature
-from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Laplace
+from vestry.papers.experiment import Experiment, Numbers, claim, mean_and_error, picture
+from vestry.papers.proportion import private_estimates, temperature
 
 P, TRUNCATION, EPSILON = 0.3, 0.2, 1.0
+NAMED = {name: name for name in ("ops draw", "laplace draw", "laplace mean")} | {"aware mean": "noise-aware mean"}
 SIZES = (30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 
 
 def run(quick: bool, rng: np.random.Generator) -> Numbers:
     """Measure each estimator at growing N."""
     repeats = 20_000 if quick else 200_000
-    tempered = temperature(truncation=TRUNCATION, epsilon=EPSILON)
-    limits = {"ops draw": 1 + tempered, "laplace draw": 2.0, "laplace mean": 1.0, "noise-aware mean": 1.0}
+    known = {"truncation": TRUNCATION, "epsilon": EPSILON}
+    tempered = temperature(**known)
+    limits = dict(zip(NAMED.values(), (1 + tempered, 2.0, 1.0, 1.0), strict=True))
     found: dict[str, Numbers] = {name: {"limit": at, "ratio": [], "standard_error": []} for name, at in limits.items()}
     for n in SIZES:
         successes = rng.binomial(n, P, repeats).astype(float)
-        for name, estimate in _estimates(rng, successes, n, tempered):
-            error = (estimate - P) ** 2 * n / (P * (1 - P))
-            found[name]["ratio"].append(float(error.mean()))
-            found[name]["standard_error"].append(float(error.std(ddof=1) / np.sqrt(repeats)))
+        for name, estimate in private_estimates(rng, successes, n=n, temperature=tempered, **known):
+            if name in NAMED:
+                mean, deviation = mean_and_error((estimate - P) ** 2 * n / (P * (1 - P)))
+                found[NAMED[name]]["ratio"].append(mean)
+                found[NAMED[name]]["standard_error"].append(deviation)
     return {
         "settings": {"p": P, "truncation": TRUNCATION, "epsilon": EPSILON, "repeats": repeats, "prior": [1, 1]},
         "temperature": tempered,
@@ -42,14 +40,6 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
         "efficiencies": found,
         "claims": [_claim(name, each) for name, each in found.items()],
     }
-
-
-def _estimates(rng: np.random.Generator, successes: Array, n: int, tempered: float) -> Iterator[tuple[str, Array]]:
-    yield "ops draw", ops_draws(rng, successes, n=n, truncation=TRUNCATION, temperature=tempered)
-    alpha, beta = laplace_plug_in(rng, successes, n=n, epsilon=EPSILON)
-    yield "laplace draw", rng.beta(alpha, beta)
-    yield "laplace mean", alpha / (alpha + beta)
-    yield "noise-aware mean", aware_draws(rng, successes, n=n, prior=PRIOR, noise=Laplace(1 / EPSILON))[1]
 
 
 def _claim(name: str, each: Numbers) -> dict[str, Any]:
@@ -74,12 +64,7 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="foulds-are",
-    paper="FouldsGWC16",
-    figure="Theorems 4 and 5, Remark 1",
+    "foulds-are", "FouldsGWC16", "Theorems 4 and 5, Remark 1", 20163, run, draw,
     summary="Asymptotic relative efficiencies of OPS and Laplace draws, and of the mean of a noisy posterior",
-    seed=20163,
-    run=run,
-    draw=draw,
     erratum="Table 1's efficiency of 1 for the Laplace mechanism is that of the posterior mean; a draw has 2.",
-)
+)  # fmt: skip

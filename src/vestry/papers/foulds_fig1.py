@@ -15,10 +15,8 @@ from scipy.special import betainc, betaln, xlog1py, xlogy
 
 from vestry.display.plotting import COLOURS, INK
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.noisy_count import count_posteriors, discrete_noise
-from vestry.papers.one_sample import PRIOR, laplace_plug_in, temperature
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
+from vestry.papers.proportion import PRIOR, count_posteriors, discrete_noise, laplace_plug_in, temperature
 from vestry.posterior.discrete_noise import Laplace
 
 P, TRUNCATION, N, EPSILON, DRAWS = 0.3, 0.2, 20, 1.0, 30
@@ -107,13 +105,8 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="foulds-fig1",
-    paper="FouldsGWC16",
-    figure="Figure 1",
+    "foulds-fig1", "FouldsGWC16", "Figure 1", 20161, run, draw,
     summary="One posterior as OPS, Laplace plug-in and noise-aware releases show it",
-    seed=20161,
-    run=run,
-    draw=draw,
     erratum="h(x) is 1, not 0, for the Bernoulli. The pair (x, 1 - x) is redundant where n is public: its sensitivity"
     " is 2, that of x alone is 1. The plug-in is drawn with the paper's pair, ours with x.",
-)
+)  # fmt: skip

@@ -10,40 +10,14 @@ import numpy as np
 
 from vestry.display.plotting import COLOURS, DASHES
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.noisy_count import aware_draws
-from vestry.papers.one_sample import PRIOR, laplace_plug_in, ops_draws, temperature
-from vestry.papers.picture import picture
-from vestry.posterior.discrete_noise import Laplace
+from vestry.papers.experiment import Experiment, Numbers, claim, mean_and_error, picture
+from vestry.papers.proportion import laplace_plug_in, ops_draws, private_estimates, temperature
 
 P, TRUNCATION, EPSILON = 0.1, 0.05, 0.1
 SIZES = (
-    1,
-    2,
-    3,
-    5,
-    7,
-    10,
-    15,
-    20,
-    30,
-    50,
-    70,
-    100,
-    200,
-    300,
-    500,
-    700,
-    1000,
-    2000,
-    3000,
-    5000,
-    7000,
-    10_000,
-    20_000,
-    50_000,
-    100_000,
-)
+    1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000, 2000, 3000, 5000, 7000, 10_000, 20_000,
+    50_000, 100_000,
+)  # fmt: skip
 QUICK = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 DRAWN = {
     "posterior draw": "posterior, not private",
@@ -66,9 +40,9 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
     for n in sizes:
         successes = rng.binomial(n, P, repeats).astype(float)
         for name, estimate in _estimates(rng, successes, n, tempered):
-            error = np.abs(estimate - P)
-            errors[name]["l1"].append(float(error.mean()))
-            errors[name]["standard_error"].append(float(error.std(ddof=1) / np.sqrt(repeats)))
+            mean, deviation = mean_and_error(np.abs(estimate - P))
+            errors[name]["l1"].append(mean)
+            errors[name]["standard_error"].append(deviation)
     crossing = _crossing(rng, 50_000 if quick else 500_000, tempered)
     return {
         "settings": {
@@ -87,13 +61,8 @@ def _estimates(rng: np.random.Generator, successes: Array, n: int, tempered: flo
     alpha, beta = 1 + successes, 1 + n - successes
     yield "posterior draw", rng.beta(alpha, beta)
     yield "posterior mean", alpha / (alpha + beta)
-    yield "ops draw", ops_draws(rng, successes, n=n, truncation=TRUNCATION, temperature=tempered)
-    alpha, beta = laplace_plug_in(rng, successes, n=n, epsilon=EPSILON)
-    yield "laplace draw", rng.beta(alpha, beta)
-    yield "laplace mean", alpha / (alpha + beta)
-    drawn, mean = aware_draws(rng, successes, n=n, prior=PRIOR, noise=Laplace(1 / EPSILON))
-    yield "aware draw", drawn
-    yield "aware mean", mean
+    known = {"truncation": TRUNCATION, "temperature": tempered, "epsilon": EPSILON}
+    yield from private_estimates(rng, successes, n=n, **known)
 
 
 def _crossing(rng: np.random.Generator, repeats: int, tempered: float) -> Numbers:
@@ -156,13 +125,8 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="foulds-fig2",
-    paper="FouldsGWC16",
-    figure="Figure 2",
+    "foulds-fig2", "FouldsGWC16", "Figure 2", 20162, run, draw,
     summary="Error of a private draw against the number of records",
-    seed=20162,
-    run=run,
-    draw=draw,
     erratum="The pair (x, 1 - x) is redundant where n is public: its sensitivity is 2, that of x alone is 1. The"
     " plug-in is drawn with the paper's pair, ours with x.",
-)
+)  # fmt: skip

@@ -8,32 +8,33 @@ the chain has converged, which nobody has proved; what its 400 updates do cost i
 update** is that chain at the temperature where all updates together cost (epsilon, 1e-6), by bounded range; then all
 its draws are public and are used.
 
-A score is the log predictive probability of the held-out cells, per entry; the multinomial coefficient is left out.
+A score is the log predictive probability of the held-out cells, per entry; the multinomial coefficient is omitted.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+from scipy.optimize import brentq, linear_sum_assignment
+from scipy.special import logsumexp
 
 from vestry.papers.event_log import EventLog, data_folder, dense, events, sparse
 from vestry.papers.event_log_picture import RELEASED, draw
-from vestry.papers.event_log_score import (
-    DELTA,
-    METHODS,
-    STATES,
-    chain_cost,
-    fit,
-    hidden_markov_scores,
-    naive_bayes_scores,
-)
-from vestry.papers.experiment import Experiment, Numbers, claim
+from vestry.papers.experiment import Experiment, Numbers, claim, mean_and_error
+from vestry.papers.proportion import discrete_noise
+from vestry.posterior.discrete_noise import Laplace
+from vestry.privacy import accountant
+from vestry.privacy.event import Event, compose
+from vestry.privacy.mcmc_cost import Collapsed, categorical_span, gibbs_update, owned_scan, temperature_for
 
 Array = np.ndarray
 
+DELTA = 1e-6
+STATES, MULTIPLIERS = 10, (10, 100)
+METHODS = ("not private", "Laplace", "OPS, M = 10", "OPS, M = 100", "OPS, M = 10, paid by update")
 SHOWN_AT = 5.0
 EPSILONS, QUICK_EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), (0.1, 1.0, 10.0)
 SIZES, QUICK_SIZES = (100, 300, 1000, 3000, 10_000, 30_000), (300, 30_000)
@@ -83,8 +84,7 @@ def study(log: EventLog, rng: np.random.Generator, *, epsilons: tuple[float, ...
 
 
 def _summary(found: Array) -> Numbers:
-    spread = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else 0.0
-    return {"mean": float(found.mean()), "standard_error": float(spread)}
+    return dict(zip(("mean", "standard_error"), mean_and_error(found), strict=True))
 
 
 # --- maps -------------------------------------------------------------------------------------------------------------
@@ -159,6 +159,116 @@ def fewer_levels(log: EventLog, *, splits: int, sweeps: int) -> Numbers:
         for method in METHODS[1:4]
     }
     return {"epsilons": [0.1, 1.0], "below_not_private": scores}
+
+
+# --- naive Bayes ------------------------------------------------------------------------------------------------------
+
+
+def naive_bayes_scores(
+    log: EventLog, masks: Array, rng: np.random.Generator, method: str, epsilon: float, sweeps: int
+) -> Array:
+    """Return each split's score of one-state tables, from counts of the whole training set."""
+    from vestry.mcmc import truncated_dirichlet
+
+    splits = len(masks)
+    ops = _multiplier(method)
+    draws = 1 if ops else sweeps // 2
+    logs = np.zeros((draws, splits, *log.entries.shape))
+    for n, levels in zip(log.counts, log.levels, strict=True):
+        total = np.einsum("srt,rtv->sv", ~masks, n)
+        if ops:
+            hot = temperature_for(_span(log.levels, ops), epsilon=epsilon, neighbours="replace")
+            tables = truncated_dirichlet(rng, 1 + total / hot, low=1 / (ops * levels))[None]
+        else:
+            if method == "Laplace":
+                total = np.maximum(total + _noise(rng, log, epsilon, total.shape), 0)
+            gammas = rng.standard_gamma(1 + total, (draws, *total.shape))
+            tables = gammas / gammas.sum(axis=-1, keepdims=True)
+        logs += np.einsum("rtv,dsv->dsrt", n, np.log(np.maximum(tables, 1e-300)))
+    cells = logsumexp(logs, axis=0) - np.log(draws)
+    return _per_entry(cells * masks, log, masks)
+
+
+# --- the hidden Markov model ------------------------------------------------------------------------------------------
+
+
+def hidden_markov_scores(
+    log: EventLog, masks: Array, rng: np.random.Generator, method: str, epsilon: float, sweeps: int
+) -> Array:
+    """Return each split's score of a model of ten states."""
+    from vestry.hmm import held_out_log_likelihood
+
+    burn_in = sweeps - 1 if _multiplier(method) and "paid" not in method else sweeps // 2
+    draws = fit(log, rng, method, epsilon, STATES, sweeps, burn_in, masks)
+    return _per_entry(held_out_log_likelihood(draws, log.counts, masks), log, masks)
+
+
+def fit(
+    log: EventLog, rng: np.random.Generator, method: str, epsilon: float, states: int, sweeps: int, burn_in: int,
+    masks: Array,
+) -> Any:  # fmt: skip
+    """Draw states and tables: from true counts, from noisy ones, or tempered and truncated."""
+    from vestry.hmm import collapsed_gibbs
+
+    sample = partial(collapsed_gibbs, states=states, sweeps=sweeps, burn_in=burn_in, rng=rng, held_out=masks)
+    if method == "Laplace":
+        shapes = [(len(masks), *n.shape) for n in log.counts]
+        return sample([n + _noise(rng, log, epsilon, shape) for n, shape in zip(log.counts, shapes, strict=True)])
+    ops = _multiplier(method)
+    if not ops:
+        return sample(log.counts)
+    if "paid" in method:
+        epsilon = update_epsilon(log.levels, ops, epsilon, sweeps)
+    hot = temperature_for(_span(log.levels, ops), epsilon=epsilon, neighbours="replace")
+    return sample(log.counts, temperature=hot, truncation=[1 / (ops * levels) for levels in log.levels])
+
+
+def _noise(rng: np.random.Generator, log: EventLog, epsilon: float, shape: tuple[int, ...]) -> Array:
+    scale = 2 * len(log.counts) / epsilon
+    return discrete_noise(rng, Laplace(scale), int(np.prod(shape))).reshape(shape)
+
+
+def _multiplier(method: str) -> int:
+    """Return the M of an OPS method, 0 for the others."""
+    return next((m for m in reversed(MULTIPLIERS) if f"M = {m}" in method), 0)
+
+
+def _span(levels: tuple[int, ...], multiplier: int) -> float:
+    return categorical_span(levels, [1 / (multiplier * k) for k in levels])
+
+
+def _per_entry(cells: Array, log: EventLog, masks: Array) -> Array:
+    return np.asarray(cells.sum(axis=(1, 2)) / (log.entries * masks).sum(axis=(1, 2)))
+
+
+# --- what the chain costs ---------------------------------------------------------------------------------------------
+
+
+def chain(levels: tuple[int, ...], multiplier: int, epsilon: float, sweeps: int) -> Event:
+    """Record all updates of a chain, each of them of epsilon: the states in parallel, then the tables as one block."""
+    span = _span(levels, multiplier)
+    hot = temperature_for(span, epsilon=epsilon, neighbours="replace")
+    update = gibbs_update(span, temperature=hot, neighbours="replace")
+    return compose(owned_scan(update, collapsed=Collapsed.LATENT_PRIOR), update).times(sweeps)
+
+
+def chain_cost(levels: tuple[int, ...], multiplier: int, epsilon: float, sweeps: int) -> Numbers:
+    """Set what the converged chain is said to cost beside what its updates cost."""
+    updates = chain(levels, multiplier, epsilon, sweeps)
+    return {
+        "claimed_if_converged": epsilon,
+        "added_up": float(accountant.pure(updates)),
+        "by_bounded_range": accountant.epsilon(updates, DELTA),
+    }
+
+
+def update_epsilon(levels: tuple[int, ...], multiplier: int, epsilon: float, sweeps: int) -> float:
+    """Return what one update may cost if all together cost (epsilon, 1e-6)."""
+
+    def excess(log_each: float) -> float:
+        return accountant.epsilon(chain(levels, multiplier, float(np.exp(log_each)), sweeps), DELTA) - epsilon
+
+    return 0.999 * float(np.exp(brentq(excess, np.log(epsilon / (4 * sweeps)), np.log(epsilon), xtol=1e-4)))
 
 
 # --- what came out ----------------------------------------------------------------------------------------------------
@@ -254,13 +364,8 @@ def _ahead(study: Numbers, model: str, rivals: tuple[str, ...]) -> int:
 
 
 EXPERIMENT = Experiment(
-    name="foulds-hmm",
-    paper="FouldsGWC16",
-    figure="Figures 3 to 7",
+    "foulds-hmm", "FouldsGWC16", "Figures 3 to 7", 20165, run, draw,
     summary="A hidden Markov model of an event log: states, tables and held-out likelihood",
-    seed=20165,
-    run=run,
-    draw=draw,
     erratum="Equation 48's denominators are wrong: the sampler's update is the one that enumeration confirms. One pass"
     " of truncated Betas does not draw a truncated Dirichlet: OPS draws it by rejection here.",
-)
+)  # fmt: skip

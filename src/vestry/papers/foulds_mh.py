@@ -17,25 +17,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+import vestry.papers.foulds_ais as trial
 from vestry.display.plotting import GREY, line
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.foulds_ais import (
-    DELTA,
-    LAST,
-    SPAN,
-    SUCCESSES,
-    TRUNCATION,
-    N,
-    cells,
-    distance,
-    laplace_distance,
-    log_likelihood,
-    log_prior,
-    log_steady,
-    proportion,
-)
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
 from vestry.privacy import accountant
 from vestry.privacy.mcmc_cost import barker_update, shared_scan
 
@@ -50,14 +35,14 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
     repeats, steps = (4000, (1, 8, 128)) if quick else (40_000, STEPS)
     rejection = [rejections(scale) for scale in SCALES]
     chains = [_chain(rng, price, number, repeats) for price in PRICES for number in steps]
-    laplace = {str(price): laplace_distance(rng, price, repeats) for price in PRICES}
+    laplace = {str(price): trial.laplace_distance(rng, price, repeats) for price in PRICES}
     mixing = _mixing(rng, repeats, steps)
     return {
         "settings": {
-            "truncation": TRUNCATION, "n": N, "successes": SUCCESSES, "delta": DELTA, "scale": SCALE,
-            "epsilon_of_a_counted_step": LAST, "repeats": repeats, "neighbours": "replace",
+            "truncation": trial.TRUNCATION, "n": trial.N, "successes": trial.SUCCESSES, "delta": trial.DELTA,
+            "scale": SCALE, "epsilon_of_a_counted_step": trial.LAST, "repeats": repeats, "neighbours": "replace",
         },
-        "span": SPAN,
+        "span": trial.SPAN,
         "scales": list(SCALES),
         "worst_rejection": {name: [each[name] for each in rejection] for name in ("Metropolis", "Barker")},
         "mixing": mixing,
@@ -69,14 +54,15 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
 
 def log_target(x: Array, power: float) -> Array:
     """Return the log density on the logit scale, its likelihood at a power, in NumPy."""
-    theta = proportion(x[..., None])
+    theta = trial.proportion(x[..., None])
     prior = -np.logaddexp(0, -x) - np.logaddexp(0, x)
-    return np.asarray(prior + power * (SUCCESSES * np.log(theta) + (N - SUCCESSES) * np.log1p(-theta)))
+    failures = trial.N - trial.SUCCESSES
+    return np.asarray(prior + power * (trial.SUCCESSES * np.log(theta) + failures * np.log1p(-theta)))
 
 
 def rejections(scale: float) -> Numbers:
     """Integrate the chance of rejection of a step of this size, at its worst over states."""
-    power = LAST / (2 * SPAN)
+    power = trial.LAST / (2 * trial.SPAN)
     states = np.linspace(-6, 6, 241)[:, None]
     z, weight = np.polynomial.hermite_e.hermegauss(200)
     rise = log_target(states + scale * z, power) - log_target(states, power)
@@ -91,12 +77,12 @@ def update_epsilon(price: float, steps: int) -> float:
     """Return what a step may cost if all together cost (price, 1e-6), or as much as a step at temperature 1 can."""
 
     def excess(log_each: float) -> float:
-        update = barker_update(SPAN, temperature=2 * SPAN / math.exp(log_each), neighbours="replace")
-        return accountant.epsilon(shared_scan(update, updates=steps), DELTA) - price
+        update = barker_update(trial.SPAN, temperature=2 * trial.SPAN / math.exp(log_each), neighbours="replace")
+        return accountant.epsilon(shared_scan(update, updates=steps), trial.DELTA) - price
 
-    whole = math.log(2 * SPAN)
+    whole = math.log(2 * trial.SPAN)
     if excess(whole) <= 0:
-        return 2 * SPAN
+        return 2 * trial.SPAN
     return 0.999 * math.exp(brentq(excess, math.log(price / steps) - 1, whole, xtol=5e-4))
 
 
@@ -105,16 +91,16 @@ def _chain(rng: np.random.Generator, price: float, steps: int, repeats: int) -> 
     from vestry.mcmc import annealed_importance
 
     epsilon = update_epsilon(price, steps)
-    start, power = rng.logistic(size=(repeats, 1)), epsilon / (2 * SPAN)
+    start, power = rng.logistic(size=(repeats, 1)), epsilon / (2 * trial.SPAN)
     walked = annealed_importance(
-        log_prior, log_likelihood, start, powers=(power,), rng=rng, scale=SCALE, steps=steps
+        trial.log_prior, trial.log_likelihood, start, powers=(power,), rng=rng, scale=SCALE, steps=steps
     )  # fmt: skip
     return {
         "price": price,
         "steps": steps,
         "epsilon_of_a_step": epsilon,
         "temperature": 1 / power,
-        "to_posterior": distance(proportion(walked.points), cells()),
+        "to_posterior": trial.distance(trial.proportion(walked.points), trial.cells()),
     }
 
 
@@ -122,15 +108,14 @@ def _mixing(rng: np.random.Generator, repeats: int, steps: tuple[int, ...]) -> N
     """Follow both chains at one temperature: how far they are from where they go, and how often they move."""
     from vestry.mcmc import barker_walk, metropolis_walk
 
-    law = cells(power=LAST / (2 * SPAN))
+    target = trial.cells(power=trial.LAST / (2 * trial.SPAN))
     found: Numbers = {"steps": list(steps)}
     for name, walk in (("Metropolis", metropolis_walk), ("Barker", barker_walk)):
         start = rng.logistic(size=(repeats, 1))
-        draws = walk(
-            log_steady, start, draws=max(steps), burn_in=0, rng=rng, scale=SCALE, temperature=2 * SPAN / LAST
-        )  # fmt: skip
-        theta = proportion(draws)
-        found[name] = [distance(theta[number - 1], law) for number in steps]
+        hot = 2 * trial.SPAN / trial.LAST
+        draws = walk(trial.log_steady, start, draws=max(steps), burn_in=0, rng=rng, scale=SCALE, temperature=hot)
+        theta = trial.proportion(draws)
+        found[name] = [trial.distance(theta[number - 1], target) for number in steps]
         found[f"{name} moves"] = float((np.diff(theta, axis=0) != 0).mean())
     return found
 
@@ -178,7 +163,7 @@ def draw(numbers: Numbers, path: Path) -> None:
             style = {**line(index), "marker": "os"[index], "label": name}
             axes[0].plot(numbers["scales"], numbers["worst_rejection"][name], markersize=5, **style)
             axes[1].plot(numbers["mixing"]["steps"], numbers["mixing"][name], markersize=5, **style)
-        axes[0].axhline(DELTA, color=GREY, linewidth=1, label="delta = 1e-6")
+        axes[0].axhline(trial.DELTA, color=GREY, linewidth=1, label="delta = 1e-6")
         axes[0].set(xscale="log", yscale="log", xlabel="size of a step", ylabel="chance")
         axes[1].set(xscale="log", yscale="log", xlabel="steps", ylabel="distance")
         for index, price in enumerate(PRICES):
@@ -197,11 +182,6 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="foulds-mh",
-    paper="FouldsGWC16",
-    figure="Supplement C.1, Theorem C.1",
+    "foulds-mh", "FouldsGWC16", "Supplement C.1, Theorem C.1", 20167, run, draw,
     summary="Metropolis and Barker chains: rejections, costs and how near they come",
-    seed=20167,
-    run=run,
-    draw=draw,
-)
+)  # fmt: skip

@@ -1,7 +1,7 @@
 """Privacy against usefulness of one draw: KL and held-out log-likelihood against epsilon [GeumlekSC17, Fig. 2].
 
-KL(P || A) compares the true posterior with the law of what a mechanism draws, its noise included. By that measure a
-plug-in draw can beat a noise-aware one, which spreads once for the noise and once more for not knowing it; what the
+KL(P || A) compares the true posterior with the distribution of what a mechanism draws, noise included. By that measure
+a plug-in draw can beat a noise-aware one, which spreads once for the noise and once more for not knowing it; what the
 second keeps is the meaning of an interval, shown in the last row. Both are drawn, whichever is ahead.
 """
 
@@ -14,8 +14,7 @@ import numpy as np
 
 from vestry.display.plotting import GREY, line
 from vestry.papers.beta_trial import DELTA, NAMES, RECORDS, Calibration, calibrate, epsilons, held_out
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
 
 ORDERS = (2, 15)
 SUCCESSES = 38.0
@@ -37,20 +36,14 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
     panels = [_panel(order, grid, rng, repeats) for order in ORDERS]
     return {
         "settings": {
-            "prior": [6, 12],
-            "n": RECORDS,
-            "successes": SUCCESSES,
-            "rho": 0.5,
-            "orders": list(ORDERS),
-            "epsilons": grid,
-            "repeats": repeats,
-            "delta": DELTA,
+            "prior": [6, 12], "n": RECORDS, "successes": SUCCESSES, "rho": 0.5, "orders": list(ORDERS),
+            "epsilons": grid, "repeats": repeats, "delta": DELTA,
         },
         "note": "exact-profile keeps less than the others: only the (epsilon, 1e-5) that the Renyi promise implies. At"
         " order 2 that is an epsilon above 10, which the direct draw keeps, so its KL is 0 throughout.",
         "panels": panels,
         "claims": _claims(panels[0], panels[1], min(repeats, COVERED)),
-    }
+    }  # fmt: skip
 
 
 def _panel(order: int, grid: list[float], rng: np.random.Generator, repeats: int) -> Numbers:
@@ -71,12 +64,9 @@ def _panel(order: int, grid: list[float], rng: np.random.Generator, repeats: int
 
 def _parameters(each: Calibration) -> Numbers:
     return {
-        "r": each.power,
-        "m": each.scale,
-        "sigma": each.sigma,
-        "exact_r": each.exact_power,
+        "r": each.power, "m": each.scale, "sigma": each.sigma, "exact_r": each.exact_power,
         "implied_epsilon": each.implied_epsilon,
-    }
+    }  # fmt: skip
 
 
 def _claims(low: Numbers, high: Numbers, repeats: int) -> list[dict[str, Any]]:
@@ -156,13 +146,8 @@ def likelihood_panel(axes: Any, grid: list[float], held: Numbers) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="geumlek-fig2",
-    paper="GeumlekSC17",
-    figure="Figure 2",
+    "geumlek-fig2", "GeumlekSC17", "Figure 2", 20172, run, draw,
     summary="Kullback-Leibler divergence (KL) and held-out log-likelihood of a draw against epsilon, at orders 2, 15",
-    seed=20172,
-    run=run,
-    draw=draw,
     erratum="Section 5.1 prints (order, order D^2/sigma^2) for Gaussian noise; it is order D^2/(2 sigma^2), so the"
     " baseline here has half the variance that the paper's constant would give it. Corollary 2's n is r n.",
-)
+)  # fmt: skip

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from vestry.papers.beta_trial import NAMES, RECORDS, calibrate, epsilons, held_out
-from vestry.papers.experiment import Experiment, Numbers, claim
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
 from vestry.papers.geumlek_fig2 import LABELS, STYLES, likelihood_panel
-from vestry.papers.picture import picture
 
 ORDER = 15
 PROPORTIONS = {"1/3": 1 / 3, "1/2": 1 / 2, "2/3": 2 / 3}
@@ -72,17 +71,12 @@ def draw(numbers: Numbers, path: Path) -> None:
             each.set_title(f"true proportion {panel['rho']}, prior mean 1/3")
         for name in NAMES:
             axes[0].plot([], [], label=LABELS[name], **STYLES[name])
-        handles, labels = axes[0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside upper center", ncols=2, fontsize=8, handlelength=3)
+        named = axes[0].get_legend_handles_labels()
+        drawn.legend(*named, loc="outside upper center", ncols=2, fontsize=8, handlelength=3)
 
 
 EXPERIMENT = Experiment(
-    name="geumlek-match",
-    paper="GeumlekSC17",
-    figure="Appendix A.2",
+    "geumlek-match", "GeumlekSC17", "Appendix A.2", 20173, run, draw,
     summary="Held-out log-likelihood at order 15 where the prior matches the truth, and where it does not",
-    seed=20173,
-    run=run,
-    draw=draw,
     erratum="As in geumlek-fig2: the Gaussian's Renyi epsilon is order D^2/(2 sigma^2), and Corollary 2's n is r n.",
-)
+)  # fmt: skip

@@ -19,8 +19,7 @@ from scipy.special import log_expit, logsumexp
 
 from vestry.display.plotting import COLOURS, line
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
 
 PRECISION = 4.0  # m = n beta
 ORDER = 10.0
@@ -158,12 +157,7 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="geumlek-tightness",
-    paper="GeumlekSC17",
-    figure="Theorem 18 of the appendix",
+    "geumlek-tightness", "GeumlekSC17", "Theorem 18 of the appendix", 20174, run, draw,
     summary="Divergences of neighbours' logistic posteriors between the lower and the upper bound",
-    seed=20174,
-    run=run,
-    draw=draw,
     erratum="Theorem 18 speaks of large orders; the pair of its proof is above its bound at every order.",
-)
+)  # fmt: skip

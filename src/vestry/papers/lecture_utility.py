@@ -19,9 +19,8 @@ import numpy as np
 from vestry.display.plotting import COLOURS, DASHES, line
 from vestry.errors import GuaranteeUnreachable
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
 from vestry.papers.geumlek_fig3 import Potential
-from vestry.papers.picture import picture
 from vestry.privacy import accountant
 from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.event import Event
@@ -171,7 +170,7 @@ def _claims(
 
 
 def _farthest(potential: Potential, rows: Array, labels: Array, lam: float) -> float:
-    """Return the farthest that the minimum moves if one of every 25th row is left out."""
+    """Return the farthest that the minimum moves if one of every 25th row is omitted."""
     nothing = np.zeros((FEATURES, 1))
     full = potential.minimum(1.0, lam, nothing, 1e-7)
     return max(
@@ -209,14 +208,9 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="lecture-utility",
-    paper="ChaudhuriMS11",
-    figure="a lecture on objective perturbation",
+    "lecture-utility", "ChaudhuriMS11", "a lecture on objective perturbation", 20110, run, draw,
     summary="Risk of output and objective perturbation against epsilon and lam, and the bound for thresholds",
-    seed=20110,
-    run=run,
-    draw=draw,
     erratum="The lecture prints the square of |theta - theta'| <= L/lam, and a factor of the dimension that generalised"
     " linear models do not have. An error of at most .45 gives the right bin with probability .1 at least, not .9, so"
     " its packing needs about 10 exp(epsilon n) bins, not exp(epsilon n); the conclusion stands.",
-)
+)  # fmt: skip

@@ -16,8 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 from vestry.display.plotting import GREY, line
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
 from vestry.privacy.guarantee import ApproxDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression import numpy_math
@@ -31,12 +30,8 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
     """Evaluate losses and gradients, and calibrate on balls of several radii."""
     theta = np.linspace(-10, 10, 41 if quick else 201)
     radii = np.exp(np.linspace(math.log(0.3), math.log(100), 12 if quick else 60))
-    private = likelihood_power(
-        ApproxDP(EPSILON, DELTA),
-        lipschitz=1.0,
-        strong_convexity=PRECISION,
-        adjacency=Adjacency(Neighbours.REPLACE),
-    )
+    row = Adjacency(Neighbours.REPLACE)
+    private = likelihood_power(ApproxDP(EPSILON, DELTA), lipschitz=1.0, strong_convexity=PRECISION, adjacency=row)
     numbers = {
         "settings": {"z": 1, "epsilon": EPSILON, "delta": DELTA, "prior_precision": PRECISION},
         "theta": theta.tolist(),
@@ -108,22 +103,14 @@ def draw(numbers: Numbers, path: Path) -> None:
         left.text(-10, 2.15, "2 L", fontsize=8)
         left.set(xlabel="theta", ylabel="difference, z = 1", ylim=(0, 10.5))
         left.legend(fontsize=8, loc="upper center", handlelength=3)
-        right.plot(
-            numbers["radii"], numbers["exponential"], **line(0),
-            label="exponential mechanism, epsilon 1",
-        )  # fmt: skip
+        right.plot(numbers["radii"], numbers["exponential"], **line(0), label="exponential mechanism, epsilon 1")
         right.axhline(numbers["gibbs"], **line(1), label="by gradients, epsilon 1, delta 1e-5")
         right.set(xscale="log", yscale="log", xlabel="radius of the ball of parameters", ylabel="likelihood power")
         right.legend(fontsize=8, handlelength=3)
 
 
 EXPERIMENT = Experiment(
-    name="minami-fig1",
-    paper="MinamiAS16",
-    figure="Figure 1",
+    "minami-fig1", "MinamiAS16", "Figure 1", 20161, run, draw,
     summary="Differences of losses grow with the parameter, those of gradients do not",
-    seed=20161,
-    run=run,
-    draw=draw,
     erratum="Section 3.3 bounds the gradient by R where there is an intercept; it is sqrt(R^2 + 1).",
-)
+)  # fmt: skip

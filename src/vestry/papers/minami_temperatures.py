@@ -16,8 +16,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from vestry.display.plotting import GREY, line
-from vestry.papers.experiment import Experiment, Numbers, claim
-from vestry.papers.picture import picture
+from vestry.papers.experiment import Experiment, Numbers, claim, picture
 from vestry.privacy import gibbs_cost
 from vestry.privacy.guarantee import ApproxDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
@@ -27,23 +26,15 @@ from vestry.regression.gibbs_calibration import GDP, RENYI, likelihood_power
 TABLE = ((0.1, 1e-5), (1.0, 1e-5), (3.0, 1e-8))
 DELTA = 1e-5
 LABELS = {
-    "corollary_8": "Corollary 8 (ii)",
-    "theorem_7": "Theorem 7",
-    "renyi": "by Renyi curves",
-    "exact": "exact",
-}
+    "corollary_8": "Corollary 8 (ii)", "theorem_7": "Theorem 7", "renyi": "by Renyi curves", "exact": "exact",
+}  # fmt: skip
 
 
 @cache
 def allowed(epsilon: float, delta: float, analysis: str = GDP) -> float:
     """Return the largest x by an analysis of the library's."""
-    return likelihood_power(
-        ApproxDP(epsilon, delta),
-        lipschitz=1.0,
-        strong_convexity=1.0,
-        adjacency=Adjacency(Neighbours.REPLACE),
-        analysis=analysis,
-    )
+    promise, row = ApproxDP(epsilon, delta), Adjacency(Neighbours.REPLACE)
+    return likelihood_power(promise, lipschitz=1.0, strong_convexity=1.0, adjacency=row, analysis=analysis)
 
 
 def false_from(bound: Callable[[float], float], delta: Callable[[float], float]) -> float:
@@ -138,13 +129,8 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="minami-temperatures",
-    paper="MinamiAS16",
-    figure="Theorem 7 and Corollary 8",
+    "minami-temperatures", "MinamiAS16", "Theorem 7 and Corollary 8", 20162, run, draw,
     summary="The largest likelihood power by the paper's bounds, by Renyi curves and exactly",
-    seed=20162,
-    run=run,
-    draw=draw,
     erratum="Corollary 8 (ii) does not follow from Theorem 7 for epsilon above about 1, and both parts are false at"
     " large epsilon; Theorem 10 has a constant that is not stated.",
-)
+)  # fmt: skip

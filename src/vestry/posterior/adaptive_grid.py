@@ -48,17 +48,17 @@ class Nodes:
         return np.broadcast_to(_open(self.axes)[axis], self.logs.shape).ravel()
 
 
-def summed(log_weight: Callable[..., Array], axes: Sequence[Axis], *, size: int, drop: float) -> Nodes:
+def find_nodes(log_weight: Callable[..., Array], axes: Sequence[Axis], *, size: int, drop: float) -> Nodes:
     """Find the nodes of a sum of exp(log_weight), at most `size` along each direction.
 
-    Weights below e^-drop of the greatest are left out of the window.
+    Weights below e^-drop of the greatest are omitted of the window.
     """
     window = list(axes)
     for _ in range(_PASSES):
-        placed = [_placed(axis, size) for axis in window]
+        placed = [_place(axis, size) for axis in window]
         points, cells = tuple(each for each, _ in placed), tuple(each for _, each in placed)
         logs = log_weight(*_open(points)) + sum(np.log(each) for each in _open(cells))
-        narrower = _narrowed(logs, points, drop)
+        narrower = _narrow(logs, points, drop)
         pairs = zip(narrower, window, strict=True)
         settled = all(
             new.high - new.low > 0.5 * (old.high - old.low) or old.high - old.low < size for new, old in pairs
@@ -76,7 +76,7 @@ def _open(arrays: Sequence[Array]) -> list[Array]:
     ]
 
 
-def _narrowed(logs: Array, points: Sequence[Array], drop: float) -> list[Axis]:
+def _narrow(logs: Array, points: Sequence[Array], drop: float) -> list[Axis]:
     best = np.unravel_index(int(np.argmax(logs)), logs.shape)
     found = []
     for axis, each in enumerate(points):
@@ -88,7 +88,7 @@ def _narrowed(logs: Array, points: Sequence[Array], drop: float) -> list[Axis]:
     return found
 
 
-def _placed(axis: Axis, size: int) -> tuple[Array, Array]:
+def _place(axis: Axis, size: int) -> tuple[Array, Array]:
     """List whole numbers from low to high, or so many, denser near the top; and how many each stands for."""
     first, last = np.floor(axis.low), np.ceil(axis.high)
     if last - first + 1 <= size:

@@ -1,8 +1,8 @@
-"""Independent counts whose total is known: the law of each, and joint draws, from a tree of convolutions.
+"""Independent counts whose total is known: the distribution of each, and joint draws, from a tree of convolutions.
 
-The leaves are laws on the integers; each node holds the law of the sum of the leaves below it. Upwards the tree gives
-the law of the total; downwards, the law of the sum of all leaves but one; and a draw splits the total at each node
-between its two halves.
+The leaves are distributions on the integers; each node holds the distribution of the sum of the leaves below it.
+Upwards the tree gives the distribution of the total; downwards, the distribution of the sum of all leaves but one; and
+a draw splits the total at each node between its two halves.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Measure:
 
 
 def convolve(left: Measure, right: Measure) -> Measure:
-    """Return the law of the sum, less its negligible ends."""
+    """Return the distribution of the sum, less its negligible ends."""
     sizes = left.table.size, right.table.size
     floor = _FLOOR
     if sizes[0] * sizes[1] <= _DIRECT:
@@ -77,7 +77,7 @@ class Node:
 
     first: int
     last: int
-    law: Measure
+    measure: Measure
     halves: tuple[Node, Node] | None = None
 
 
@@ -87,14 +87,14 @@ def tree(leaves: Sequence[Measure], first: int = 0) -> Node:
         return Node(first, first + 1, leaves[0])
     half = len(leaves) // 2
     left, right = tree(leaves[:half], first), tree(leaves[half:], first + half)
-    return Node(first, first + len(leaves), convolve(left.law, right.law), (left, right))
+    return Node(first, first + len(leaves), convolve(left.measure, right.measure), (left, right))
 
 
 def others(root: Node, total: Measure) -> list[Measure]:
     """Return for each leaf the weight that the other leaves and the total give to each value of it.
 
-    For a leaf's value v it is sum over t of total(t) P(others = t - v), so that the leaf's law given the total is its
-    own law times this.
+    For a leaf's value v it is sum over t of total(t) P(others = t - v), so that the leaf's distribution given the total
+    is its own distribution times this.
     """
     found: list[Measure] = []
 
@@ -104,15 +104,15 @@ def others(root: Node, total: Measure) -> list[Measure]:
             return
         left, right = node.halves
         for one, other in ((left, right), (right, left)):
-            low, high = one.law.start, one.law.start + one.law.table.size - 1
-            descend(one, convolve(weight, _mirrored(other.law)).cut(low, high))
+            low, high = one.measure.start, one.measure.start + one.measure.table.size - 1
+            descend(one, convolve(weight, _mirror(other.measure)).cut(low, high))
 
     descend(root, total)
     return found
 
 
 def split(root: Node, totals: Integers, rng: np.random.Generator) -> Integers:
-    """Draw the leaves given their total, once for each total; one draw a row."""
+    """Draw the leaves given their total, once for each total; one draw per row."""
     drawn = np.empty((totals.size, root.last - root.first), dtype=np.int64)
 
     def descend(node: Node, sums: Integers) -> None:
@@ -120,7 +120,7 @@ def split(root: Node, totals: Integers, rng: np.random.Generator) -> Integers:
             drawn[:, node.first] = sums
             return
         left, right = node.halves
-        part = _halved(left.law, right.law, sums, rng)
+        part = _draw_half(left.measure, right.measure, sums, rng)
         descend(left, part)
         descend(right, sums - part)
 
@@ -128,11 +128,11 @@ def split(root: Node, totals: Integers, rng: np.random.Generator) -> Integers:
     return drawn
 
 
-def _mirrored(law: Measure) -> Measure:
-    return Measure(-(law.start + law.table.size - 1), law.table[::-1])
+def _mirror(measure: Measure) -> Measure:
+    return Measure(-(measure.start + measure.table.size - 1), measure.table[::-1])
 
 
-def _halved(left: Measure, right: Measure, sums: Integers, rng: np.random.Generator) -> Integers:
+def _draw_half(left: Measure, right: Measure, sums: Integers, rng: np.random.Generator) -> Integers:
     """Draw x with weight left(x) right(sum - x): propose from the left, accept by the right; list what remains."""
     part = np.empty(sums.size, dtype=np.int64)
     ladder, top = np.cumsum(left.table), right.table.max()

@@ -1,4 +1,4 @@
-"""The law of the noise, read as a likelihood of the statistic that it hides.
+"""The distribution of the noise, read as a likelihood of the statistic that it hides.
 
 Which counts matter: the window of integers outside of which the weights are negligible.
 
@@ -25,12 +25,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from vestry.errors import InvalidParameter
+from vestry.releases import NoisyStatistics
+from vestry.validation import require_choice, require_number
 
 Array = npt.NDArray[np.float64]
 
 
-class NoiseLaw(Protocol):
+class Noise(Protocol):
     """How likely an integer z is, if s was hidden by noise: known exactly, as its scale is published."""
 
     @property
@@ -76,16 +77,13 @@ class Gaussian:
         return self.scale * math.sqrt(2 * drop)
 
 
-LAWS: dict[str, type[Laplace] | type[Gaussian]] = {"discrete-laplace": Laplace, "discrete-gaussian": Gaussian}
+_NOISES: dict[str, type[Laplace] | type[Gaussian]] = {"discrete-laplace": Laplace, "discrete-gaussian": Gaussian}
 
 
-def noise_law(name: str, scale: float) -> Laplace | Gaussian:
-    """Find the law that a release names."""
-    if name not in LAWS:
-        raise InvalidParameter("noise", name, " or ".join(LAWS), "the noise of the release")
-    if not 0 < scale < math.inf:
-        raise InvalidParameter("scale", scale, "a finite number above 0", "the scale of the release")
-    return LAWS[name](float(scale))
+def noise_of(statistics: NoisyStatistics) -> Laplace | Gaussian:
+    """Return the distribution of the noise that a release names."""
+    make = _NOISES[require_choice("noise", statistics.noise, _NOISES, "the noise of the release")]
+    return make(require_number("scale", statistics.scale, "the scale of the release", above=0))
 
 
 def deviation(noise: str, scale: float) -> float:
@@ -111,7 +109,7 @@ _LARGE = 16.0
 
 
 def log_ratio(s: Array, a: Array | float) -> Array:
-    """Return log Gamma(s + a) - log Gamma(s + 1), to rounding for every s >= 0 and a > 0, however large or small."""
+    """Return log Gamma(s + a) - log Gamma(s + 1), to rounding permanentlyy s >= 0 and a > 0, however large or small."""
     return -log_rising(s + a, 1 - a)
 
 
@@ -179,9 +177,9 @@ def _edge(concave: Function, floor: Array, inside: Array, end: Array) -> Array:
 def lattice(low: float, high: float) -> tuple[Array, Array]:
     """List the integers from low to high, or so many of them that their weighted sum is as good.
 
-    Of more than `TABLE` integers all are taken near both ends, where a law may bend sharply, and every h-th between
-    them. The trapezoid rule then errs in the spread of a law of scale b by a part (h/b)^2/12; a window is about 80
-    scales wide, so that is below 1e-7.
+    Of more than `TABLE` integers all are taken near both ends, where a distribution may bend sharply, and every h-th
+    between them. The trapezoid rule then errs in the spread of a distribution of scale b by a part (h/b)^2/12; a window
+    is about 80 scales wide, so that is below 1e-7.
 
     Returns
     -------
@@ -245,7 +243,7 @@ def nodes_needed(points: Array, width: Array) -> float:
 
 
 def _gauss(points: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the Gauss rules of several measures, one a row."""
+    """Return the Gauss rules of several measures, one per row."""
     total = weights.sum(axis=1)
     share = weights / np.where(total > 0, total, 1.0)[:, None]
     centre = (share * points).sum(axis=1)

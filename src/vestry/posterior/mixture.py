@@ -26,14 +26,17 @@ from vestry.validation import require_number
 
 # Points x components that are held at once.
 _CHUNK = 1 << 21
-# Components that together weigh less than this are left out.
+# Components that together weigh less than this are omitted.
 _NEGLIGIBLE = 1e-14
 # The logit of the smallest and of the largest double between 0 and 1.
 _LOGIT_LOW, _LOGIT_HIGH = -740.0, 40.0
 
 
+Function = Callable[[Array], Array]
+
+
 class Marginal(Protocol):
-    """The law of one number."""
+    """The distribution of one number."""
 
     def mean(self) -> float:
         """Return the mean."""
@@ -48,7 +51,10 @@ class Marginal(Protocol):
         """Return the point that is exceeded with probability 1 - p."""
 
     def interval(self, prob: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
+        """Return the equal-tailed credible interval."""
+        tail = tail_of(prob)
+        low, high = self.quantile([tail, 1 - tail])
+        return float(low), float(high)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return independent draws."""
@@ -58,21 +64,21 @@ class Marginal(Protocol):
 
 
 class PosteriorDistribution(Protocol):
-    """The joint law of a group's parameters."""
+    """The joint distribution of a group's parameters."""
 
     @property
     def dimension(self) -> int:
         """How many parameters there are."""
 
     def marginal(self, index: int) -> Marginal:
-        """Return the law of one of them."""
+        """Return the distribution of one of them."""
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
-        """Return independent joint draws, one a row."""
+        """Return independent joint draws, one per row."""
 
 
 class Mixture(Marginal, ABC):
-    """A weighted mixture of laws of one number; a kind of member gives what is left of `Marginal`."""
+    """A weighted mixture of distributions of one number; a kind of member gives what is left of `Marginal`."""
 
     weights: Array
     dimension: ClassVar[int] = 1
@@ -95,9 +101,12 @@ class Mixture(Marginal, ABC):
         with np.errstate(invalid="ignore"):
             return float(self.weights @ variances + self.weights @ (means - self.weights @ means) ** 2)
 
-    def interval(self, prob: float) -> tuple[float, float]:
-        """Return the equal-tailed interval."""
-        return equal_tailed(self, prob)
+    def root(self, target: Array, point: Function, slope: Function, start: Array, *, low: float, high: float) -> Array:
+        """Return where the distribution function is `target`: at point(t), t between two ends."""
+        ends = np.full_like(target, low), np.full_like(target, high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            t = invert(target, lambda t: self.cdf(point(t)), slope, start=start, low=ends[0], high=ends[1])
+            return np.asarray(point(t))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +116,7 @@ class BetaMixture(Mixture):
     Attributes
     ----------
     weights, alphas, betas
-        One entry a component; the weights sum to 1.
+        One entry per component; the weights sum to 1.
     """
 
     weights: Array
@@ -122,13 +131,13 @@ class BetaMixture(Mixture):
 
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w I_x(a, b)."""
-        return averaged(np.clip(x, 0.0, 1.0), self.weights, lambda at: betainc(self.alphas, self.betas, at))
+        return average(np.clip(x, 0.0, 1.0), self.weights, lambda at: betainc(self.alphas, self.betas, at))
 
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return log sum w theta^(a-1) (1-theta)^(b-1)/B(a, b)."""
         a, b = self.alphas - 1, self.betas - 1
         norm = np.log(self.weights) - betaln(self.alphas, self.betas)
-        found = log_summed(np.asarray(theta, float), norm.size, lambda at: xlogy(a, at) + xlog1py(b, -at) + norm)
+        found = log_sum(np.asarray(theta, float), norm.size, lambda at: xlogy(a, at) + xlog1py(b, -at) + norm)
         return np.where((np.asarray(theta) < 0) | (np.asarray(theta) > 1), -np.inf, found)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
@@ -142,14 +151,11 @@ class BetaMixture(Mixture):
             x = expit(t)
             return np.asarray(np.exp(self.log_density(x) + np.log(x) + np.log1p(-x)))
 
-        low, high = np.full_like(target, _LOGIT_LOW), np.full_like(target, _LOGIT_HIGH)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            t = invert(target, lambda t: self.cdf(expit(t)), slope, start=start, low=low, high=high)
-        return np.asarray(expit(t))
+        return self.root(target, expit, slope, start, low=_LOGIT_LOW, high=_LOGIT_HIGH)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
-        chosen = _chosen(rng, self.weights, size)
+        chosen = _choose(rng, self.weights, size)
         return rng.beta(self.alphas[chosen], self.betas[chosen])[:, None]
 
 
@@ -160,7 +166,7 @@ class NormalMixture(Mixture):
     Attributes
     ----------
     weights, means, variances
-        One entry a component; the weights sum to 1.
+        One entry per component; the weights sum to 1.
     """
 
     weights: Array
@@ -174,31 +180,31 @@ class NormalMixture(Mixture):
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w Phi((x - mean)/sd)."""
         deviation = np.sqrt(self.variances)
-        return averaged(np.asarray(x, float), self.weights, lambda at: ndtr((at - self.means) / deviation))
+        return average(np.asarray(x, float), self.weights, lambda at: ndtr((at - self.means) / deviation))
 
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return the logarithm of the weighted normal densities."""
         norm, twice = np.log(self.weights) - 0.5 * np.log(2 * np.pi * self.variances), 2 * self.variances
-        return log_summed(np.asarray(theta, float), norm.size, lambda at: norm - (at - self.means) ** 2 / twice)
+        return log_sum(np.asarray(theta, float), norm.size, lambda at: norm - (at - self.means) ** 2 / twice)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
         """Return the root of the distribution function, sought in units of the standard deviation."""
         target = probabilities(p)
         mean, deviation = self.mean(), np.sqrt(self.variance())
         reach = 40 * np.sqrt(self.variances)
-        low = np.full_like(target, ((self.means - reach).min() - mean) / deviation)
-        high = np.full_like(target, ((self.means + reach).max() - mean) / deviation)
+        low, high = ((end - mean) / deviation for end in ((self.means - reach).min(), (self.means + reach).max()))
+
+        def point(t: Array) -> Array:
+            return np.asarray(mean + deviation * t)
 
         def slope(t: Array) -> Array:
-            return np.asarray(np.exp(self.log_density(mean + deviation * t)) * deviation)
+            return np.asarray(np.exp(self.log_density(point(t))) * deviation)
 
-        with np.errstate(over="ignore"):
-            t = invert(target, lambda t: self.cdf(mean + deviation * t), slope, start=ndtri(target), low=low, high=high)
-        return np.asarray(mean + deviation * t)
+        return self.root(target, point, slope, ndtri(target), low=low, high=high)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
-        chosen = _chosen(rng, self.weights, size)
+        chosen = _choose(rng, self.weights, size)
         return rng.normal(self.means[chosen], np.sqrt(self.variances[chosen]))[:, None]
 
 
@@ -209,7 +215,7 @@ class GammaMixture(Mixture):
     Attributes
     ----------
     weights, shapes, rates
-        One entry a component; the weights sum to 1.
+        One entry per component; the weights sum to 1.
     """
 
     weights: Array
@@ -223,13 +229,13 @@ class GammaMixture(Mixture):
 
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w g(a, b x), g the regularised lower incomplete gamma function."""
-        return averaged(np.maximum(x, 0.0), self.weights, lambda at: gammainc(self.shapes, self.rates * at))
+        return average(np.maximum(x, 0.0), self.weights, lambda at: gammainc(self.shapes, self.rates * at))
 
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return log sum w b^a theta^(a-1) e^(-b theta)/G(a)."""
         norm = np.log(self.weights) + self.shapes * np.log(self.rates) - gammaln(self.shapes)
         points = np.maximum(np.asarray(theta, float), 0.0)
-        found = log_summed(points, norm.size, lambda at: xlogy(self.shapes - 1, at) - self.rates * at + norm)
+        found = log_sum(points, norm.size, lambda at: xlogy(self.shapes - 1, at) - self.rates * at + norm)
         return np.where(np.asarray(theta) < 0, -np.inf, found)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
@@ -238,18 +244,15 @@ class GammaMixture(Mixture):
         mean, deviation = self.mean(), np.sqrt(self.variance())
         centre = np.log(mean)
         start = centre + np.clip(ndtri(target) * deviation / mean, -20, 20)
-        low, high = np.full_like(target, centre - 740.0), np.full_like(target, centre + 40.0)
 
         def slope(t: Array) -> Array:
             return np.asarray(np.exp(self.log_density(np.exp(t)) + t))
 
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            t = invert(target, lambda t: self.cdf(np.exp(t)), slope, start=start, low=low, high=high)
-        return np.asarray(np.exp(t))
+        return self.root(target, np.exp, slope, start, low=centre - 740.0, high=centre + 40.0)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
-        chosen = _chosen(rng, self.weights, size)
+        chosen = _choose(rng, self.weights, size)
         return (rng.standard_gamma(self.shapes[chosen]) / self.rates[chosen])[:, None]
 
 
@@ -260,9 +263,9 @@ class DirichletMixture:
     Attributes
     ----------
     weights
-        One entry a component; they sum to 1.
+        One entry per component; they sum to 1.
     alphas
-        One row a component, one column a category.
+        One row per component, one column per category.
     """
 
     weights: Array
@@ -274,7 +277,7 @@ class DirichletMixture:
         return int(self.alphas.shape[1])
 
     def marginal(self, index: int) -> BetaMixture:
-        """Return the law of one probability: Beta(alpha_i, sum of the others), each such pair once.
+        """Return the distribution of one probability: Beta(alpha_i, sum of the others), each such pair once.
 
         Thousands of joint counts have a few hundred pairs of a count and its total; their weights are added.
         """
@@ -291,49 +294,26 @@ class DirichletMixture:
         """Return the mean of each probability."""
         return np.asarray(self.weights @ (self.alphas / self.alphas.sum(axis=1, keepdims=True)))
 
-    def variance(self) -> Array:
-        """Return the variance of each probability."""
-        return np.array([self.marginal(i).variance() for i in range(self.dimension)])
-
-    def cdf(self, x: npt.ArrayLike) -> Array:
-        """Return each probability's own distribution function at its entry of x."""
-        return np.array([float(self.marginal(i).cdf(each)) for i, each in enumerate(np.asarray(x, float))])
-
-    def quantile(self, p: npt.ArrayLike) -> Array:
-        """Return each probability's own quantiles, one row a category."""
-        return np.array([self.marginal(i).quantile(p) for i in range(self.dimension)])
-
-    def interval(self, prob: float) -> list[tuple[float, float]]:
-        """Return each probability's equal-tailed interval."""
-        return [self.marginal(i).interval(prob) for i in range(self.dimension)]
-
     def draw(self, rng: np.random.Generator, size: int) -> Array:
-        """Return a member chosen by weight, and a draw from it; one a row."""
-        return draw_dirichlet(rng, self.alphas[_chosen(rng, self.weights, size)])
-
-    def log_density(self, theta: npt.ArrayLike) -> Array:
-        """Return the logarithm of the density at each row of theta."""
-        rows = np.atleast_2d(np.asarray(theta, float))
-        norm = np.log(self.weights) + gammaln(self.alphas.sum(axis=1)) - gammaln(self.alphas).sum(axis=1)
-        found = [logsumexp(norm + xlogy(self.alphas - 1, row).sum(axis=1)) for row in rows]
-        return np.array(found).reshape(np.shape(theta)[:-1])
+        """Return a member chosen by weight, and a draw from it; one per row."""
+        return draw_dirichlet(rng, self.alphas[_choose(rng, self.weights, size)])
 
 
-def two_sided(law: BetaMixture) -> DirichletMixture:
-    """Return the law of a probability and of what is left of 1."""
-    return DirichletMixture(law.weights, np.stack([law.alphas, law.betas], axis=1))
+def two_sided(mixture: BetaMixture) -> DirichletMixture:
+    """Return the distribution of a probability and of what is left of 1."""
+    return DirichletMixture(mixture.weights, np.stack([mixture.alphas, mixture.betas], axis=1))
 
 
 def draw_dirichlet(rng: np.random.Generator, alphas: Array) -> Array:
-    """Draw once from each row's Dirichlet law, in logarithms so that no small alpha underflows.
+    """Draw once from each row's Dirichlet distribution, in logarithms so that no small alpha underflows.
 
-    log Gamma(alpha) has the law of log Gamma(alpha + 1) + log(U)/alpha.
+    log Gamma(alpha) has the distribution of log Gamma(alpha + 1) + log(U)/alpha.
     """
     logs = np.log(rng.standard_gamma(alphas + 1)) - rng.standard_exponential(alphas.shape) / alphas
     return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)))
 
 
-def kept(log_weights: Array) -> tuple[Array, npt.NDArray[np.intp]]:
+def normalise(log_weights: Array) -> tuple[Array, npt.NDArray[np.intp]]:
     """Normalise weights given by their logarithms, and leave out those that together are negligible.
 
     Returns
@@ -347,7 +327,7 @@ def kept(log_weights: Array) -> tuple[Array, npt.NDArray[np.intp]]:
     return weights[places] / weights[places].sum(), places
 
 
-def _chosen(rng: np.random.Generator, weights: Array, size: int) -> npt.NDArray[np.intp]:
+def _choose(rng: np.random.Generator, weights: Array, size: int) -> npt.NDArray[np.intp]:
     total = np.cumsum(weights)
     places = np.searchsorted(total, rng.random(size) * total[-1], side="right")
     return np.asarray(np.minimum(places, weights.size - 1))
@@ -366,20 +346,13 @@ def tail_of(prob: float) -> float:
     return (1 - require_number("prob", prob, "for example prob=0.9", above=0, below=1)) / 2
 
 
-def equal_tailed(distribution: Marginal, prob: float) -> tuple[float, float]:
-    """Return the interval that leaves as much below as above."""
-    tail = tail_of(prob)
-    low, high = distribution.quantile([tail, 1 - tail])
-    return float(low), float(high)
-
-
 def _chunks(points: Array, components: int) -> Iterator[slice]:
     step = max(1, _CHUNK // components)
     for start in range(0, points.size, step):
         yield slice(start, start + step)
 
 
-def averaged(x: Array, weights: Array, component: Callable[[Array], Array]) -> Array:
+def average(x: Array, weights: Array, component: Callable[[Array], Array]) -> Array:
     """Return the weighted sum of a function of (point, component) at every point, a few points at a time."""
     flat, found = np.ravel(x), np.empty(np.size(x))
     for part in _chunks(flat, weights.size):
@@ -387,7 +360,7 @@ def averaged(x: Array, weights: Array, component: Callable[[Array], Array]) -> A
     return np.minimum(found, 1.0).reshape(np.shape(x))
 
 
-def log_summed(x: Array, components: int, component: Callable[[Array], Array]) -> Array:
+def log_sum(x: Array, components: int, component: Callable[[Array], Array]) -> Array:
     """Return the logarithm of the sum of exponentials over the components at every point."""
     flat, found = np.ravel(x), np.empty(np.size(x))
     for part in _chunks(flat, components):

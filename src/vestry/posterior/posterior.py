@@ -17,7 +17,16 @@ import numpy as np
 from vestry.errors import InvalidParameter, VestryError
 from vestry.numerics import Array
 from vestry.posterior.mixture import Marginal, PosteriorDistribution, tail_of
-from vestry.posterior.reader import DRAWS, EXTREME, NOISE_AWARE, PLUG_IN, Reader, ReleasedDraws, computed, reader_of
+from vestry.posterior.reader import (
+    DRAWS,
+    EXTREME,
+    NOISE_AWARE,
+    PLUG_IN,
+    Reader,
+    ReleasedDraws,
+    reader_of,
+    refuse_extremes,
+)
 from vestry.registry import FACADE
 from vestry.releases import Certificate, Release
 from vestry.validation import require_choice, require_whole
@@ -129,7 +138,7 @@ class Posterior:
         return self._rows(numbers)
 
     def _rows(self, numbers: Callable[[Marginal], dict[str, float]]) -> Rows:
-        with computed():
+        with refuse_extremes():
             return [
                 {"group": group, "parameter": parameter, **numbers(distribution.marginal(index))}
                 for group, distribution in self.distributions.items()
@@ -141,8 +150,8 @@ class Posterior:
         return FACADE["plot"](self, ax, prob=prob)
 
     def sample(self, draws: int | None = None, rng: np.random.Generator | None = None) -> dict[str, Array]:
-        """Return joint draws by group, one per row: 1000 unless told; of released draws, those that were released."""
-        generator = _generator(rng)
+        """Return joint draws by group, one per row: 1000 by default; of released draws, those that were released."""
+        generator = generator_of(rng)
         return {group: self._sample(group, draws, generator) for group in self.distributions}
 
     def predict(
@@ -153,7 +162,7 @@ class Posterior:
         Successes for a proportion, counts for categories, the mean of the new records for a normal mean.
         """
         require_whole("size", size, "for example size=100")
-        generator = _generator(rng)
+        generator = generator_of(rng)
         return {
             group: self.reader.predict(self._sample(group, draws, generator), size, generator)
             for group in self.distributions
@@ -167,7 +176,7 @@ class Posterior:
         draws: int | None = None,
     ) -> dict[str, float]:
         """Return the predictive probability of each class for a record with these levels, for naive Bayes."""
-        return self.reader.classify(levels, self, _generator(rng), draws)
+        return self.reader.classify(levels, self, generator_of(rng), draws)
 
     def states(self) -> Any:
         """Return the map of hidden states with their tables; sampled when first asked for."""
@@ -187,7 +196,7 @@ class Posterior:
             require_choice("a group", group, self.distributions)
         if a == b:
             raise InvalidParameter("a contrast", f"{a} and itself", "between two groups", "two different groups")
-        tail, generator = tail_of(prob), _generator(rng)
+        tail, generator = tail_of(prob), generator_of(rng)
         pair = self.reader.joint({group: self._sample(group, draws, generator) for group in (a, b)}, generator)
         difference = pair[a] - pair[b]
         ends = np.quantile(difference, [tail, 1 - tail], axis=0)
@@ -212,7 +221,7 @@ class Posterior:
         """
         import arviz_base as arviz
 
-        generator = _generator(rng)
+        generator = generator_of(rng)
         own = self.reader.variables(self, generator, 1 if self.label == DRAWS else chains, draws)
         if own is not None:
             return self._tree(arviz, *own)
@@ -271,7 +280,7 @@ def _finite(number: float) -> float:
 _TOLERANCE = 1e-9
 
 
-def _generator(rng: np.random.Generator | None) -> np.random.Generator:
+def generator_of(rng: np.random.Generator | None) -> np.random.Generator:
     """Return the generator that is given, or a fresh one."""
     if rng is None:
         return np.random.default_rng()
@@ -300,7 +309,7 @@ def draw_file(posterior: Posterior, seed: str, *, most: int | None = MOST_NUMBER
     """
     rng = np.random.default_rng(list(bytes.fromhex(seed)))
     if posterior.label == DRAWS or posterior.reader.sampled:
-        tree = _thinned(posterior.to_arviz(rng), most)
+        tree = _thin(posterior.to_arviz(rng), most)
     else:
         numbers = len(posterior.distributions) * posterior.reader.dimension
         chains, draws = _size(numbers, most)
@@ -317,7 +326,7 @@ def _size(numbers: int, most: int | None) -> tuple[int, int]:
     return 1, most // numbers
 
 
-def _thinned(tree: Any, most: int | None) -> Any:
+def _thin(tree: Any, most: int | None) -> Any:
     """Leave out draws that are given, so that no more than so many numbers are left; None if one is too many."""
     values = tree["posterior"].dataset
     chains, draws = values.sizes["chain"], values.sizes["draw"]

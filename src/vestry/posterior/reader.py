@@ -20,12 +20,12 @@ NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
 
 @dataclass(frozen=True, eq=False)
 class ReleasedDraws:
-    """The k draws that a mechanism released. They are all there is: no law, and no interval.
+    """The k draws that a mechanism released. They are all there is: no distribution, and no interval.
 
     Attributes
     ----------
     values
-        The draws, one a row.
+        The draws, one per row.
     regression
         How a regression's coefficients were released (see `Coefficients`); None for other models.
     """
@@ -39,15 +39,15 @@ class ReleasedDraws:
         return int(self.values.shape[1])
 
     def marginal(self, index: int) -> NoReturn:
-        """Refuse: draws are no law."""
+        """Refuse: draws are not a distribution."""
         instead = (
             "release noisy statistics (laplace or gaussian) for a posterior that has intervals"
             if self.regression is None
             else "read the coefficients themselves, by sample()"
         )
         raise VestryError(
-            f"there is no interval from {self._told}, which {self._all} that was released, and more would cost more;"
-            f" {instead}."
+            f"there is no interval from {self._subject}, which {self._verb} that was released, and more would cost"
+            f" more; {instead}."
         )
 
     def draw(self, rng: np.random.Generator | None, size: int) -> Array:
@@ -55,17 +55,17 @@ class ReleasedDraws:
         if size > len(self.values):
             instead = ", or release noisy statistics (laplace or gaussian)" if self.regression is None else ""
             raise VestryError(
-                f"{size} draws cannot be had: {self._told} {self._all} there is; ask for no more{instead}."
+                f"{size} draws cannot be had: {self._subject} {self._verb} there is; ask for no more{instead}."
             )
         return self.values[:size]
 
     @property
-    def _told(self) -> str:
+    def _subject(self) -> str:
         thing = "released draw" if self.regression in (None, "posterior") else "noisy estimate"
         return f"one {thing}" if len(self.values) == 1 else f"{len(self.values)} {thing}s"
 
     @property
-    def _all(self) -> str:
+    def _verb(self) -> str:
         return "is all" if len(self.values) == 1 else "are all"
 
 
@@ -113,9 +113,9 @@ class Reader:
     def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
         """Compute the posterior of each group; `other_prior` tells that the prior is not the release's own."""
         if options:
-            raise InvalidParameter("options", sorted(options), "left out but for hidden states", "no such option")
+            raise InvalidParameter("options", sorted(options), "given for hidden states alone", "no such option")
         if not any(isinstance(content, Draws) for content in release.contents.values()):
-            with computed():
+            with refuse_extremes():
                 return self.read_statistics(release, method)
         if other_prior or method == PLUG_IN:
             instead = ", or release noisy statistics" if self.has_statistics else ""
@@ -125,7 +125,7 @@ class Reader:
                 "the one that was drawn from",
                 f"no prior and no plug-in{instead}",
             )
-        with computed():
+        with refuse_extremes():
             draws = {group: self._released(content) for group, content in release.contents.items()}
         return ReadRelease(self, draws, DRAWS, release.by)
 
@@ -167,7 +167,7 @@ class Reader:
     def classify(
         self, levels: Mapping[str, Any], posterior: Any, rng: np.random.Generator, draws: int | None
     ) -> dict[str, float]:
-        """Return the predictive probability of each class; refused but for naive Bayes."""
+        """Return the predictive probability of each class; refused for other models."""
         raise InvalidParameter("classify", self.parameter, "asked of naive Bayes", "a model of classes")
 
     def is_ready(self, distributions: Any) -> bool:
@@ -175,7 +175,7 @@ class Reader:
         return True
 
     def state_map(self, distributions: Any) -> Any:
-        """Return the map of hidden states; refused but for them."""
+        """Return the map of hidden states; refused for other models."""
         raise InvalidParameter("states", self.parameter, "asked of a model of hidden states", "model hmm")
 
     def variables(self, posterior: Any, rng: np.random.Generator, chains: int, draws: int) -> Any:
@@ -196,10 +196,10 @@ def reader_of(family: Mapping[str, Any], prior: tuple[float, ...]) -> Reader:
 
 
 @contextmanager
-def computed() -> Iterator[None]:
+def refuse_extremes() -> Iterator[None]:
     """Turn what arithmetic refuses into a sentence: a release or a prior may hold numbers of any size.
 
-    What comes out infinite or undefined is refused where it is told, by `finite`.
+    What comes out infinite or undefined is refused by the posterior.
     """
     failed = False
     try:

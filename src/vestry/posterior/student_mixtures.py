@@ -1,4 +1,4 @@
-"""Laws of a mean and of a variance that are estimated together: mixtures of Student's t and of inverse gammas."""
+"""A mean and a variance that are estimated together: mixtures of Student's t and of inverse gammas."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy.typing as npt
 from scipy.special import gammaincc, gammaln, ndtri, stdtr
 
 from vestry.numerics import Array
-from vestry.posterior.mixture import Mixture, averaged, invert, log_summed, probabilities
+from vestry.posterior.mixture import Mixture, average, log_sum, probabilities
 
 
 @dataclass(frozen=True, eq=False)
 class StudentMixture(Mixture):
-    """Weighted Student's t laws: location_j + width_j t, t with degrees_j degrees of freedom."""
+    """Weighted Student's t distributions: location_j + width_j t, t with degrees_j degrees of freedom."""
 
     weights: Array
     locations: Array
@@ -29,7 +29,7 @@ class StudentMixture(Mixture):
 
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return the weighted distribution functions."""
-        return averaged(
+        return average(
             np.asarray(x, float), self.weights, lambda at: stdtr(self.degrees, (at - self.locations) / self.widths)
         )
 
@@ -43,24 +43,21 @@ class StudentMixture(Mixture):
             squares = ((at - self.locations) / self.widths) ** 2
             return np.asarray(norm - (half + 0.5) * np.log1p(squares / self.degrees))
 
-        return log_summed(np.asarray(theta, float), norm.size, component)
+        return log_sum(np.asarray(theta, float), norm.size, component)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
         """Return the root of the distribution function, sought on the scale of the inverse hyperbolic sine."""
         target = probabilities(p)
         centre = self.mean()
         width = float(np.sqrt(self.weights @ (self.widths**2 + (self.locations - centre) ** 2)))
-        end = np.full_like(target, 60.0)
+
+        def point(t: Array) -> Array:
+            return np.asarray(centre + width * np.sinh(t))
 
         def slope(t: Array) -> Array:
-            return np.asarray(np.exp(self.log_density(centre + width * np.sinh(t))) * width * np.cosh(t))
+            return np.asarray(np.exp(self.log_density(point(t))) * width * np.cosh(t))
 
-        def below(t: Array) -> Array:
-            return self.cdf(centre + width * np.sinh(t))
-
-        with np.errstate(over="ignore"):
-            t = invert(target, below, slope, start=np.arcsinh(ndtri(target)), low=-end, high=end)
-        return np.asarray(centre + width * np.sinh(t))
+        return self.root(target, point, slope, np.arcsinh(ndtri(target)), low=-60.0, high=60.0)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
@@ -85,29 +82,25 @@ class InverseGammaMixture(Mixture):
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w G(a, b/x), G the regularised upper incomplete gamma function."""
         at = np.maximum(np.asarray(x, float), 1e-300)
-        found = averaged(at, self.weights, lambda each: gammaincc(self.shapes, self.scales / each))
+        found = average(at, self.weights, lambda each: gammaincc(self.shapes, self.scales / each))
         return np.where(np.asarray(x) > 0, found, 0.0)
 
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return log sum w b^a x^(-a-1) e^(-b/x)/G(a)."""
         norm = np.log(self.weights) + self.shapes * np.log(self.scales) - gammaln(self.shapes)
         points, above = np.maximum(np.asarray(theta, float), 1e-300), self.shapes + 1
-        found = log_summed(points, norm.size, lambda at: norm - above * np.log(at) - self.scales / at)
+        found = log_sum(points, norm.size, lambda at: norm - above * np.log(at) - self.scales / at)
         return np.where(np.asarray(theta) > 0, found, -np.inf)
 
     def quantile(self, p: npt.ArrayLike) -> Array:
         """Return the root of the distribution function, sought on the scale of the logarithm."""
         target = probabilities(p)
         centre = float(self.weights @ np.log(self.scales / self.shapes))
-        end = np.full_like(target, 80.0)
 
         def slope(t: Array) -> Array:
             return np.asarray(np.exp(self.log_density(np.exp(centre + t)) + centre + t))
 
-        with np.errstate(over="ignore", under="ignore"):
-            start = np.zeros_like(target)
-            t = invert(target, lambda t: self.cdf(np.exp(centre + t)), slope, start=start, low=-end, high=end)
-        return np.asarray(np.exp(centre + t))
+        return self.root(target, lambda t: np.exp(centre + t), slope, np.zeros_like(target), low=-80.0, high=80.0)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""

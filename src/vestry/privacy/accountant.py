@@ -1,9 +1,10 @@
-"""Prices events: from what ran to what is promised, in every currency that a theorem allows.
+"""Prices events: from what ran to what is promised, in every privacy definition that a theorem allows.
 
 Composition here is adaptive: an event may have been chosen after seeing the ones before it. A batch whose mechanisms
 were all fixed beforehand can be priced more tightly by `vestry.privacy.pld`.
 
-The inverse of pricing: from a guarantee to the parameter of a mechanism, on the private side.
+`smallest_parameter` and `largest_parameter` are the inverse, calibration: from a guarantee to the parameter of a
+mechanism, on the private side.
 """
 
 from __future__ import annotations
@@ -12,29 +13,29 @@ import math
 import sys
 from collections.abc import Callable
 
-from vestry.errors import ConversionError, GuaranteeUnreachable, InvalidParameter
+from vestry.errors import ConversionError, GuaranteeUnreachable
 from vestry.numerics import Number, format_up, largest, outward, root, smallest, total, up
 from vestry.privacy import profile as profiles
 from vestry.privacy.event import Event
-from vestry.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP, decimal
+from vestry.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP, decimal, number
 from vestry.privacy.pricing import PRICINGS, Pricing, event_of_guarantee
+from vestry.validation import require_number
 
 
 def _sum(event: Event, price: Callable[..., Number]) -> Number:
-    """Add a price over what ran: the one place where counts enter."""
+    """Add a price, a method or field of `Pricing`, over what ran: the one place where counts enter."""
     return total((price(PRICINGS[leaf.kind], **dict(leaf.parameters)), count) for leaf, count in event.leaves())
 
 
 def pure(event: Event) -> Number:
     """Return the pure epsilon apart from failures; epsilons add [DworkR14, Thm 3.14]."""
-    return _sum(event, lambda law, **p: law.pure(**p))
+    return _sum(event, lambda pricing, **p: pricing.pure(**p))
 
 
 def renyi(event: Event, order: float) -> Number:
     """Return the Renyi divergence at a real order above 1, apart from failures; they add [Mironov17, Prop. 1]."""
-    if not 1 < order < math.inf:
-        raise InvalidParameter("order", order, "above 1 and finite", "for example order=10")
-    return _sum(event, lambda law, **p: law.renyi(order, **p))
+    number("order", order)
+    return _sum(event, lambda pricing, **p: pricing.renyi(order, **p))
 
 
 def curve(event: Event) -> Callable[[float], float]:
@@ -54,23 +55,22 @@ def squared_mu(event: Event) -> Number:
 
 def failure(event: Event) -> Number:
     """Return the probability that some part has no bound at all; failures add [BunS16, Lemma 8.2]."""
-    return _sum(event, lambda law, **p: law.failure(**p))
+    return _sum(event, lambda pricing, **p: pricing.failure(**p))
 
 
 def delta(event: Event, epsilon: float) -> float:
     """Return the least delta that some theorem gives at this epsilon >= 0: exact for a single event with a profile."""
-    if not 0 <= epsilon < math.inf:
-        raise InvalidParameter("epsilon", epsilon, "at least 0 and finite", "for example epsilon=1")
+    require_number("epsilon", epsilon, "for example epsilon=1", least=0)
     exactly = _exact_profile(event)
     if exactly is not None:
         return min(1.0, exactly(epsilon))
     failed, mu = min(1.0, up(failure(event))), _mu(event)
-    sound = min(
+    bound = min(
         profiles.randomised_response(epsilon, total=up(pure(event))),
         profiles.gaussian(epsilon, mu=mu) if mu < math.inf else 1.0,
         profiles.from_renyi(epsilon, curve=curve(event), orders=_orders(event)),
     )
-    return min(1.0, failed + outward((1 - failed) * sound))
+    return min(1.0, failed + outward((1 - failed) * bound))
 
 
 def epsilon(event: Event, delta: float) -> float:
@@ -94,11 +94,11 @@ def epsilon(event: Event, delta: float) -> float:
 
 
 def amount(event: Event, like: Guarantee) -> Number:
-    """Return the cost in the currency of `like`, at its delta or order; infinite where no theorem bounds it."""
+    """Return the cost in the definition of `like`, at its delta or order; infinite where no theorem bounds it."""
     if isinstance(like, ApproxDP):
-        found = epsilon(event, like.delta)
+        least = epsilon(event, like.delta)
         # Searching for epsilon may end a hair above a target that `meets` has accepted.
-        return min(found, like.epsilon) if meets(event, like) else found
+        return min(least, like.epsilon) if meets(event, like) else least
     if failure(event) > 0:
         return math.inf
     match like:
@@ -122,12 +122,12 @@ def meets(event: Event, guarantee: Guarantee) -> bool:
 
 
 def price(event: Event, like: Guarantee) -> Guarantee:
-    """Return the event's guarantee in the currency of `like`, at its delta or order; refused if there is none."""
+    """Return the event's guarantee in the definition of `like`, at its delta or order; refused if there is none."""
     return _price(event, like, f"an event of kind {event.kind}")
 
 
 def convert(guarantee: Guarantee, like: Guarantee) -> Guarantee:
-    """Turn one guarantee into another currency; refused with the reason where no theorem leads there."""
+    """Turn a guarantee into another privacy definition; refused with the reason where no theorem leads there."""
     return _price(event_of_guarantee(guarantee), like, str(guarantee))
 
 
@@ -135,8 +135,7 @@ def _price(event: Event, like: Guarantee, named: str) -> Guarantee:
     value = up(amount(event, like))
     if value == math.inf:
         raise ConversionError(named, _wanted(like), _reason(event, like))
-    found = like.at(max(value, sys.float_info.min))
-    return found if event.neighbours is None else found.under(event.neighbours)
+    return like.at(max(value, sys.float_info.min)).under(event.neighbours)
 
 
 def _exact_profile(event: Event) -> Callable[[float], float] | None:
@@ -250,4 +249,4 @@ def largest_parameter(
     return largest(fits, low=low, high=high, tolerance=tolerance)
 
 
-_WITHOUT = "no parameter of this mechanism meets it, in any amount; ask in another currency, or with a (larger) delta"
+_WITHOUT = "no parameter of this mechanism meets it, in any amount; ask for another definition, or a larger delta"

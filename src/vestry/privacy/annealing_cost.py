@@ -18,6 +18,7 @@ from vestry.privacy.event import Event, compose
 from vestry.privacy.mcmc_cost import Collapsed, owned_scan, shared_scan
 from vestry.privacy.neighbours import Neighbours
 from vestry.privacy.pricing import event
+from vestry.validation import require_number
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,7 @@ class Ladder:
         rising = all(a < b for a, b in zip((0.0, *self.epsilons), self.epsilons, strict=False))
         if not self.epsilons or not rising or not self.epsilons[-1] < math.inf:
             raise InvalidParameter("epsilons", self.epsilons, "rising and above 0", "for example (0.01, 0.1, 0.5)")
-        if isinstance(self.span, bool) or not 0 < self.span < math.inf:
-            raise InvalidParameter("span", self.span, "above 0 and finite", "for example span=2.2")
+        require_number("span", self.span, "for example span=2.2", above=0)
         if self.epsilons[-1] > self._whole:
             allowed = f"at most {self._whole:g}, where the power is 1"
             raise InvalidParameter("the last epsilon", self.epsilons[-1], allowed, f"{self._whole:g} or less")

@@ -1,6 +1,6 @@
 """What ran: a frozen record of a kind and its numbers, from which every price follows.
 
-An event never changes meaning: the ledger keeps it for years. Its law is found by kind in `vestry.privacy.pricing`.
+An event never changes meaning: the ledger keeps it for years. Its price is found by kind in `vestry.privacy.pricing`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from vestry.errors import DeclarationMismatch, InvalidParameter
 from vestry.privacy.neighbours import Neighbours
+from vestry.validation import require_whole
 
 Profile = Callable[[float], float]
 Value = float | tuple[float, ...] | Profile
@@ -22,7 +23,7 @@ COMPOSITION = "composition"
 class Event:
     """A mechanism that ran `count` times, or a composition of such parts.
 
-    Make one with `vestry.privacy.pricing.event`, which checks the parameters, or with `compose`.
+    Make one with `vestry.events` or `vestry.event`, which check the parameters, or with `compose`.
     """
 
     kind: str
@@ -32,20 +33,15 @@ class Event:
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        _check_count(self.count)
+        object.__setattr__(self, "count", require_whole("count", self.count))
 
     def times(self, count: int) -> Event:
         """Return the event run `count` times."""
-        _check_count(count)
-        return replace(self, count=self.count * count)
+        return replace(self, count=self.count * require_whole("count", count))
 
-    def under(self, neighbours: Neighbours | str) -> Event:
-        """Bind the neighbours relation; an event that already states another one is refused."""
-        relation = Neighbours.parse(neighbours)
-        if self.neighbours not in (None, relation):
-            raise DeclarationMismatch(
-                "neighbours relation", str(self.neighbours), str(relation), f"state it as {relation}"
-            )
+    def under(self, neighbours: Neighbours | str | None) -> Event:
+        """Bind the neighbours relation, if one is given; an event that already states another one is refused."""
+        relation = Neighbours.bind(self.neighbours, neighbours)
         return replace(self, neighbours=relation, parts=tuple(part.under(relation) for part in self.parts))
 
     def leaves(self) -> Iterator[tuple[Event, int]]:
@@ -73,8 +69,7 @@ class Event:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Event:
-        """Read a record back; no law is needed, so a ledger can be read by a version that lacks the kind."""
-        relation = record.get("neighbours")
+        """Read a record back; no price is needed, so a ledger can be read by a version that lacks the kind."""
         return cls(
             kind=record["kind"],
             parameters=tuple(
@@ -83,13 +78,8 @@ class Event:
             ),
             parts=tuple(cls.from_dict(part) for part in record.get("parts", ())),
             count=record["count"],
-            neighbours=None if relation is None else Neighbours.parse(relation),
+            neighbours=Neighbours.bind(None, record.get("neighbours")),
         )
-
-
-def _check_count(count: object) -> None:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InvalidParameter("count", count, "a whole number of at least 1", "for example count=1")
 
 
 def compose(*events: Event) -> Event:

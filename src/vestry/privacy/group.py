@@ -10,6 +10,7 @@ from vestry.errors import ConversionError, InvalidParameter
 from vestry.numerics import exact, outward, up
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.neighbours import Neighbours
+from vestry.validation import require_whole
 
 
 def group(guarantee: Guarantee, size: int) -> Guarantee:
@@ -20,8 +21,7 @@ def group(guarantee: Guarantee, size: int) -> Guarantee:
     each doubling of the group halves the order a and multiplies epsilon by (2a - 3)/(a - 2) [Mironov17, Prop. 2 with
     the constant of its proof]; 3 units cost as much as 4.
     """
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InvalidParameter("a group's size", size, "a whole number of at least 1", "for example 2")
+    size = require_whole("a group's size", size, "for example 2")
     match guarantee:
         case PureDP() | GaussianDP():
             return guarantee.at(up(exact(guarantee.value) * size))
@@ -32,10 +32,10 @@ def group(guarantee: Guarantee, size: int) -> Guarantee:
         case RenyiDP():
             return _renyi(guarantee, size)
         case _:
-            raise InvalidParameter("a guarantee", guarantee, "one of the five currencies", "for example PureDP(1)")
+            raise InvalidParameter("a guarantee", guarantee, "one of the five definitions", "for example PureDP(1)")
 
 
-def replaced(guarantee: Guarantee) -> Guarantee:
+def to_replace(guarantee: Guarantee) -> Guarantee:
     """Turn an add-remove guarantee into a replace guarantee: a replacement is one removal and one addition."""
     if guarantee.neighbours is not Neighbours.ADD_REMOVE:
         stated = str(guarantee.neighbours or "no relation")

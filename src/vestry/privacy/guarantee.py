@@ -1,4 +1,4 @@
-"""What is asked or promised: five currencies, each with its neighbours relation.
+"""What is asked or promised: five definitions of privacy, each with its neighbours relation.
 
 A guarantee that is asked may leave its neighbours open (`None`): it takes the relation of the table or ledger it
 meets. A guarantee that is promised always states it. Two relations are never mixed.
@@ -11,11 +11,11 @@ from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal, InvalidOperation
-from numbers import Real
 from typing import Any, ClassVar, Self
 
-from vestry.errors import DeclarationMismatch, InvalidParameter
+from vestry.errors import InvalidParameter
 from vestry.privacy.neighbours import Neighbours
+from vestry.validation import require_choice, require_number
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,11 @@ class Guarantee(ABC):
     def __post_init__(self) -> None:
         for key in self.names():
             object.__setattr__(self, key, number(key, getattr(self, key)))
-        if self.neighbours is not None:
-            object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+        object.__setattr__(self, "neighbours", Neighbours.bind(None, self.neighbours))
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Return the keys by which this currency is written, in order."""
+        """Return the keys by which this definition is written, in order."""
         return tuple(f.name for f in fields(cls) if f.name != "neighbours")
 
     @staticmethod
@@ -43,15 +42,13 @@ class Guarantee(ABC):
         Text is read as decimals of at most 15 significant digits, so that no digit is lost.
         """
         if isinstance(given, Guarantee):
-            return given if neighbours is None else given.under(neighbours)
+            return given.under(neighbours)
         values = dict(given) if isinstance(given, Mapping) else _pairs(given)
-        for currency in (PureDP, ApproxDP, RenyiDP, ZCDP, GaussianDP):
-            if set(values) == set(currency.names()):
-                relation = None if neighbours is None else Neighbours.parse(neighbours)
-                return currency(**values, neighbours=relation)
-        unknown = [key for key in values if key not in _RULES]
-        if unknown:
-            raise InvalidParameter("a guarantee's key", unknown[0], "one of epsilon, delta, order, rho, mu", _WAYS)
+        for definition in (PureDP, ApproxDP, RenyiDP, ZCDP, GaussianDP):
+            if set(values) == set(definition.names()):
+                return definition(**values).under(neighbours)
+        for key in values:
+            require_choice("a guarantee's key", key, _RULES, _WAYS)
         raise InvalidParameter("a guarantee", given, "a known combination of keys", _WAYS)
 
     @property
@@ -64,14 +61,9 @@ class Guarantee(ABC):
         changes: dict[str, Any] = {self.amount: value}
         return replace(self, **changes)
 
-    def under(self, neighbours: Neighbours | str) -> Self:
-        """Bind the neighbours relation; a guarantee that already states another one is refused."""
-        relation = Neighbours.parse(neighbours)
-        if self.neighbours not in (None, relation):
-            raise DeclarationMismatch(
-                "neighbours relation", str(self.neighbours), str(relation), f"state it as {relation}"
-            )
-        return replace(self, neighbours=relation)
+    def under(self, neighbours: Neighbours | str | None) -> Self:
+        """Bind the neighbours relation, if one is given; a guarantee that already states another one is refused."""
+        return replace(self, neighbours=Neighbours.bind(self.neighbours, neighbours))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the keys and numbers, and the neighbours where they are stated."""
@@ -127,18 +119,9 @@ class GaussianDP(Guarantee):
 
 
 def number(key: str, given: object) -> float:
-    """Check one number of a guarantee against the rule of its key and return it as a float."""
-    above, below, allowed, instead = _RULES[key]
-    # numbers.Real knows int, float, Fraction and numpy's floats, and not Decimal; text is for `parse` alone.
-    if isinstance(given, bool) or not isinstance(given, Real):
-        raise InvalidParameter(key, given, f"a number ({allowed})", instead)
-    try:
-        value = float(given)
-    except OverflowError:
-        value = math.inf
-    if not (above < value < below):
-        raise InvalidParameter(key, given, allowed, instead)
-    return value
+    """Return one number of a guarantee as a float, or refuse what its key does not allow; text is for `parse` alone."""
+    above, below, instead = _RULES[key]
+    return require_number(key, given, instead, above=above, below=below)
 
 
 def read_decimal(key: str, text: str) -> float:
@@ -146,10 +129,10 @@ def read_decimal(key: str, text: str) -> float:
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise InvalidParameter(key, text, f"a decimal number ({_RULES[key][2]})", _RULES[key][3]) from None
+        raise InvalidParameter(key, text, "a decimal number", _RULES[key][2]) from None
     digits = "".join(map(str, value.as_tuple().digits)).strip("0")
     if len(digits) > 15:
-        raise InvalidParameter(key, text, "a decimal of at most 15 significant digits", _RULES[key][3])
+        raise InvalidParameter(key, text, "a decimal of at most 15 significant digits", _RULES[key][2])
     return math.nan if value.is_nan() else float(value)
 
 
@@ -169,22 +152,17 @@ def _pairs(given: object) -> dict[str, float]:
         key, equals, text = (piece.strip() for piece in part.partition("="))
         if not equals or key in values:
             raise InvalidParameter("a guarantee", given, "key=number pairs, each key once", _WAYS)
-        if key not in _RULES:
-            raise InvalidParameter("a guarantee's key", key, "one of epsilon, delta, order, rho, mu", _WAYS)
+        require_choice("a guarantee's key", key, _RULES, _WAYS)
         values[key] = read_decimal(key, text)
     return values
 
 
 _WAYS = "epsilon=1, or epsilon=1,delta=1e-6, or order=10,epsilon=0.1, or rho=0.5, or mu=1"
-_RULES: dict[str, tuple[float, float, str, str]] = {
-    "epsilon": (0.0, math.inf, "above 0 and finite", "for example epsilon=1"),
-    "delta": (
-        0.0,
-        1.0,
-        "between 0 and 1, both excluded",
-        "for example delta=1e-6, or leave delta out for pure privacy",
-    ),
-    "order": (1.0, math.inf, "above 1 and finite", "for example order=10"),
-    "rho": (0.0, math.inf, "above 0 and finite", "for example rho=0.5"),
-    "mu": (0.0, math.inf, "above 0 and finite", "for example mu=1"),
+# Above which number, below which, and what to write.
+_RULES: dict[str, tuple[float, float | None, str]] = {
+    "epsilon": (0.0, None, "for example epsilon=1"),
+    "delta": (0.0, 1.0, "for example delta=1e-6, or omit delta for pure privacy"),
+    "order": (1.0, None, "for example order=10"),
+    "rho": (0.0, None, "for example rho=0.5"),
+    "mu": (0.0, None, "for example mu=1"),
 }

@@ -25,6 +25,7 @@ from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, PureDP
 from vestry.privacy.neighbours import Neighbours
 from vestry.privacy.pricing import event
+from vestry.validation import require_number
 
 
 def categorical_span(levels: Sequence[int], least: Sequence[float]) -> float:
@@ -33,7 +34,7 @@ def categorical_span(levels: Sequence[int], least: Sequence[float]) -> float:
     D = sum_d log((1 - (K_d - 1) a_d)/a_d), K_d the levels and a_d the least probability of feature d.
     """
     if len(levels) != len(least) or not levels:
-        raise InvalidParameter("least", least, "one number a feature", "for example 1/(10 levels) each")
+        raise InvalidParameter("least", least, "one number per feature", "for example 1/(10 levels) each")
     for categories, a in zip(levels, least, strict=True):
         if categories < 2 or not 0 < a < 1 / categories:
             allowed = "above 0 and below 1/levels, for at least 2 levels"
@@ -46,8 +47,8 @@ def temperature_for(span: float, *, epsilon: float, neighbours: Neighbours | str
 
     [FouldsGWC16, eq. 19]. Where it is 1, the update costs less than epsilon: `gibbs_update` tells how much.
     """
-    _check("epsilon", epsilon)
-    return max(1.0, outward(outward(_factor(neighbours) * _check("span", span) / epsilon)))
+    _positive("epsilon", epsilon)
+    return max(1.0, outward(outward(_factor(neighbours) * _positive("span", span) / epsilon)))
 
 
 def gibbs_update(span: float, *, temperature: float, neighbours: Neighbours | str) -> Event:
@@ -99,11 +100,9 @@ def metropolis_update(
             "a private Metropolis step without a bound on its rejections",
             "certify rejection=... for every dataset and state, or use barker_update, which needs none",
         )
-    if isinstance(rejection, bool) or not 0 < rejection < 1:
-        raise InvalidParameter("rejection", rejection, "between 0 and 1, both excluded", "for example rejection=1e-6")
-    return event("approximate", epsilon=_range(_factor(neighbours), span, temperature), delta=rejection).under(
-        neighbours
-    )
+    delta = require_number("rejection", rejection, "for example rejection=1e-6", above=0, below=1)
+    epsilon = _range(_factor(neighbours), span, temperature)
+    return event("approximate", epsilon=epsilon, delta=delta, neighbours=neighbours)
 
 
 class Collapsed(Enum):
@@ -148,8 +147,7 @@ def near(guarantee: PureDP | ApproxDP, *, distance: float) -> ApproxDP:
 
     (epsilon, delta + (1 + e^epsilon) d) if d bounds sup_E |P(E) - P'(E)| for every dataset [FouldsGWC16, Prop. 3].
     """
-    if isinstance(distance, bool) or not 0 < distance < 1:
-        raise InvalidParameter("distance", distance, "between 0 and 1, both excluded", "for example distance=1e-9")
+    distance = require_number("distance", distance, "for example distance=1e-9", above=0, below=1)
     own = guarantee.delta if isinstance(guarantee, ApproxDP) else 0.0
     delta = math.inf if guarantee.epsilon > 700 else outward(own + (1 + math.exp(guarantee.epsilon)) * distance)
     if delta >= 1:
@@ -196,11 +194,11 @@ UNPROVED = (
 
 
 def _exponential(factor: int, span: float, temperature: float, neighbours: Neighbours | str) -> Event:
-    return event("exponential", epsilon=_range(factor, span, temperature)).under(neighbours)
+    return event("exponential", epsilon=_range(factor, span, temperature), neighbours=neighbours)
 
 
 def _range(factor: int, span: float, temperature: float) -> float:
-    exactly = factor * Fraction(_check("span", span)) / Fraction(_check("temperature", temperature))
+    exactly = factor * Fraction(_positive("span", span)) / Fraction(_positive("temperature", temperature))
     return outward(float(exactly))
 
 
@@ -208,7 +206,5 @@ def _factor(neighbours: Neighbours | str) -> int:
     return 2 if Neighbours.parse(neighbours) is Neighbours.REPLACE else 1
 
 
-def _check(name: str, value: float) -> float:
-    if isinstance(value, bool) or not 0 < value < math.inf:
-        raise InvalidParameter(name, value, "above 0 and finite", f"for example {name}=2.0")
-    return float(value)
+def _positive(name: str, value: float) -> float:
+    return require_number(name, value, f"for example {name}=2.0", above=0)

@@ -1,6 +1,6 @@
-"""Whose change is hidden: the neighbours relation and the protected unit.
+"""Whose change is hidden: the neighbours relation, also called adjacency, and the protected unit.
 
-Which neighbouring datasets a declaration allows.
+`Adjacency` says which neighbouring datasets a declaration allows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from vestry.errors import InvalidParameter
+from vestry.errors import DeclarationMismatch, InvalidParameter
+from vestry.validation import require_choice, require_whole
 
 
 class Neighbours(Enum):
@@ -23,10 +24,17 @@ class Neighbours(Enum):
         """Read `replace` or `add-remove`."""
         if isinstance(given, cls):
             return given
-        for relation in cls:
-            if given == relation.value:
-                return relation
-        raise InvalidParameter("neighbours", given, 'one of "replace" and "add-remove"', "replace or add-remove")
+        return cls(require_choice("neighbours", given, [each.value for each in cls], "replace or add-remove"))
+
+    @classmethod
+    def bind(cls, stated: Neighbours | None, given: object) -> Neighbours | None:
+        """Return the relation given, or the one stated where none is; refuse if both are and they differ."""
+        if given is None:
+            return stated
+        relation = cls.parse(given)
+        if stated not in (None, relation):
+            raise DeclarationMismatch("neighbours relation", str(stated), str(relation), f"state it as {relation}")
+        return relation
 
     def __str__(self) -> str:
         return self.value
@@ -52,8 +60,7 @@ class Unit:
             raise InvalidParameter(
                 "person", self.person, "the name of a column, without , or =", "person=patient_id,rows=3"
             )
-        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
-            raise InvalidParameter("rows", self.rows, "a whole number of at least 1", "person=patient_id,rows=3")
+        object.__setattr__(self, "rows", require_whole("rows", self.rows, "person=patient_id,rows=3"))
         if self.person is None and self.rows != 1:
             raise InvalidParameter(
                 "rows", self.rows, "1 where the unit is a row", "unit=row, or person=patient_id,rows=3"
@@ -105,8 +112,8 @@ class Adjacency:
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
         for name, value in (("rows", self.rows), ("count", self.count), ("groups", self.groups)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise InvalidParameter(name, value, "a whole number of at least 1", f"for example {name}=100")
+            if value is not None:
+                object.__setattr__(self, name, require_whole(name, value, f"for example {name}=100"))
         if self.count is not None and self.neighbours is Neighbours.ADD_REMOVE:
             raise InvalidParameter(
                 "count", self.count, "private under add-remove", "count=None, or declare neighbours=replace"
@@ -114,7 +121,7 @@ class Adjacency:
         if self.count is not None and self.groups > 1:
             raise InvalidParameter("count", self.count, "private where there are groups", "count=None")
         if self.count is not None and self.rows > self.count:
-            raise InvalidParameter("rows", self.rows, f"at most the count, {self.count}", "fewer rows a unit")
+            raise InvalidParameter("rows", self.rows, f"at most the count, {self.count}", "fewer rows per unit")
 
     @property
     def replaces(self) -> bool:

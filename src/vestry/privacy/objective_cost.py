@@ -85,7 +85,7 @@ def one_sided_renyi(order: float, *, mu: float, shift: float) -> float:
     return outward(shift + float(np.logaddexp(float(log_ndtr(-mu / 2)), high)) / less)
 
 
-def grouped(profile: Curve, epsilon: float, *, mu: float, shift: float, records: float) -> float:
+def profile_of_group(profile: Curve, epsilon: float, *, mu: float, shift: float, records: float) -> float:
     """Return delta for a change of several records, one at a time.
 
     delta((e^(k e) - 1)/(e^e - 1)) at e = epsilon/k: the profile of one record, k times in a row.

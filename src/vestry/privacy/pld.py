@@ -1,7 +1,7 @@
 """Prices a batch whose mechanisms were all fixed beforehand, by convolving privacy loss distributions.
 
 Not for adaptive use: the ledger charges by filters (`vestry.ledger.privacy_filter`). dp-accounting does the
-convolution; the distributions are built here from our own profiles, so none of its laws is used.
+convolution; the distributions are built here from our own profiles, so none of its prices is used.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from vestry.errors import InvalidParameter
 from vestry.numerics import outward
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ApproxDP, Guarantee
 from vestry.privacy.pricing import PRICINGS
+from vestry.validation import require_number
 
 
 class PLDAccountant:
@@ -37,21 +37,20 @@ class PLDAccountant:
     """
 
     def __init__(self, event: Event, *, interval: float = 1e-4) -> None:
-        if not 0 < interval <= 1:
-            raise InvalidParameter("interval", interval, "above 0 and at most 1", "for example interval=1e-4")
+        require_number("interval", interval, "for example interval=1e-4", above=0, most=1)
         self._event = event
         self._rounding = _ROUNDING + 1e-15 * sum(count for _, count in event.leaves())
         self._distribution = _distribution(event, interval)
 
     def delta(self, epsilon: float) -> float:
-        """Return delta at this epsilon."""
+        """Return a delta that holds at this epsilon."""
         adaptive = accountant.delta(self._event, epsilon)
         if self._distribution is None:
             return adaptive
         return min(adaptive, float(self._distribution.get_delta_for_epsilon(epsilon)) + self._rounding)
 
     def epsilon(self, delta: float) -> float:
-        """Return epsilon at this delta."""
+        """Return an epsilon that holds at this delta."""
         adaptive = accountant.epsilon(self._event, delta)
         if self._distribution is None or delta <= self._rounding:
             return adaptive
@@ -59,12 +58,11 @@ class PLDAccountant:
 
 
 def price(event: Event, guarantee: Guarantee, *, interval: float = 2e-3) -> Guarantee:
-    """Return what the event keeps in the guarantee's currency, its runs being bought at once."""
-    found = accountant.price(event, guarantee)
-    if event.count == 1 or not isinstance(found, ApproxDP):
-        return found
-    epsilon = min(found.epsilon, PLDAccountant(event, interval=interval).epsilon(found.delta))
-    return ApproxDP(epsilon, found.delta, neighbours=found.neighbours)
+    """Return the event's guarantee in the definition of `guarantee`, its runs being charged at once."""
+    adaptive = accountant.price(event, guarantee)
+    if event.count == 1 or not isinstance(adaptive, ApproxDP):
+        return adaptive
+    return adaptive.at(min(adaptive.epsilon, PLDAccountant(event, interval=interval).epsilon(adaptive.delta)))
 
 
 def _distribution(event: Event, interval: float) -> Any:
@@ -73,12 +71,12 @@ def _distribution(event: Event, interval: float) -> Any:
         return None
     composed = None
     for leaf, count in leaves:
-        part = _single(leaf, interval).self_compose(count)
+        part = _distribution_of_one(leaf, interval).self_compose(count)
         composed = part if composed is None else composed.compose(part)
     return composed
 
 
-def _single(leaf: Event, interval: float) -> Any:
+def _distribution_of_one(leaf: Event, interval: float) -> Any:
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
     exactly = PRICINGS[leaf.kind].profile
@@ -105,6 +103,6 @@ def _steps(profile: Callable[[float], float], interval: float) -> int:
 
 _TAIL = 1e-15
 # More than the fast Fourier transforms were seen to lose, on the wrong side: 3e-15 for hundreds of runs, 1e-10 for a
-# million. 1e-15 a run is added.
+# million. 1e-15 per run is added.
 _ROUNDING = 1e-12
 _LONGEST = 64.0

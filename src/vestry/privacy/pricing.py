@@ -1,6 +1,6 @@
-"""The table of laws: for each kind of event its price in every currency that a theorem allows.
+"""The table of prices: for each kind of event its price in every privacy definition that a theorem allows.
 
-A law is a handful of small functions of the event's parameters. Families and mechanisms add theirs with `register`.
+A `Pricing` is a few small functions of the event's parameters. Families and mechanisms add theirs with `register`.
 The count of an event is not their business: see `vestry.privacy.accountant`.
 """
 
@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Real
 from typing import Any
 
 from scipy.special import erfinv, expit, ndtri
@@ -23,6 +22,7 @@ from vestry.privacy.event import Event, Value
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.neighbours import Neighbours
 from vestry.registry import LazyTable
+from vestry.validation import is_number, require_choice
 
 Price = Callable[..., Number]
 
@@ -48,7 +48,7 @@ class Pricing:
     profile
         (epsilon, **parameters) -> the exact delta for epsilon >= 0; None where it is not known.
     pure, rho, squared_mu
-        The price in pure, zero-concentrated and Gaussian privacy. Left out, rho and mu follow from pure.
+        The price in pure, zero-concentrated and Gaussian privacy. Where omitted, rho and mu follow from pure.
     failure
         The probability of an output without any bound. The other prices hold apart from it.
     gaussian
@@ -111,8 +111,10 @@ def _gaussian_renyi(order: float, sensitivity: float, scale: float) -> Fraction:
     return exact(order) * _gaussian_rho(sensitivity, scale)
 
 
-def _gaussian_law(parameters: Mapping[str, Rule], mu: Callable[..., float], fit: Callable[..., bool]) -> Pricing:
-    """Return the law of a mechanism whose trade-off is bounded by that of two normals mu apart."""
+def _gaussian_pricing(
+    parameters: Mapping[str, Rule], mu: Callable[..., float], fit: Callable[..., bool] = lambda **_: True
+) -> Pricing:
+    """Price a mechanism whose trade-off is bounded by that of two normals mu apart."""
     return Pricing(
         parameters,
         renyi=lambda order, **numbers: exact(order) * exact(mu(**numbers)) ** 2 / 2,
@@ -124,34 +126,26 @@ def _gaussian_law(parameters: Mapping[str, Rule], mu: Callable[..., float], fit:
     )
 
 
-def _contracts(
-    *,
-    strong_convexity: float,
-    smoothness: float,
-    step_sizes: tuple[float, ...],
-    steps: tuple[float, ...],
-    slacks: tuple[float, ...],
-    **_: float,
-) -> bool:
-    matched = len(step_sizes) == len(steps) == len(slacks)
+def _contracts(*, strong_convexity: float, smoothness: float, step_sizes: tuple[float, ...], **phases: Any) -> bool:
+    matched = len(step_sizes) == len(phases["steps"]) == len(phases["slacks"])
     return matched and strong_convexity <= smoothness and all(eta * smoothness < 2 for eta in step_sizes)
 
 
-def _objective_law(
+def _objective_pricing(
     curve: objective_cost.Curve,
     renyi_curve: objective_cost.Curve | None = None,
     jacobian: Callable[..., float] = objective_cost.jacobian,
 ) -> Pricing:
-    """Return the law of objective perturbation by one of its analyses; without a Renyi curve it follows from delta.
+    """Price objective perturbation by one of its analyses; without a Renyi curve it follows from delta.
 
     A change of several records has a profile alone.
     """
 
     def delta(epsilon: float, *, records: float, **numbers: float) -> float:
-        return objective_cost.grouped(curve, epsilon, **_shift(jacobian, **numbers), records=records)
+        return objective_cost.profile_of_group(curve, epsilon, **_shift(jacobian, **numbers), records=records)
 
     @lru_cache(maxsize=16)
-    def seen(**numbers: float) -> profile.Profile:
+    def cached_profile(**numbers: float) -> profile.Profile:
         return lambda epsilon: delta(epsilon, **numbers)
 
     def divergence(order: float, *, records: float, **numbers: float) -> float:
@@ -159,7 +153,7 @@ def _objective_law(
             return math.inf
         if renyi_curve is not None:
             return renyi_curve(order, **_shift(jacobian, **numbers))
-        return renyi.from_profile(order, profile=seen(records=records, **numbers))
+        return renyi.from_profile(order, profile=cached_profile(records=records, **numbers))
 
     names = ("lipschitz", "smoothness", "regularisation", "scale")
     return Pricing({**dict.fromkeys(names, _POSITIVE), "records": _WHOLE}, renyi=divergence, profile=delta)
@@ -172,34 +166,25 @@ def _shift(
     return {"mu": outward(lipschitz / scale), "shift": shift}
 
 
-def _given(order: float, orders: tuple[float, ...], epsilons: tuple[float, ...]) -> Number:
+def _tabulated(order: float, orders: tuple[float, ...], epsilons: tuple[float, ...]) -> Number:
     """Return the epsilon of the nearest order above: a Renyi divergence grows with its order."""
     return min((exact(e) for a, e in zip(orders, epsilons, strict=True) if a >= order), default=math.inf)
 
 
 def _number(allowed: str, holds: Callable[[float], bool]) -> Rule:
-    return Rule(allowed, lambda x: _fits(x, holds))
+    """Check a number as the float that the event will keep."""
+    return Rule(allowed, lambda x: is_number(x) and holds(float(x)))
 
 
 def _numbers(allowed: str, holds: Callable[[float], bool]) -> Rule:
-    return Rule(allowed, lambda xs: isinstance(xs, tuple) and bool(xs) and all(_fits(x, holds) for x in xs))
-
-
-def _fits(x: object, holds: Callable[[float], bool]) -> bool:
-    """Check a number as the float that the event will keep."""
-    if isinstance(x, bool) or not isinstance(x, Real):
-        return False
-    try:
-        kept = float(x)
-    except OverflowError:
-        return False
-    return math.isfinite(kept) and holds(kept)
+    single = _number(allowed, holds)
+    return Rule(allowed, lambda xs: isinstance(xs, tuple) and bool(xs) and all(map(single.holds, xs)))
 
 
 _POSITIVE = _number("a number above 0 and finite", lambda x: x > 0)
-_NOT_NEGATIVE = _number("a number of at least 0 and finite", lambda x: x >= 0)
+_NOT_NEGATIVE = _number("a number at least 0 and finite", lambda x: x >= 0)
 _WHOLE = _number("a whole number of at least 1", lambda x: x >= 1 and x == int(x))
-_SHARE = _number("a number between 0 and 1, both excluded", lambda x: 0 < x < 1)
+_SHARE = _number("a number above 0 and below 1", lambda x: 0 < x < 1)
 _ORDERS = _numbers("a tuple of orders above 1", lambda x: x > 1)
 _EPSILONS = _numbers("a tuple of as many epsilons of at least 0", lambda x: x >= 0)
 _SLACKS = _numbers("a tuple of as many numbers of at least 0", lambda x: x >= 0)
@@ -251,7 +236,7 @@ _OWN: dict[str, Pricing] = {
         renyi=renyi.randomised_response,
         profile=lambda epsilon_, epsilon: profile.randomised_response(epsilon_, total=epsilon),
     ),
-    # Pure but for a failure of probability delta [KairouzOV15].
+    # Pure except with probability delta [KairouzOV15].
     "approximate": Pricing(
         {"epsilon": _POSITIVE, "delta": _SHARE},
         pure=lambda epsilon, delta: exact(epsilon),
@@ -262,27 +247,18 @@ _OWN: dict[str, Pricing] = {
     # A Renyi curve known at these orders; between them the next order above bounds it.
     "renyi": Pricing(
         {"orders": _ORDERS, "epsilons": _EPSILONS},
-        renyi=_given,
+        renyi=_tabulated,
         orders=lambda orders, epsilons: orders,
         fit=lambda orders, epsilons: len(orders) == len(epsilons),
     ),
     "zcdp": Pricing({"rho": _POSITIVE}, renyi=lambda order, rho: exact(order) * exact(rho), rho=lambda rho: exact(rho)),
-    "gdp": Pricing(
-        {"mu": _POSITIVE},
-        renyi=lambda order, mu: exact(order) * exact(mu) ** 2 / 2,
-        profile=lambda epsilon, mu: profile.gaussian(epsilon, mu=mu),
-        rho=lambda mu: exact(mu) ** 2 / 2,
-        squared_mu=lambda mu: exact(mu) ** 2,
-        gaussian=True,
-    ),
+    "gdp": _gaussian_pricing({"mu": _POSITIVE}, mu=lambda mu: mu),
     # One exact draw from a Gibbs posterior; the sensitivity is that of the sum of gradients.
-    "gibbs": _gaussian_law(
-        dict.fromkeys(("likelihood_power", "sensitivity", "strong_convexity"), _POSITIVE),
-        mu=gibbs_cost.draw_mu,
-        fit=lambda **_: True,
+    "gibbs": _gaussian_pricing(
+        dict.fromkeys(("likelihood_power", "sensitivity", "strong_convexity"), _POSITIVE), mu=gibbs_cost.draw_mu
     ),
     # The last state of a Langevin chain, from a start that no record has touched unless `start`.
-    "langevin": _gaussian_law(
+    "langevin": _gaussian_pricing(
         {
             **dict.fromkeys(("sensitivity", "strong_convexity", "smoothness"), _POSITIVE),
             "step_sizes": _numbers("a tuple of step sizes above 0", lambda x: x > 0),
@@ -294,14 +270,14 @@ _OWN: dict[str, Pricing] = {
         fit=_contracts,
     ),
     # The minimum of a perturbed objective, by the analyses of `vestry.privacy.objective_cost`.
-    "objective": _objective_law(objective_cost.general, objective_cost.general_renyi),
-    "objective-one-sided": _objective_law(objective_cost.one_sided, objective_cost.one_sided_renyi),
-    "objective-one-sided-replace": _objective_law(objective_cost.one_sided_replace),
-    "objective-published": _objective_law(
+    "objective": _objective_pricing(objective_cost.general, objective_cost.general_renyi),
+    "objective-one-sided": _objective_pricing(objective_cost.one_sided, objective_cost.one_sided_renyi),
+    "objective-one-sided-replace": _objective_pricing(objective_cost.one_sided_replace),
+    "objective-published": _objective_pricing(
         objective_cost.general, objective_cost.general_renyi, jacobian=objective_cost.published_jacobian
     ),
     # The lecture bounds delta at one epsilon, and has no Renyi curve.
-    "objective-lecture": _objective_law(objective_cost.lecture, lambda order, **_: math.inf),
+    "objective-lecture": _objective_pricing(objective_cost.lecture, lambda order, **_: math.inf),
     # Any falling function delta(epsilon), epsilon >= 0, that bounds both directions.
     "profile": Pricing(
         {"profile": _FUNCTION},
@@ -319,18 +295,16 @@ PRICINGS = LazyTable(
 )
 
 
-def register(kind: str, law: Pricing) -> None:
-    """Add the law of a new kind; a kind never changes its meaning, so it is registered once."""
+def register(kind: str, pricing: Pricing) -> None:
+    """Add the price of a new kind; a kind never changes its meaning, so it is registered once."""
     if kind in PRICINGS:
         raise InvalidParameter("kind", kind, "new", "another name")
-    PRICINGS[kind] = law
+    PRICINGS[kind] = pricing
 
 
 def event(kind: str, *, count: int = 1, neighbours: Neighbours | str | None = None, **parameters: Value) -> Event:
     """Record that a mechanism of a known kind ran, its parameters checked against the kind's rules."""
-    if kind not in PRICINGS:
-        raise InvalidParameter("kind", kind, "one of " + ", ".join(PRICINGS), "for example gaussian")
-    rules = PRICINGS[kind].parameters
+    rules = PRICINGS[require_choice("kind", kind, PRICINGS, "for example gaussian")].parameters
     if set(parameters) != set(rules):
         raise InvalidParameter(
             f"the parameters of {kind}", sorted(parameters), " and ".join(rules), "each of them once"
@@ -342,26 +316,22 @@ def event(kind: str, *, count: int = 1, neighbours: Neighbours | str | None = No
         raise InvalidParameter(
             f"the parameters of {kind}", parameters, "numbers that fit together", "parameters of one mechanism"
         )
-    relation = None if neighbours is None else Neighbours.parse(neighbours)
-    return Event(kind, tuple((name, _plain(parameters[name])) for name in rules), count=count, neighbours=relation)
+    plain = tuple((name, _plain(parameters[name])) for name in rules)
+    return Event(kind, plain, count=count).under(neighbours)
 
 
 def event_of_guarantee(guarantee: Guarantee) -> Event:
     """Record a mechanism of which only its guarantee is known."""
-    match guarantee:
-        case PureDP(epsilon=epsilon):
-            generic = event("pure", epsilon=epsilon)
-        case ApproxDP(epsilon=epsilon, delta=delta):
-            generic = event("approximate", epsilon=epsilon, delta=delta)
-        case RenyiDP(order=order, epsilon=epsilon):
-            generic = event("renyi", orders=(order,), epsilons=(epsilon,))
-        case ZCDP(rho=rho):
-            generic = event("zcdp", rho=rho)
-        case GaussianDP(mu=mu):
-            generic = event("gdp", mu=mu)
-        case _:
-            raise InvalidParameter("a guarantee", guarantee, "one of the five currencies", "for example PureDP(1)")
-    return generic if guarantee.neighbours is None else generic.under(guarantee.neighbours)
+    if isinstance(guarantee, RenyiDP):
+        known = event("renyi", orders=(guarantee.order,), epsilons=(guarantee.epsilon,))
+    elif type(guarantee) in _KINDS:
+        known = event(_KINDS[type(guarantee)], **{key: getattr(guarantee, key) for key in guarantee.names()})
+    else:
+        raise InvalidParameter("a guarantee", guarantee, "one of the five definitions", "for example PureDP(1)")
+    return known.under(guarantee.neighbours)
+
+
+_KINDS: dict[type, str] = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "zcdp", GaussianDP: "gdp"}
 
 
 def _plain(value: Value) -> Value:

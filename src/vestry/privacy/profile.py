@@ -1,7 +1,7 @@
 """Privacy profiles delta(epsilon): the largest hockey-stick divergence between neighbouring outputs, both ways.
 
-Every profile is defined for real epsilon and obeys delta(-x) = 1 - e^(-x) + e^(-x) delta(x), so each is written for
-epsilon >= 0 and reflected by `reflected`. Values are rounded up.
+Every profile obeys delta(-x) = 1 - e^(-x) + e^(-x) delta(x), so each is written for epsilon >= 0. Values are rounded
+up.
 """
 
 from __future__ import annotations
@@ -15,13 +15,6 @@ from scipy.special import erfcx, ndtr
 from vestry.numerics import minimum, outward, smallest
 
 Profile = Callable[[float], float]
-
-
-def reflected(profile: Profile, epsilon: float) -> float:
-    """Evaluate a profile that is written for epsilon >= 0 at any real epsilon."""
-    if epsilon >= 0:
-        return profile(epsilon)
-    return -math.expm1(epsilon) + math.exp(epsilon) * profile(-epsilon)
 
 
 def gaussian(epsilon: float, *, mu: float) -> float:
@@ -116,8 +109,7 @@ def epsilon_from_renyi(delta: float, *, curve: Callable[[float], float], orders:
 
 
 def _best(bound: Callable[[float], float], orders: Iterable[float]) -> float:
-    found = [bound(order - 1) for order in orders]
-    return min([*found, minimum(bound, low=1e-4, high=1e8)])
+    return min([*(bound(order - 1) for order in orders), minimum(bound, low=1e-4, high=1e8)])
 
 
 def epsilon_from_profile(delta: float, *, profile: Profile) -> float:

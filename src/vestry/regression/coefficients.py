@@ -25,7 +25,7 @@ class Coefficients(Reader):
     features
         The names of one predictor's coefficients.
     classes
-        The classes that have coefficients of their own; empty if there is one linear predictor.
+        The classes that have their own coefficients; empty if there is one linear predictor.
     scales
         The middle and the half-width of each feature's interval; None for an indicator.
     outcome

@@ -21,7 +21,7 @@ import numpy as np
 from vestry.errors import InvalidParameter
 from vestry.regression import cpu_kernels, numpy_math
 from vestry.regression.cpu_kernels import TILE
-from vestry.regression.loss import Loss
+from vestry.regression.loss import LangevinStep, Loss
 from vestry.regression.rounding_error import BLOCK
 
 # Below this many numbers one thread is faster than the hand-over to several.
@@ -71,7 +71,7 @@ class CpuGradient:
         Pairs of rows (n, d), float32 or float64, and outcomes (n,). They are taken one by one and copied into tiles, so
         that a generator need not hold them all. A `numpy.memmap` is left on disk.
     threads
-        How many at most; all that the process may use unless told.
+        How many at most; by default all that the process may use.
     """
 
     def __init__(self, loss: Loss, blocks: Iterable[tuple[Any, Any]], *, threads: int | None = None) -> None:
@@ -98,19 +98,16 @@ class CpuGradient:
             list(_pool(os.getpid(), self._threads).map(lambda task: self._add(theta, sums, task), self._tasks))
         return _total(sums)
 
-    def run(
-        self, theta: np.ndarray, noise: np.ndarray, *, likelihood_power: float, prior_precision: float,
-        step_size: float, radius: float,
-    ) -> np.ndarray:  # fmt: skip
+    def run(self, theta: np.ndarray, noise: np.ndarray, step: LangevinStep) -> np.ndarray:
         """Return the state of the Langevin chain after one step for every row of the noise."""
-        constants = likelihood_power, prior_precision, step_size, radius
         theta = np.array(theta, dtype=np.float64).reshape(self.shape)
         noise = np.ascontiguousarray(noise, dtype=np.float64).reshape(-1, *self.shape)
         only = self._blocks[0]
         if self._threads > 1 or len(self._blocks) > 1 or not isinstance(only, Tiles):
-            return steps(self, theta, noise, *constants)
+            return steps(self, theta, noise, step)
         sums = np.empty((self._slots, *self.shape))
-        cpu_kernels.chain()(only.values, only.outcomes, theta, noise, *map(float, constants), self._address, sums)
+        constants = map(float, (step.likelihood_power, step.prior_precision, step.step_size, step.radius))
+        cpu_kernels.chain()(only.values, only.outcomes, theta, noise, *constants, self._address, sums)
         return theta
 
     def _split(self) -> Iterator[tuple[Tiles | Stored, int, int, int]]:
@@ -151,14 +148,11 @@ class ClassGradient:
                 total += self._derivative(part @ theta.T, y[first : first + BLOCK]).T @ part
         return total
 
-    def run(
-        self, theta: np.ndarray, noise: np.ndarray, *, likelihood_power: float, prior_precision: float,
-        step_size: float, radius: float,
-    ) -> np.ndarray:  # fmt: skip
+    def run(self, theta: np.ndarray, noise: np.ndarray, step: LangevinStep) -> np.ndarray:
         """Return the state of the Langevin chain after one step for every row of the noise."""
         theta = np.asarray(theta, dtype=np.float64).reshape(self.shape)
         noise = np.asarray(noise, dtype=np.float64).reshape(-1, *self.shape)
-        return steps(self, theta, noise, likelihood_power, prior_precision, step_size, radius)
+        return steps(self, theta, noise, step)
 
 
 def as_rows(rows: Any) -> np.ndarray:
@@ -193,16 +187,15 @@ def _aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return np.asarray(memory[start : start + size].view(dtype).reshape(shape))
 
 
-def steps(
-    gradient: Any, theta: np.ndarray, noise: np.ndarray, power: float, precision: float, size: float, radius: float
-) -> np.ndarray:
+def steps(gradient: Any, theta: np.ndarray, noise: np.ndarray, step: LangevinStep) -> np.ndarray:
     """Walk the Langevin chain by a gradient that is called at every step."""
+    size, power, precision = step.step_size, step.likelihood_power, step.prior_precision
     scale = math.sqrt(2 * size)
     for z in noise:
         theta = theta - size * (power * gradient(theta) + precision * theta) + scale * z
         norm = math.sqrt(float((theta * theta).sum()))
-        if norm > radius:
-            theta = theta * (radius / norm)
+        if norm > step.radius:
+            theta = theta * (step.radius / norm)
     return theta
 
 

@@ -44,7 +44,7 @@ def prior_precision(problem: LinearProblem) -> float:
 
 
 def regularisation(problem: LinearProblem, guarantee: Guarantee, method: str, analysis: str = "auto") -> float:
-    """Return lam, for objective and output perturbation; a currency without epsilon is the mechanism's to refuse."""
+    """Return lam, for objective and output perturbation; a definition without epsilon is the mechanism's to refuse."""
     floor = _floor(problem)
     if method == "output":
         bound = guarantee.under(problem.adjacency.neighbours)

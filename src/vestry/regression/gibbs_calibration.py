@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.posterior_sample import through_renyi
+from vestry.mechanisms.posterior_sample import meets_through_renyi
 from vestry.privacy import accountant, gibbs_cost
 from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event
@@ -29,7 +29,7 @@ THEOREM = (
 def draw_event(
     likelihood_power: float, *, lipschitz: float, strong_convexity: float, adjacency: Adjacency, draws: int = 1
 ) -> Event:
-    """Record draws from a Gibbs posterior: S = 2 L a record of a unit under replace, L under add-remove."""
+    """Record draws from a Gibbs posterior: S = 2 L per record of a unit under replace, L under add-remove."""
     sensitivity = adjacency.changes * lipschitz
     single = event(
         "gibbs", likelihood_power=likelihood_power, sensitivity=sensitivity, strong_convexity=strong_convexity
@@ -54,14 +54,14 @@ def likelihood_power(
     """
     bound = guarantee.under(adjacency.neighbours)
 
-    def made(power: float) -> Event:
+    def event_at(power: float) -> Event:
         return draw_event(
             power, lipschitz=lipschitz, strong_convexity=strong_convexity, adjacency=adjacency, draws=draws
         )
 
     if analysis in (GDP, RENYI):
-        meets = accountant.meets if analysis == GDP else through_renyi
-        return largest_parameter(made, bound, at_most=at_most, meets=meets)
+        meets = accountant.meets if analysis == GDP else meets_through_renyi
+        return largest_parameter(event_at, bound, at_most=at_most, meets=meets)
     share = _published(analysis, bound, adjacency, draws)
     return min(at_most, share * math.sqrt(strong_convexity) / lipschitz)
 
@@ -86,15 +86,15 @@ def _published(analysis: str, guarantee: Guarantee, adjacency: Adjacency, draws:
 def prior_precision(
     guarantee: Guarantee, *, lipschitz: float, count: int, at_least: float, adjacency: Adjacency, draws: int = 1
 ) -> float:
-    """Return the least prior precision beta, a record, by which untempered draws meet the guarantee.
+    """Return the least prior precision beta, per record, by which untempered draws meet the guarantee.
 
     The prior is N(0, I/(n beta)) [GeumlekSC17, Alg. 4]: beta = max(2 L^2 a/(n epsilon), beta0) at order a.
     """
 
-    def made(beta: float) -> Event:
+    def event_at(beta: float) -> Event:
         return draw_event(1.0, lipschitz=lipschitz, strong_convexity=count * beta, adjacency=adjacency, draws=draws)
 
     bound = guarantee.under(adjacency.neighbours)
-    if accountant.meets(made(at_least), bound):
+    if accountant.meets(event_at(at_least), bound):
         return at_least
-    return max(at_least, smallest_parameter(made, bound))
+    return max(at_least, smallest_parameter(event_at, bound))

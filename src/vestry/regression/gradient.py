@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vestry.errors import InvalidParameter, MissingExtra
-from vestry.regression.loss import Loss
+from vestry.regression.loss import LangevinStep, Loss
 from vestry.regression.rounding_error import BLOCK
 from vestry.validation import require_choice
 
@@ -27,10 +26,7 @@ class Gradient(Protocol):
     def __call__(self, theta: np.ndarray) -> np.ndarray:
         """Return G at theta."""
 
-    def run(
-        self, theta: np.ndarray, noise: np.ndarray, *, likelihood_power: float, prior_precision: float,
-        step_size: float, radius: float,
-    ) -> np.ndarray:  # fmt: skip
+    def run(self, theta: np.ndarray, noise: np.ndarray, step: LangevinStep) -> np.ndarray:
         """Return the state of the chain after one step for every row of the noise."""
 
 
@@ -42,23 +38,17 @@ class Chain:
     """
 
     gradient: Gradient
-    likelihood_power: float
-    prior_precision: float
-    step_size: float
-    radius: float = math.inf
+    step: LangevinStep
 
     def run(self, theta: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Return the state after one step for every row of the noise: standard normals (steps, parameters)."""
-        return self.gradient.run(
-            theta, noise, likelihood_power=self.likelihood_power, prior_precision=self.prior_precision,
-            step_size=self.step_size, radius=self.radius,
-        )  # fmt: skip
+        return self.gradient.run(theta, noise, self.step)
 
     def mean(self, theta: np.ndarray) -> np.ndarray:
-        """Return the mean of the next state before it is projected: the caller adds noise of its own."""
+        """Return the mean of the next state before it is projected: the caller adds its own noise."""
         theta = np.asarray(theta, dtype=np.float64).reshape(self.gradient.shape)
-        drift = self.likelihood_power * self.gradient(theta) + self.prior_precision * theta
-        return np.asarray(theta - self.step_size * drift)
+        drift = self.step.likelihood_power * self.gradient(theta) + self.step.prior_precision * theta
+        return np.asarray(theta - self.step.step_size * drift)
 
 
 def gradient(loss: Loss, blocks: Iterable[tuple[Any, Any]], *, device: str = "auto") -> Gradient:
@@ -78,7 +68,7 @@ def gradient(loss: Loss, blocks: Iterable[tuple[Any, Any]], *, device: str = "au
         If the compiler of the device is not installed.
     """
     require_choice("device", device, ("auto", "cpu", "gpu"), 'device="auto"')
-    pieces = joined(blocks)
+    pieces = join_blocks(blocks)
     if device == "cpu" or (device == "auto" and not has_gpu()):
         from vestry.regression import cpu
 
@@ -92,22 +82,12 @@ def gradient(loss: Loss, blocks: Iterable[tuple[Any, Any]], *, device: str = "au
     return pallas.gradient(loss, pieces) if pallas.supports(loss) else xla.gradient(loss, pieces, platform="gpu")
 
 
-def chain(
-    loss: Loss,
-    blocks: Iterable[tuple[Any, Any]],
-    *,
-    likelihood_power: float,
-    prior_precision: float,
-    step_size: float,
-    radius: float = math.inf,
-    device: str = "auto",
-) -> Chain:
+def chain(loss: Loss, blocks: Iterable[tuple[Any, Any]], step: LangevinStep, *, device: str = "auto") -> Chain:
     """Return the Langevin chain of a loss over blocks of rows; see `gradient` for blocks and device."""
-    along = gradient(loss, blocks, device=device)
-    return Chain(along, likelihood_power, prior_precision, step_size, radius)
+    return Chain(gradient(loss, blocks, device=device), step)
 
 
-def joined(blocks: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+def join_blocks(blocks: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
     """Join small blocks, so that all but the last have rows enough for `rounding.additions`; the order may change."""
     waiting: list[tuple[Any, Any]] = []
     features = None

@@ -17,22 +17,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vestry.ledger import OpenCharge
-from vestry.mechanisms.posterior_sample import check_draws
 from vestry.noise import NoiseSource
 from vestry.privacy import accountant
 from vestry.privacy.accountant import largest_parameter, smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
-from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
 from vestry.regression.gibbs_calibration import draw_event
 from vestry.regression.gradient import Chain, Gradient
-from vestry.regression.problem import LinearProblem, first_rows
+from vestry.regression.loss import LangevinStep
+from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.regression.step_schedule import Schedule, schedule
 from vestry.releases import Draws
-from vestry.schema.private import Block, PrivateRows, reveal_rows
-from vestry.validation import require_number
+from vestry.schema.private import Block
+from vestry.validation import require_number, require_whole
 
 if TYPE_CHECKING:
     from vestry.noise.bits import BitSource
@@ -49,7 +47,7 @@ _CHUNK = 2**20
 
 
 @dataclass(frozen=True)
-class LangevinSample:
+class LangevinSample(RowMechanism):
     """Draws by a certified chain from the posterior of a linear problem with the prior N(0, I/prior_precision).
 
     Attributes
@@ -89,16 +87,6 @@ class LangevinSample:
         return self.calibrated
 
     @property
-    def value(self) -> float:
-        """Its value."""
-        return float(getattr(self, self.calibrated))
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Which neighbours are hidden."""
-        return self.problem.adjacency
-
-    @property
     def radius(self) -> float:
         """The ball that the chain is projected onto: so far from 0 that it all but never matters.
 
@@ -124,8 +112,6 @@ class LangevinSample:
             start=0.0,
         )
         return single.times(self.draws).under(p.adjacency.neighbours)
-
-    charge = event  # the ledger is charged what runs
 
     @property
     def theorem(self) -> str:
@@ -156,13 +142,8 @@ class LangevinSample:
         )
         return rounding + ERROR * size
 
-    def release(self, private: PrivateRows, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
+    def draw(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
         """Run the chain, once for each draw; the last step's noise is drawn exactly and rounded to a declared grid."""
-        opened.take()
-        return (self.drawn(first_rows(reveal_rows(private), self.problem.max_rows), noise),)
-
-    def drawn(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
-        """Run the chain over blocks of features and outcomes."""
         from vestry.noise.bits import Bits
         from vestry.noise.grid import declared_grid
         from vestry.regression.gradient import gradient
@@ -187,16 +168,14 @@ class LangevinSample:
         most = max(1, _CHUNK // size)
         steps = list(self.schedule.steps)
         steps[-1] -= 1  # the last one is drawn exactly
-        phases = [
-            Chain(along, self.likelihood_power, self.prior_precision, eta, self.radius)
-            for eta in self.schedule.step_sizes
-        ]
+        power, precision, sizes = self.likelihood_power, self.prior_precision, self.schedule.step_sizes
+        phases = [Chain(along, LangevinStep(power, precision, eta, self.radius)) for eta in sizes]
         for phase, count in zip(phases, steps, strict=True):
             for start in range(0, count, most):
                 theta = phase.run(theta, normals(stream, (min(most, count - start), size)))
-        precision = 1 / (2 * phases[-1].step_size) * (1 - 2.0**-50)  # never less noise than was priced
+        sharpness = 1 / (2 * sizes[-1]) * (1 - 2.0**-50)  # never less noise than was priced
         means = np.ravel(phases[-1].mean(theta))
-        return np.array([exact_sampling.normal(bits, float(mean), precision, grid=grid)[0] for mean in means])
+        return np.array([exact_sampling.normal(bits, float(mean), sharpness, grid=grid)[0] for mean in means])
 
 
 def _projected(theta: np.ndarray, radius: float) -> np.ndarray:
@@ -212,33 +191,23 @@ def _reach(problem: LinearProblem, power: float, precision: float) -> float:
 
 
 def posterior(
-    problem: LinearProblem,
-    guarantee: Guarantee,
-    *,
-    prior_precision: float,
-    draws: int = 1,
-    accuracy: float = 0.05,
+    problem: LinearProblem, guarantee: Guarantee, *, prior_precision: float, draws: int = 1, accuracy: float = 0.05
 ) -> LangevinSample:
     """Find the largest likelihood power, at most 1, by which the draws meet the guarantee [GeumlekSC17, Alg. 5].
 
     Their privacy is that of the chain, not of an exact draw.
     """
-    make = _made(problem, guarantee, draws, accuracy)
+    make = _maker(problem, guarantee, draws, accuracy)
     bound = guarantee.under(problem.adjacency.neighbours)
     power = largest_parameter(lambda rho: make(rho, prior_precision).event, bound, at_most=1.0, tolerance=1e-6)
     return make(power, prior_precision)
 
 
 def concentrated_posterior(
-    problem: LinearProblem,
-    guarantee: Guarantee,
-    *,
-    prior_precision: float,
-    draws: int = 1,
-    accuracy: float = 0.05,
+    problem: LinearProblem, guarantee: Guarantee, *, prior_precision: float, draws: int = 1, accuracy: float = 0.05
 ) -> LangevinSample:
     """Find the least prior precision, from the given one on, by which untempered draws do [GeumlekSC17, Alg. 4]."""
-    make = _made(problem, guarantee, draws, accuracy)
+    make = _maker(problem, guarantee, draws, accuracy)
     bound = guarantee.under(problem.adjacency.neighbours)
 
     def exact_draws(precision: float) -> Event:
@@ -248,17 +217,17 @@ def concentrated_posterior(
 
     precision = prior_precision
     if not accountant.meets(make(1.0, precision).event, bound):
-        # An exact draw costs as much or more than the chain, but for the slack of rounding.
+        # An exact draw costs as much or more than the chain, except for the slack of rounding.
         precision = max(prior_precision, smallest_parameter(exact_draws, bound)) * (1 + 1e-6)
         while not accountant.meets(make(1.0, precision).event, bound):
             precision *= 1.01
     return replace(make(1.0, precision), calibrated="prior_precision")
 
 
-def _made(
+def _maker(
     problem: LinearProblem, guarantee: Guarantee, draws: int, accuracy: float
 ) -> Callable[[float, float], LangevinSample]:
-    check_draws(draws)
+    require_whole("draws", draws)
     bound = guarantee.under(problem.adjacency.neighbours)
 
     def make(power: float, precision: float) -> LangevinSample:

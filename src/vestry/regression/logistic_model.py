@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import vestry.regression.losses as losses
 from vestry.errors import InvalidParameter
 from vestry.model.request import levels_of, listing
+from vestry.regression.loss import Loss
+from vestry.regression.losses import Logistic, Multinomial
 from vestry.regression.method import OBJECTIVE
 from vestry.regression.regression_model import RowModel
-from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain
 
 
@@ -21,22 +21,18 @@ class LogisticRegression(RowModel):
     Attributes
     ----------
     success
-        The level whose probability is explained, against all others. Left out, and with three levels or more, all of
-        them are explained together, each with coefficients of its own.
+        The level whose probability is explained, against all others. Omitted, and with three levels or more, all of
+        them are explained together, each with its own coefficients.
     """
 
     success: str | int | bool | None = None
 
     name = "logistic"
 
-    def loss(self, domains: Mapping[str, Domain]) -> losses.Loss:
+    def loss_for(self, domains: Mapping[str, Domain]) -> Loss:
         """Return the logistic loss, of two classes or of several."""
         classes = len(levels_of(domains, self.outcome).names)
-        return losses.Logistic() if self.success is not None else losses.Multinomial(classes)
-
-    def design(self, domains: Mapping[str, Domain]) -> Design:
-        """Return the design: the outcome is 1 for success and -1 otherwise, or the place of its level."""
-        return Design(self.predictors, dict(domains), self.outcome, self.success, self.intercept, self.radius)
+        return Logistic() if self.success is not None else Multinomial(classes)
 
     def check(self, domains: Mapping[str, Domain]) -> None:
         """Refuse an outcome that has no such level."""

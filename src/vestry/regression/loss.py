@@ -8,6 +8,7 @@ bare norm, which is too small.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -19,6 +20,16 @@ from vestry.validation import require_number
 # The arithmetic that a derivative is written in: `numba_math` (compiled), `numpy_math` or `jax_math` (JAX).
 Arithmetic = ModuleType
 Derivative = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class LangevinStep:
+    """The constants of a Langevin chain: rho, m and h of a step, and the radius of the ball it is projected onto."""
+
+    likelihood_power: float
+    prior_precision: float
+    step_size: float
+    radius: float = math.inf
 
 
 @dataclass(frozen=True)

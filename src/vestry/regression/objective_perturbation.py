@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
-from vestry.ledger import OpenCharge
 from vestry.noise import NoiseSource
 from vestry.noise.bounded_error_normals import ERROR
 from vestry.privacy.accountant import largest_parameter, smallest_parameter
@@ -25,11 +24,11 @@ from vestry.privacy.event import Event, compose
 from vestry.privacy.guarantee import ApproxDP, Guarantee, RenyiDP
 from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event, event_of_guarantee
-from vestry.regression.certified_minimum import finest, iterations_for, one_by_one, regularised
+from vestry.regression.certified_minimum import RidgeObjective
 from vestry.regression.output_perturbation import exactly_noisy
-from vestry.regression.problem import LinearProblem, first_rows
+from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.releases import Draws
-from vestry.schema.private import Block, PrivateRows, reveal_rows
+from vestry.schema.private import Block
 from vestry.validation import require_choice
 
 THEOREMS = {
@@ -103,13 +102,13 @@ def objective_scale(make: Callable[[float], Event], guarantee: Guarantee, regula
         pass
     raise GuaranteeUnreachable(
         f"{guarantee} with regularisation {regularisation:g}",
-        "the Jacobian alone costs log(1 + smoothness/regularisation), a record; regularise more, or use output"
+        "the Jacobian alone costs log(1 + smoothness/regularisation) per record; regularise more, or use output"
         " perturbation",
     )
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation:
+class ObjectivePerturbation(RowMechanism):
     """The minimum of a perturbed objective, approximated, with a little noise on top.
 
     Attributes
@@ -143,16 +142,6 @@ class ObjectivePerturbation:
     parameter = "scale"
 
     @property
-    def value(self) -> float:
-        """The scale of the random linear term."""
-        return self.scale
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Which neighbours are hidden."""
-        return self.problem.adjacency
-
-    @property
     def event(self) -> Event:
         """What runs: the minimum, and the noise on top."""
         minimum = minimum_event(self.problem, self.regularisation, self.analysis)(self.scale)
@@ -161,7 +150,7 @@ class ObjectivePerturbation:
 
     @property
     def charge(self) -> Event:
-        """What the ledger is charged: what was asked for, in its own currency."""
+        """What the ledger is charged: what was asked for, in its own privacy definition."""
         return event_of_guarantee(self.guarantee)
 
     @property
@@ -174,41 +163,29 @@ class ObjectivePerturbation:
         )
 
     @property
-    def one_by_one(self) -> bool:
-        """Whether records are taken one by one, and not all for each step."""
-        longest = _longest(self.problem, self.scale)
-        return one_by_one(self.problem, self.regularisation, self._found, longest, device=self.device)
+    def _objective(self) -> RidgeObjective:
+        return RidgeObjective(self.problem, self.regularisation, _longest(self.problem, self.scale))
 
     @property
-    def _found(self) -> float:
+    def one_by_one(self) -> bool:
+        """Whether records are taken one by one, and not all for each step."""
+        return self._objective.one_by_one(self._near, self.device)
+
+    @property
+    def _near(self) -> float:
         """How near the computed point is to the minimum for the linear term as it is computed."""
         return self.tolerance - _linear_error(self.problem, self.scale, self.regularisation)
 
-    def release(self, private: PrivateRows, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
-        """Draw the linear term, minimise in a number of steps that public constants fix, and add the noise on top."""
-        opened.take()
-        return (self.drawn(first_rows(reveal_rows(private), self.problem.max_rows), noise),)
-
-    def drawn(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
-        """Do so over blocks of features and outcomes."""
+    def draw(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
+        """Draw the linear term, minimise, and add the noise on top."""
         from vestry.noise.bounded_error_normals import normals
 
-        stream = noise.stream()
+        stream, objective = noise.stream(), self._objective
         linear = self.scale * normals(stream, self.problem.dimension)
-        longest = _longest(self.problem, self.scale)
         length = float(np.linalg.norm(linear))
-        if length > longest:  # pragma: no cover - once in 1e31
-            linear *= longest / length
-        theta = regularised(
-            self.problem,
-            blocks,
-            self.regularisation,
-            linear,
-            self._found,
-            stream=stream,
-            longest=longest,
-            device=self.device,
-        )
+        if length > objective.longest:  # pragma: no cover - once in 1e31
+            linear *= objective.longest / length
+        theta = objective.minimum(blocks, linear, self._near, stream=stream, device=self.device)
         return exactly_noisy(theta, self.top, noise)
 
 
@@ -252,18 +229,17 @@ def objective_perturbation(
     main, rest = _split(bound)
     make = minimum_event(problem, regularisation, analysis)
     scale = objective_scale(make, main, regularisation)
-    curved = problem.max_rows * problem.smoothness + regularisation
+    objective = RidgeObjective(problem, regularisation, _longest(problem, scale))
     mu = largest_parameter(lambda x: event("gdp", mu=x), rest)
-    longest = _longest(problem, scale)
-    found = max(mu * _FINE * scale / curved / 2, finest(problem, regularisation, longest))
-    tolerance = found + _linear_error(problem, scale, regularisation)
-    iterations_for(problem, regularisation, found, longest)  # refuses before anything is charged
+    near = max(mu * _FINE * scale / objective.curvature / 2, objective.finest)
+    tolerance = near + _linear_error(problem, scale, regularisation)
+    objective.iterations(near)  # refuses before anything is charged
     top = 2 * tolerance / mu * (1 + 1e-9)
     return ObjectivePerturbation(problem, regularisation, scale, tolerance, top, bound, analysis)
 
 
 def _split(guarantee: Guarantee) -> tuple[Guarantee, Guarantee]:
-    """Split a guarantee between the minimum and the noise on top: both currencies add up."""
+    """Split a guarantee between the minimum and the noise on top: both definitions add up."""
 
     def part(share: float) -> Guarantee:
         if isinstance(guarantee, ApproxDP):
@@ -272,7 +248,8 @@ def _split(guarantee: Guarantee) -> tuple[Guarantee, Guarantee]:
             return RenyiDP(guarantee.order, guarantee.epsilon * share, neighbours=guarantee.neighbours)
         raise GuaranteeUnreachable(
             f"{guarantee} by objective perturbation",
-            "the Jacobian's share is in no other currency; ask for an epsilon and a delta, or use output perturbation",
+            "the Jacobian's share is known in no other definition; ask for an epsilon and a delta, or use output"
+            " perturbation",
         )
 
     return part(1 - _TOP), part(_TOP)

@@ -13,18 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from vestry.errors import GuaranteeUnreachable
-from vestry.ledger import OpenCharge
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
 from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
-from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
-from vestry.regression.certified_minimum import finest, iterations_for, one_by_one, regularised
-from vestry.regression.problem import LinearProblem, first_rows
+from vestry.regression.certified_minimum import RidgeObjective
+from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.releases import Draws
-from vestry.schema.private import Block, PrivateRows, reveal_rows
+from vestry.schema.private import Block
 
 THEOREM = (
     "The minimum of sum l + (lam/2)|theta|^2 moves by at most S/lam between neighbours, whose gradients are at most S"
@@ -36,7 +34,7 @@ _NEAR = 1e-3
 
 
 @dataclass(frozen=True)
-class OutputPerturbation:
+class OutputPerturbation(RowMechanism):
     """The regularised minimum plus normal noise.
 
     Attributes
@@ -62,44 +60,23 @@ class OutputPerturbation:
     theorem = THEOREM
 
     @property
-    def value(self) -> float:
-        """The noise's scale."""
-        return self.scale
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Which neighbours are hidden."""
-        return self.problem.adjacency
-
-    @property
     def event(self) -> Event:
         """What runs."""
-        return output_event(self.scale, _moves(self.problem, self.regularisation)).under(self.adjacency.neighbours)
+        return output_event(self.scale, _moves(self._objective)).under(self.adjacency.neighbours)
 
-    charge = event  # the ledger is charged what runs
+    @property
+    def _objective(self) -> RidgeObjective:
+        return RidgeObjective(self.problem, self.regularisation)
 
     @property
     def one_by_one(self) -> bool:
         """Whether records are taken one by one, and not all for each step."""
-        near = _near(self.problem, self.regularisation)
-        return one_by_one(self.problem, self.regularisation, near, device=self.device)
+        return self._objective.one_by_one(_near(self._objective), self.device)
 
-    def release(self, private: PrivateRows, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
-        """Minimise, in a number of steps that public constants fix, and add the noise."""
-        opened.take()
-        return (self.drawn(first_rows(reveal_rows(private), self.problem.max_rows), noise),)
-
-    def drawn(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
-        """Do so over blocks of features and outcomes."""
-        theta = regularised(
-            self.problem,
-            blocks,
-            self.regularisation,
-            np.zeros(self.problem.dimension),
-            _near(self.problem, self.regularisation),
-            stream=noise.stream(),
-            device=self.device,
-        )
+    def draw(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
+        """Minimise, and add the noise."""
+        nothing, near = np.zeros(self.problem.dimension), _near(self._objective)
+        theta = self._objective.minimum(blocks, nothing, near, stream=noise.stream(), device=self.device)
         return exactly_noisy(theta, self.scale, noise)
 
 
@@ -114,13 +91,13 @@ def exactly_noisy(values: np.ndarray, scale: float, noise: NoiseSource) -> Draws
     return Draws((tuple(exact_sampling.normal(bits, float(x), precision, grid=grid)[0] for x in values),), grid)
 
 
-def _near(problem: LinearProblem, regularisation: float) -> float:
+def _near(objective: RidgeObjective) -> float:
     """Return how near to the minimum a computed point is."""
-    return max(_NEAR * problem.sensitivity / regularisation, finest(problem, regularisation, 0.0))
+    return max(_NEAR * objective.problem.sensitivity / objective.regularisation, objective.finest)
 
 
-def _moves(problem: LinearProblem, regularisation: float) -> float:
-    return outward(problem.sensitivity / regularisation + 2 * _near(problem, regularisation))
+def _moves(objective: RidgeObjective) -> float:
+    return outward(objective.problem.sensitivity / objective.regularisation + 2 * _near(objective))
 
 
 def output_event(scale: float, sensitivity: float) -> Event:
@@ -135,7 +112,8 @@ def output_perturbation(problem: LinearProblem, guarantee: Guarantee, *, regular
             f"output perturbation of the {problem.loss.name} loss", "its slope is unbounded; use logistic"
         )
     bound = guarantee.under(problem.adjacency.neighbours)
-    iterations_for(problem, regularisation, _near(problem, regularisation))  # refuses before anything is charged
-    moves = _moves(problem, regularisation)
+    objective = RidgeObjective(problem, regularisation)
+    objective.iterations(_near(objective))  # refuses before anything is charged
+    moves = _moves(objective)
     scale = smallest_parameter(lambda x: output_event(x, moves), bound)
     return OutputPerturbation(problem, regularisation, scale, bound)

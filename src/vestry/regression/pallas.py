@@ -53,7 +53,7 @@ class TileLayout:
         return min(_ROWS, 1 << max(0, (self.numbers // stored).bit_length() - 1))
 
 
-def fitting(stored: int) -> TileLayout:
+def layout_for(stored: int) -> TileLayout:
     """Return the layout for rows of so many columns: longer rows take fewer threads, each with more of a row."""
     return TileLayout() if stored <= 64 else TileLayout(numbers=1024, warps=1)
 
@@ -90,14 +90,14 @@ def gradient(
         for rows, outcomes in blocks:
             features = np.shape(rows)[1]
             # A row of zeros adds nothing, and the kernel needs whole tiles, at least one.
-            stored = aligned(np.asarray(rows) if len(outcomes) else np.zeros((1, features)))
+            stored = pad_to_tiles(np.asarray(rows) if len(outcomes) else np.zeros((1, features)))
             y = np.ones(len(stored))
             y[: len(outcomes)] = outcomes
             data.append(tuple(jax.device_put(each, device) for each in (stored, y)))
     return xla.Traced(_programs(loss, layout, interpret), tuple(data), (features,))
 
 
-def aligned(rows: np.ndarray) -> np.ndarray:
+def pad_to_tiles(rows: np.ndarray) -> np.ndarray:
     """Return the rows with zero columns up to a multiple of `_COLUMNS`, and zero rows up to whole tiles."""
     rows = rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
     extra = (-rows.shape[0] % _ROWS, -rows.shape[1] % _COLUMNS)
@@ -114,7 +114,7 @@ def chunks(stored: int) -> list[tuple[int, int]]:
     return found
 
 
-def cut(rows: int, stored: int, layout: TileLayout) -> tuple[int, int, int, int]:
+def tiling(rows: int, stored: int, layout: TileLayout) -> tuple[int, int, int, int]:
     """Return (tile, tiles, tiles of a program, programs) such that the sums keep to `rounding.additions`."""
     tile = layout.rows(stored)
     number = rows // tile
@@ -135,7 +135,7 @@ def _programs(loss: Loss, layout: TileLayout | None, interpret: bool) -> xla.Pro
     def block(theta: Any, pair: tuple[Any, Any]) -> Any:
         rows, y = pair
         features, (count, stored) = theta.shape[0], rows.shape
-        sums = _sums(loss, layout or fitting(stored), interpret, count, stored)
+        sums = _sums(loss, layout or layout_for(stored), interpret, count, stored)
         return sums(rows, y, jnp.pad(theta, (0, stored - features)))[:features]
 
     return xla.programs(block)
@@ -152,7 +152,7 @@ def _sums(loss: Loss, layout: TileLayout, interpret: bool, count: int, stored: i
     from vestry.regression import jax_math
 
     derivative = loss.derivative(jax_math)
-    tile, tiles, share, programs = cut(count, stored, layout)
+    tile, tiles, share, programs = tiling(count, stored, layout)
     parts = chunks(stored)
 
     def kernel(rows: Any, y: Any, theta: Any, out: Any) -> None:
@@ -173,7 +173,7 @@ def _sums(loss: Loss, layout: TileLayout, interpret: bool, count: int, stored: i
             weight = derivative(eta, outcomes)
             return following, tuple(total + x * weight[:, None] for total, x in zip(totals, values, strict=True))
 
-        # Each place of the tile has a sum of its own: nothing is exchanged between threads before the end.
+        # Each place of the tile has its own sum: nothing is exchanged between threads before the end.
         zeros = tuple(jnp.zeros((tile, width), jnp.float64) for _, width in parts)
         _, totals = lax.fori_loop(begin, end, one, (loaded(begin), zeros))
         for (start, width), total in zip(parts, totals, strict=True):

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from vestry.errors import InvalidParameter
+from vestry.ledger import OpenCharge
+from vestry.noise import NoiseSource
+from vestry.privacy.event import Event
+from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.regression import numpy_math
 from vestry.regression.loss import Loss
-from vestry.regression.probit_cloglog import BoundedLoss
-from vestry.schema.private import Block
+from vestry.regression.losses import BoundedLoss
+from vestry.releases import Draws
+from vestry.schema.private import Block, PrivateRows, reveal_rows
 from vestry.validation import require_number, require_whole
 
 
@@ -34,7 +40,7 @@ class LinearProblem:
     max_rows
         How many records there are at most: the public count, or a declared bound where the count is private. The
         guarantee covers datasets of at most so many. Of more, those that count are chosen by a key (see
-        `vestry.data.contribution_bounding`), and a record that comes or goes may replace another.
+        `vestry.data.row_limit`), and a record that comes or goes may replace another.
     outcome
         The largest size of an outcome that is a number.
     """
@@ -70,7 +76,7 @@ class LinearProblem:
 
     @property
     def sensitivity(self) -> float:
-        """How far neighbours can move the sum of gradients: 2 L a record under replace, L under add-remove."""
+        """How far neighbours can move the sum of gradients: 2 L per record under replace, L under add-remove."""
         return self.adjacency.changes * self.lipschitz
 
     @property
@@ -82,6 +88,47 @@ class LinearProblem:
     def most(self) -> float:
         """The largest sum of losses at the parameter 0."""
         return self.max_rows * _at_zero(self.loss, self.outcome)
+
+
+class RowMechanism(ABC):
+    """What draws from the rows of a linear problem, calibrated: as `vestry.mechanisms.release.Mechanism` asks."""
+
+    problem: LinearProblem
+    guarantee: Guarantee
+
+    @property
+    @abstractmethod
+    def parameter(self) -> str:
+        """What was calibrated."""
+
+    @property
+    def value(self) -> float:
+        """Its value."""
+        return float(getattr(self, self.parameter))
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which neighbours are hidden."""
+        return self.problem.adjacency
+
+    @property
+    @abstractmethod
+    def event(self) -> Event:
+        """What runs."""
+
+    @property
+    def charge(self) -> Event:
+        """What the ledger is charged: what runs, unless a mechanism says otherwise."""
+        return self.event
+
+    def release(self, private: PrivateRows, opened: OpenCharge, noise: NoiseSource) -> tuple[Draws, ...]:
+        """Use the ledger's leave, and draw from the rows."""
+        opened.take()
+        return (self.draw(first_rows(reveal_rows(private), self.problem.max_rows), noise),)
+
+    @abstractmethod
+    def draw(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
+        """Draw from blocks of features and outcomes, in a number of steps that public constants fix."""
 
 
 def _at_zero(loss: Loss, outcome: float) -> float:

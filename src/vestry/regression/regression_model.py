@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.encoding import DEFAULT_MAX_ROWS, check_bound
+from vestry.data.table import DEFAULT_MAX_ROWS, check_bound
 from vestry.errors import InvalidParameter
 from vestry.model.request import (
     MOST_PARAMETERS,
@@ -27,7 +27,8 @@ from vestry.model.request import (
 from vestry.regression import numpy_math
 from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.langevin import LangevinSample
-from vestry.regression.losses import Logistic, Loss
+from vestry.regression.loss import Loss
+from vestry.regression.losses import Logistic
 from vestry.regression.method import METHODS, POSTERIOR, Regression, penalty, regression, try_out
 from vestry.regression.objective_perturbation import ObjectivePerturbation
 from vestry.regression.problem import LinearProblem
@@ -91,11 +92,11 @@ class RowModel(ABC):
     method
         `posterior` (draws by a certified chain), `objective` or `output` (one estimate with noise).
     prior_precision
-        For the posterior: 1/variance of each coefficient's normal prior, on scaled features; left out, a public rule.
+        For the posterior: 1/variance of each coefficient's normal prior, on scaled features; omitted, a public rule.
     regularisation
-        For the other two: lam, of the sum of losses; left out, a public rule.
+        For the other two: lam, of the sum of losses; omitted, a public rule.
     radius
-        Rows whose scaled features are longer are scaled down to it: less noise, some bias. Left out, none is.
+        Rows whose scaled features are longer are scaled down to it: less noise, some bias. Omitted, none is.
     """
 
     outcome: str
@@ -122,12 +123,13 @@ class RowModel(ABC):
         return (*self.predictors, self.outcome)
 
     @abstractmethod
-    def loss(self, domains: Mapping[str, Domain]) -> Loss:
+    def loss_for(self, domains: Mapping[str, Domain]) -> Loss:
         """Return the loss of one record."""
 
-    @abstractmethod
     def design(self, domains: Mapping[str, Domain]) -> Design:
-        """Return how a record becomes features and an outcome."""
+        """Return how a record becomes features and an outcome: scaled, 1 or -1 for success, or a level's place."""
+        success = getattr(self, "success", None)
+        return Design(self.predictors, dict(domains), self.outcome, success, self.intercept, self.radius)
 
     def check(self, domains: Mapping[str, Domain]) -> None:
         """Refuse columns and options that do not fit."""
@@ -151,7 +153,7 @@ class RowModel(ABC):
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRows:
         """Calibrate from declarations and, where it is public, the number of records."""
         self.check(schema.domains)
-        design, loss = self.design(schema.domains), self.loss(schema.domains)
+        design, loss = self.design(schema.domains), self.loss_for(schema.domains)
         adjacency = schema.adjacency(self, count)
         max_rows = _declared_max_rows(schema) if count is None else count
         problem = LinearProblem(loss, len(design.features), design.norm, adjacency, max_rows)

@@ -4,7 +4,7 @@ Stochastic dual coordinate ascent [ShalevShwartzZ13]. The objective is
 
     P(theta) = sum phi_i(x_i . theta) + (lam/2)|theta|^2 + b . theta,
 
-each phi_i convex, nowhere negative and c-smooth, |x_i| <= R, of n records. Its dual, of a number a record, is
+each phi_i convex, nowhere negative and c-smooth, |x_i| <= R, of n records. Its dual, of one number per record, is
 
     D(a) = -sum phi_i*(-a_i) - (lam/2)|theta(a)|^2,  theta(a) = (sum a_i x_i - b)/lam,
 
@@ -47,7 +47,7 @@ def share_of(smoothness: float, regularisation: float) -> float:
 
 
 def readings(*, smoothness: float, regularisation: float, most: float, longest: float, near: float) -> float:
-    """Return how many updates a record bring theta(a) within `near` of the minimum, but once in `SELDOM` runs.
+    """Return how many updates per record bring theta(a) within `near` of the minimum, except once in `SELDOM` runs.
 
     `most` bounds the sum of losses at 0, and `longest` the norm of b. (1 - s/n)^t <= exp(-s t/n), so t/n is enough.
     """

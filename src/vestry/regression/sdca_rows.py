@@ -11,7 +11,7 @@ import numpy as np
 from vestry.errors import InvalidParameter
 from vestry.regression import cpu_kernels
 from vestry.regression.cpu import as_rows
-from vestry.regression.gradient import joined
+from vestry.regression.gradient import join_blocks
 from vestry.regression.loss import Loss
 from vestry.regression.rounding_error import BLOCK
 
@@ -23,7 +23,7 @@ class Rows:
     """
 
     def __init__(self, loss: Loss, blocks: Iterable[tuple[Any, Any]]) -> None:
-        pieces = [(as_rows(rows), np.asarray(y, dtype=np.float64)) for rows, y in joined(blocks)]
+        pieces = [(as_rows(rows), np.asarray(y, dtype=np.float64)) for rows, y in join_blocks(blocks)]
         if not any(len(y) for _, y in pieces):
             pieces = [(np.zeros((1, *pieces[0][0].shape[1:])), np.ones(1))]
         self._values = np.ascontiguousarray(_joined([rows for rows, _ in pieces]))
@@ -43,7 +43,7 @@ class Rows:
         """
         # The loop does not look.
         if dual.shape != self._outcomes.shape or not theta.shape == low.shape == self._values.shape[1:]:
-            raise InvalidParameter("theta", theta.shape, "as long as a row, and a dual number a row", "zeros")
+            raise InvalidParameter("theta", theta.shape, "as long as a row, and one dual number per row", "zeros")
         self._updates(self._values, self._outcomes, order, dual, theta, low, share, lam, self._derivatives.address)
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:

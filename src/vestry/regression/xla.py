@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vestry.errors import MissingExtra
-from vestry.regression.loss import Loss
+from vestry.regression.loss import LangevinStep, Loss
 from vestry.regression.rounding_error import BLOCK
 
 
@@ -53,14 +53,12 @@ class Traced:
             theta = np.asarray(theta, dtype=np.float64).reshape(self.shape)
             return np.asarray(self._programs.total(theta, self._data))
 
-    def run(
-        self, theta: np.ndarray, noise: np.ndarray, *, likelihood_power: float, prior_precision: float,
-        step_size: float, radius: float,
-    ) -> np.ndarray:  # fmt: skip
+    def run(self, theta: np.ndarray, noise: np.ndarray, step: LangevinStep) -> np.ndarray:
         """Return the state of the Langevin chain after one step for every row of the noise."""
         theta = np.asarray(theta, dtype=np.float64).reshape(self.shape)
         noise = np.asarray(noise, dtype=np.float64).reshape(-1, *self.shape)
-        constants = np.array([likelihood_power, prior_precision, step_size, math.sqrt(2 * step_size), radius])
+        size, scale = step.step_size, math.sqrt(2 * step.step_size)
+        constants = np.array([step.likelihood_power, step.prior_precision, size, scale, step.radius])
         with _jax().enable_x64(True):
             return np.asarray(self._programs.run(theta, noise, constants, self._data))
 

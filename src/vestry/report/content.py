@@ -42,7 +42,7 @@ class Result:
     spent
         What this release asked for, for example `epsilon=0.3`.
     remaining
-        What the ledger had left after it, in words.
+        What remained after it, in words.
     labels
         What each parameter of a group is called, for example the levels of a column; the posterior's names if empty.
     given
@@ -73,9 +73,9 @@ class ReportContent:
     title, dataset
         Names.
     unit, neighbours
-        Whose change is hidden, and which change.
+        Whose change is protected, and which change.
     budget, remaining
-        What may be spent in all, and what is left after the last release, in words.
+        What may be spent in all, and what remains after the last release, in words.
     columns
         The declared domains as a study file writes them, for example {"stay": {"interval": [0, 60]}}.
     public
@@ -119,11 +119,11 @@ class Estimate:
     index
         The parameter's place.
     marginal
-        Its law.
+        Its distribution.
     mean, sd
         Its moments.
     half, wide
-        The equal-tailed intervals of 50 % and 90 %.
+        The equal-tailed 50 % and 90 % credible intervals.
     reach
         Where pictures begin and end.
     """
@@ -157,9 +157,9 @@ def estimates(result: Result) -> tuple[Estimate, ...]:
         return ()
     names = labels(result)
     rows = (
-        (law, group, names[index], index)
-        for group, law in result.posterior.distributions.items()
-        for index in range(law.dimension)
+        (distribution, group, names[index], index)
+        for group, distribution in result.posterior.distributions.items()
+        for index in range(distribution.dimension)
     )
     return tuple(_estimate(*row) for row in islice(rows, MOST_ESTIMATES))
 
@@ -182,8 +182,8 @@ def prior(posterior: Posterior) -> PosteriorDistribution:
     return posterior.reader.plug_in(NoisyStatistics(names, (0,) * zeros, "discrete-laplace", 1.0))
 
 
-def _estimate(law: PosteriorDistribution, group: str, label: str, index: int) -> Estimate:
-    marginal = law.marginal(index)
+def _estimate(distribution: PosteriorDistribution, group: str, label: str, index: int) -> Estimate:
+    marginal = distribution.marginal(index)
     levels = np.array([(1 - _REACH) / 2, (1 - WIDE) / 2, (1 - HALF) / 2])
     ends = marginal.quantile(np.concatenate([levels, 1 - levels[::-1]]))
     outer, wide, half = ((float(ends[i]), float(ends[5 - i])) for i in range(3))
@@ -195,7 +195,7 @@ def _estimate(law: PosteriorDistribution, group: str, label: str, index: int) ->
 MOST_PAIRED = 4
 # How many draws a difference rests on, and how many numbers they have at most.
 DRAWN, _NUMBERS = 20_000, 2_000_000
-# Further rows are left out of the page.
+# Further rows are omitted from the page.
 MOST_ROWS = 66
 
 
@@ -211,18 +211,18 @@ def contrasts(result: Result) -> Rows:
     for place, (a, b) in enumerate(pairs):
         if len(rows) >= MOST_ROWS:
             break
-        found = posterior.contrast(a, b, rng=np.random.default_rng([seed, place]), draws=drawn_for(result))
+        found = posterior.contrast(a, b, rng=np.random.default_rng([seed, place]), draws=draw_count(result))
         records = found.reset_index().to_dict("records")
         rows += [{**row, "a": a, "b": b, "label": name} for row, name in zip(records, names, strict=True)]
     return rows[:MOST_ROWS]
 
 
-def drawn_for(result: Result) -> int:
+def draw_count(result: Result) -> int:
     """Return how many draws a difference rests on: fewer where a group has very many parameters."""
     return max(1000, min(DRAWN, _NUMBERS // result.posterior.reader.dimension))
 
 
-def compared(result: Result) -> str:
+def compared_groups(result: Result) -> str:
     """Say which groups are compared."""
     groups = list(result.posterior.distributions)
     if len(groups) <= MOST_PAIRED:

@@ -1,10 +1,6 @@
-"""What a release promises, as a page tells it: words, curves, and what stands behind them.
+"""A release's privacy guarantee on a page: what it protects, the most an attacker could gain, curves, and theorems.
 
-A promise in plain words: what is hidden, and the most that an attacker could gain.
-
-Every number is a bound, and rounded up.
-
-How much the records count in the posterior that draws come from, in plain words.
+Every number is a bound, and rounded up. Also how much the records count in the posterior that draws come from.
 """
 
 from __future__ import annotations
@@ -28,15 +24,14 @@ from vestry.report.content import Result
 
 
 def claim(result: Result, album: Album) -> list[Content]:
-    """Write what is promised, what an attacker could gain, and what the promise rests on."""
+    """Write what is guaranteed, what an attacker could gain, and what the guarantee rests on."""
     certificate = result.release.certificate
     promise = Promise.of(certificate)
     kind = KINDS[type(promise.guarantee)]
     parts: list[Content] = [
-        tag("h3", "The promise"),
+        tag("h3", "Privacy guarantee"),
         paragraph(
-            tag("strong", f"{promise.guarantee}"),
-            f", {kind}. What is hidden: that {hidden(promise.unit, promise.neighbours)}.",
+            tag("strong", f"{promise.guarantee}"), f", {kind}. Protects: {protected(promise.unit, promise.neighbours)}."
         ),
         *_inside(result),
         listed(sentences(promise)),
@@ -44,7 +39,9 @@ def claim(result: Result, album: Album) -> list[Content]:
     if certificate.assumptions:
         parts += [paragraph(tag("strong", "No theorem covers this: ")), listed(certificate.assumptions)]
     if promise.event is None:
-        parts.append(paragraph("The law of this mechanism is not known to this version, so no privacy curve is drawn."))
+        parts.append(
+            paragraph("This version does not know the privacy cost of this mechanism, so no privacy curve is drawn.")
+        )
     else:
         parts.append(beside(*_curves(promise, album)))
     keys = references(certificate.theorem)
@@ -54,21 +51,21 @@ def claim(result: Result, album: Album) -> list[Content]:
         ("Mechanism", mechanism),
         ("Theorem", certificate.theorem or "none stated"),
         ("Papers cited", ", ".join(keys) or "none"),
-        ("Ledger", f"charge {result.entry}, asked {result.spent}; left after it: {result.remaining}"),
+        ("Ledger", f"charge {result.entry}, spent {result.spent}; remaining after it: {result.remaining}"),
         ("SHA-256 of release.json", code(digest)),
     ]
     return [*parts, definitions(facts, class_="behind")]
 
 
 def _inside(result: Result) -> list[Content]:
-    """Say where a replacement is hidden inside its cell only, since the noise rests on public cells."""
+    """Say where a replacement is protected inside its cell only, since the noise rests on public cells."""
     family = result.release.family
     if not family.get("totals"):
         return []
     region, time = family["sequence"]["region"], family["sequence"]["time"]
     return [
         paragraph(
-            tag("strong", "Not hidden: "),
+            tag("strong", "Not protected: "),
             f"the {region} and the {time} of each row, which are declared public. Any other row means here any other"
             f" row of the same {region} and {time}.",
         )
@@ -77,7 +74,7 @@ def _inside(result: Result) -> list[Content]:
 
 def _curves(promise: Promise, album: Album) -> list[Markup]:
     event = promise.event
-    assert event is not None, "asked for a known law"  # noqa: S101
+    assert event is not None, "only events with a known cost have curves"  # noqa: S101
     with figure(1, path=None, width=WIDTH, height=2.7) as (profile, (axes,)):
         profile_panel(axes, event)
         stated = promise.at_delta()
@@ -90,19 +87,19 @@ def _curves(promise: Promise, album: Album) -> list[Markup]:
         album.figure(
             profile,
             alternative="Falling curve of delta against epsilon, for what ran." + where,
-            caption=f"Epsilon (across) and the delta that it holds with (up, powers of ten): every pair on this curve"
-            f" holds for what ran.{where}",
+            caption="Privacy profile: delta against epsilon. What ran is (epsilon, delta)-differentially private at"
+            f" every point of this curve.{where}",
         ),
         album.figure(
             curve,
             alternative="Rising curve of the Renyi divergence against its order, for what ran.",
-            caption="The same promise as Renyi divergence (up) at each order (across): how far apart the results of two"
-            " neighbouring datasets can be. Of many releases these numbers are added up.",
+            caption="Renyi divergence against its order: how far apart the results of two neighbouring datasets can be."
+            " Over several releases these numbers add up.",
         ),
     ]
 
 
-# Where a guarantee has no delta of its own, its epsilon is told at this one.
+# Where a guarantee has no delta, its epsilon is stated at this one.
 DELTA = 1e-6
 
 KINDS: dict[type[Guarantee], str] = {
@@ -116,16 +113,16 @@ KINDS: dict[type[Guarantee], str] = {
 
 @dataclass(frozen=True)
 class Promise:
-    """What a certificate promises.
+    """What a certificate guarantees.
 
     Attributes
     ----------
     guarantee
         The guarantee that was asked for and met.
     event
-        What ran; None where this version does not know its law.
+        What ran; None where this version does not know its cost.
     unit, neighbours
-        Whose change is hidden, and which.
+        Whose change is protected, and which.
     """
 
     guarantee: Guarantee
@@ -143,7 +140,7 @@ class Promise:
         return cls(guarantee, known(certificate.event), Unit.parse(certificate.unit), neighbours)
 
     def total_variation(self) -> float:
-        """Bound how far neighbouring outputs can be told apart: delta at epsilon 0, of what ran or of the promise."""
+        """Bound how far neighbouring outputs can be told apart: delta at epsilon 0, of what ran or of the guarantee."""
         events = (
             [event_of_guarantee(self.guarantee)]
             if self.event is None
@@ -156,7 +153,7 @@ class Promise:
         return (1 + self.total_variation()) / 2
 
     def at_delta(self) -> tuple[float, float] | None:
-        """Return the promise as (epsilon, delta); None where no theorem leads there."""
+        """Return the guarantee as (epsilon, delta); None where no theorem leads there."""
         if isinstance(self.guarantee, PureDP):
             return self.guarantee.epsilon, 0.0
         if isinstance(self.guarantee, ApproxDP):
@@ -168,7 +165,7 @@ class Promise:
 
 
 def known(record: object) -> Event | None:
-    """Read an event whose law this version knows; None otherwise."""
+    """Read an event whose cost this version knows; None otherwise."""
     try:
         event = Event.from_dict(record)  # type: ignore[arg-type]
         if any(leaf.kind not in PRICINGS for leaf, _ in event.leaves()):
@@ -179,22 +176,29 @@ def known(record: object) -> Event | None:
     return event
 
 
-def hidden(unit: Unit, neighbours: Neighbours) -> str:
-    """Say whose change is hidden, as half a sentence."""
-    change = "replaced by any other" if neighbours is Neighbours.REPLACE else "added or left out"
-    return f"{whose(unit)} is {change}"
+def protected(unit: Unit, neighbours: Neighbours) -> str:
+    """Say what is protected: whether any one unit is in the data, or what it contains."""
+    if neighbours is Neighbours.REPLACE:
+        return f"what any {unit_words(unit)} contains"
+    return f"whether any {unit_words(unit)} is in the data"
 
 
-def whose(unit: Unit) -> str:
+def change_words(unit: Unit, neighbours: Neighbours) -> str:
+    """Say which change is protected, as half a sentence."""
+    change = "replaced by any other" if neighbours is Neighbours.REPLACE else "added or removed"
+    return f"{unit_words(unit)} is {change}"
+
+
+def unit_words(unit: Unit) -> str:
     """Name the unit."""
     if unit.person is None:
         return "one row"
     rows = "1 row" if unit.rows == 1 else f"{unit.rows} rows"
-    return f"one person (told apart by {unit.person}, at most {rows} each)"
+    return f"one person (identified by {unit.person}, at most {rows} each)"
 
 
 def sentences(promise: Promise) -> list[str]:
-    """Say what is promised and what an attacker could gain, each point a sentence or two."""
+    """Say what is guaranteed and what an attacker could gain, each point a sentence or two."""
     return [*_bound(promise), _guess(promise)]
 
 
@@ -210,7 +214,7 @@ def _bound(promise: Promise) -> list[str]:
     epsilon, delta = found
     exact = isinstance(promise.guarantee, (PureDP, ApproxDP))
     name, factor = decimal(epsilon) if exact else upward(epsilon), _factor(epsilon)
-    change = hidden(promise.unit, promise.neighbours)
+    change = change_words(promise.unit, promise.neighbours)
     if delta == 0:
         return [
             f"If {change}, the probability of every possible result changes by at most a factor of {factor}"
@@ -228,7 +232,7 @@ def _bound(promise: Promise) -> list[str]:
         second = f"Here {how_rare}. It covers results so rare that the factor alone would not hold for them."
     else:
         second = (
-            f"Here {how_rare}. The guarantee has no delta of its own; this one is chosen to say it in these words,"
+            f"Here {how_rare}. The guarantee itself has no delta; this one is chosen to express it in these words,"
             " and another choice gives another factor."
         )
     return [first, second, _odds(factor, delta)]
@@ -250,7 +254,7 @@ def _guess(promise: Promise) -> str:
     limit = (
         f"is right with a probability of at most {percent_up(share)}"
         if share < 1
-        else "is not bounded below 100 % by this promise"
+        else "is not bounded below 100 % by this guarantee"
     )
     return (
         f"Someone who knows all other records and guesses {task}, at even odds, {limit}."
@@ -275,7 +279,7 @@ _KEYS = ("epsilon", "delta", "order", "rho", "mu")
 
 
 def weight(certificate: Certificate) -> str:
-    """Say how a posterior was weakened for privacy, as half a sentence; empty where it was not, or not in this way."""
+    """Say how a posterior was tempered for privacy, as half a sentence; empty where it was not, or not in this way."""
     value = certificate.value
     if certificate.parameter == "likelihood_power" and value < 1:
         return f"drawn from a posterior in which each record counts {roughly(value)}"

@@ -23,7 +23,7 @@ FILLS: tuple[tuple[str, str | None], ...] = ((INK, None), (PAPER, None), *((PAPE
 # A cell is marked as unsure below this probability of its state.
 SURE = 0.9
 # Letters of runs that an alternative text tells.
-_MOST_TOLD = 900
+_MOST_DESCRIBED = 900
 # Inches: the widest map, a cell of it while there is room, a letter of a name, and what stands around names.
 _WIDEST, _CELL, _LETTER, _AROUND = 9.6, 0.2, 0.08, 0.4
 
@@ -35,8 +35,8 @@ def headline(result: Result) -> str:
     except MissingExtra:
         return f"noisy counts of {_cells(result)} cells; states are not sampled here"
     shares = [(found.most_probable == place + 1).mean() for place in range(found.probabilities.shape[-1])]
-    told = ", ".join(f"state {place + 1} in {_share(share)}" for place, share in enumerate(shares))
-    return f"{told} of {_cells(result)} cells"
+    described = ", ".join(f"state {place + 1} in {_share(share)}" for place, share in enumerate(shares))
+    return f"{described} of {_cells(result)} cells"
 
 
 def parts(result: Result, album: Album) -> list[Content]:
@@ -46,7 +46,7 @@ def parts(result: Result, album: Album) -> list[Content]:
         found = result.posterior.states()
     except MissingExtra as error:
         parts.append(paragraph(f"The noisy counts are released, and all else follows from them. {error}."))
-        return [*parts, *_noise(result)]
+        return [*parts, *_noise_parts(result)]
     reading: Any = result.posterior.reader
     ends = result.posterior.interval(0.9).to_numpy()
     region, time = reading.sequence["region"], reading.sequence["time"]
@@ -59,7 +59,7 @@ def parts(result: Result, album: Album) -> list[Content]:
         ),
         album.figure(
             state_map(found, region=region, time=time),
-            alternative=_told(found, runs),
+            alternative=_describe_map(found, runs),
             caption=f"The most probable state of each {region} (down) at each {time} (across). A dot marks a cell whose"
             f" state has a probability below {_share(SURE)}.",
         ),
@@ -68,14 +68,14 @@ def parts(result: Result, album: Album) -> list[Content]:
         beside(
             album.figure(
                 emission_bars(found, reading, ends.reshape(len(found.start), -1, 2)),
-                alternative=_bars_told(found, reading),
-                caption="Across: the probability of each level in each state, a panel for each feature. Bars end at the"
-                " mean; short lines are 90 % intervals, which leave the noise out of account.",
+                alternative=_describe_bars(found, reading),
+                caption="Probability of each level in each state, one panel per feature. Bars end at the mean; short"
+                " lines are 90 % credible intervals, which ignore the noise.",
             ),
             _emissions(result, reading),
         ),
         _moves(found, time),
-        *_noise(result),
+        *_noise_parts(result),
     ]  # fmt: skip
     return parts
 
@@ -107,7 +107,7 @@ def state_map(found: States, *, region: str, time: str) -> Any:
 
 
 def emission_bars(found: States, reading: HiddenStates, ends: np.ndarray) -> Any:
-    """Draw the probability of each level in each state, a panel a feature; `ends` are those of 90 % intervals."""
+    """Draw the probability of each level in each state, one panel per feature, with 90 % credible intervals `ends`."""
     states = found.probabilities.shape[-1]
     heights = tuple(0.42 + 0.17 * (states + 0.8) * len(names) for names in reading.levels)
     with figure(1, path=None, width=WIDTH, height=sum(heights) + 0.6, heights=heights) as (drawn, panels):
@@ -146,41 +146,41 @@ def _fill(state: int) -> dict[str, Any]:
 
 def _runs(found: States, row: int) -> list[str]:
     """Return a region's states as runs: state 1 (M00 to M07)."""
-    told, place = [], 0
+    described, place = [], 0
     for state, same in groupby(found.most_probable[row]):
         size = len(list(same))
         ends = found.times[place], found.times[place + size - 1]
-        told.append(f"state {state} ({ends[0] if size == 1 else f'{ends[0]} to {ends[1]}'})")
+        described.append(f"state {state} ({ends[0] if size == 1 else f'{ends[0]} to {ends[1]}'})")
         place += size
-    return told
+    return described
 
 
-def _told(found: States, runs: dict[str, list[str]]) -> str:
+def _describe_map(found: States, runs: dict[str, list[str]]) -> str:
     text = "Map of the most probable state of each region over time. "
     text += " ".join(f"{name}: {', '.join(each)}." for name, each in runs.items())
-    return text if len(text) <= _MOST_TOLD else text[:_MOST_TOLD].rpartition(", ")[0] + "; the table has all."
+    return text if len(text) <= _MOST_DESCRIBED else text[:_MOST_DESCRIBED].rpartition(", ")[0] + "; the table has all."
 
 
-def _bars_told(found: States, reading: HiddenStates) -> str:
-    told = []
+def _describe_bars(found: States, reading: HiddenStates) -> str:
+    described = []
     for state in range(found.probabilities.shape[-1]):
         named = [
             f"{feature} {names[int(found.emissions[feature][state].argmax())]}"
             f" ({found.emissions[feature][state].max():.2f})"
             for feature, names in zip(reading.features, reading.levels, strict=True)
         ]
-        told.append(f"state {state + 1}: {', '.join(named)}")
-    return "Bars of the probability of each level by state. Most probable in " + "; in ".join(told) + "."
+        described.append(f"state {state + 1}: {', '.join(named)}")
+    return "Bars of the probability of each level by state. Most probable in " + "; in ".join(described) + "."
 
 
 def _emissions(result: Result, reading: HiddenStates) -> Any:
     rows = []
-    for name, law in result.posterior.distributions.items():
+    for name, distribution in result.posterior.distributions.items():
         for place, label in enumerate(result.labels or result.release.labels):
-            marginal = law.marginal(place)
+            marginal = distribution.marginal(place)
             digits = Digits(marginal.mean(), float(np.sqrt(marginal.variance())))
             rows.append((name, label, digits(marginal.mean()), digits.interval(*marginal.interval(0.9))))
-    caption = "The probability of each level in each state, with intervals that leave the noise out of account"
+    caption = "The probability of each level in each state, with credible intervals that ignore the noise"
     return table(caption, ("state", "level", "mean", "90 %"), rows, names=2)
 
 
@@ -195,18 +195,18 @@ def _moves(found: States, time: str) -> Any:
     )
 
 
-def _noise(result: Result) -> list[Content]:
+def _noise_parts(result: Result) -> list[Content]:
     contents = [each for each in result.release.contents.values() if isinstance(each, NoisyStatistics)]
     values = np.array([value for each in contents for value in each.values])
     first, sd = contents[0], deviation(contents[0].noise, contents[0].scale)
-    law = first.noise.removeprefix("discrete-").capitalize()
+    kind = first.noise.removeprefix("discrete-").capitalize()
     return [
         tag("h3", "Noise against counts"),
         paragraph(
-            f"{law} noise of scale {number(first.scale)} was added to each of {whole(len(values))} counts: a standard"
+            f"{kind} noise of scale {number(first.scale)} was added to each of {whole(len(values))} counts: a standard"
             f" deviation of {number(sd)}. Half of the noisy counts are above {number(float(np.median(values)))}, and"
             f" {_share((values < 2 * sd).mean())} are below twice that deviation, where a count says little by itself."
-            " A negative count is noise, and no mistake. All of them are in release.json."
+            " A negative count comes from the noise; it is not a mistake. All of them are in release.json."
         ),
     ]
 

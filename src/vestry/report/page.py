@@ -12,29 +12,15 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from vestry.display import templates as html
 from vestry.display.formatting import number
-from vestry.display.templates import (
-    Album,
-    Content,
-    Markup,
-    beside,
-    block,
-    code,
-    definitions,
-    joined,
-    listed,
-    paragraph,
-    register,
-    safe,
-    tag,
-    terms,
-)
+from vestry.display.templates import Album, Content, Markup, code, tag, terms
 from vestry.errors import VestryError
 from vestry.privacy.guarantee import ApproxDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.report import figures
 from vestry.report.content import ReportContent, Result, estimates
-from vestry.report.guarantee_section import hidden
+from vestry.report.guarantee_section import protected
 from vestry.report.release_section import headline, section
 
 __all__ = ["Part", "ReportContent", "Result", "page", "part"]
@@ -60,94 +46,77 @@ class Part:
 def part(result: Result, place: int, figures: int) -> Part:
     """Write what a page tells of one release: its place among them, and how many pictures come before it."""
     album, found = Album(figures), estimates(result)
-    told = section(result, place, found, album)
-    return Part(safe(headline(result, found)), told, album.count)
+    described = section(result, place, found, album)
+    return Part(html.safe(headline(result, found)), described, album.count)
 
 
-def page(story: ReportContent, write: Callable[[Result, int, int], Part] = part) -> str:
-    """Write the page: a function of the story alone, and the same text each time.
+def page(content: ReportContent, write: Callable[[Result, int, int], Part] = part) -> str:
+    """Write the page: a function of its content alone, and the same text each time.
 
     It holds its own style and pictures, asks for nothing over the network and needs no script. `write` may return a
     part that was written before from the same.
     """
     parts: list[Part] = []
-    for place, result in enumerate(story.results, 1):
+    for place, result in enumerate(content.results, 1):
         parts.append(write(result, place, parts[-1].figures if parts else 0))
     album = Album(parts[-1].figures if parts else 0)
     sections = [Markup(each.section) for each in parts]
-    main = tag("main", joined([_asked(story, parts), *sections, account(story, album)]), id="main")
+    main = tag("main", html.joined([_answers(content, parts), *sections, account(content, album)]), id="main")
     style = files("vestry.report").joinpath("page.css").read_text(encoding="utf-8")
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>{safe(story.title)}</title>",
-            f"<style>\n{style}</style>",
-            "</head>",
-            "<body>",
-            '<a class="skip" href="#main">Skip to the report</a>',
-            main,
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
+    return _PAGE.format(title=html.safe(content.title), style=style, main=main)
 
 
-def _asked(story: ReportContent, parts: list[Part]) -> Markup:
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the report</a>
+{main}
+</body>
+</html>
+"""
+
+
+def _answers(content: ReportContent, parts: list[Part]) -> Markup:
     rows = [
-        (
-            tag("a", result.name, href=f"#release-{place}"),
-            result.question,
-            Markup(each.headline),
-            terms(result.spent),
-        )
-        for place, (result, each) in enumerate(zip(story.results, parts, strict=True), 1)
+        (tag("a", result.name, href=f"#release-{place}"), result.question, Markup(each.headline), terms(result.spent))
+        for place, (result, each) in enumerate(zip(content.results, parts, strict=True), 1)
     ]
-    change = hidden(Unit.parse(story.unit), Neighbours.parse(story.neighbours))
-    facts = definitions(
-        [
-            ("Dataset", story.dataset),
-            ("Budget", story.budget),
-            ("Left", story.remaining),
-            ("Hidden", f"that {change}"),
-        ],
-        class_="facts",
+    what = protected(Unit.parse(content.unit), Neighbours.parse(content.neighbours))
+    known = {"Dataset": content.dataset, "Budget": content.budget, "Remaining": content.remaining, "Protects": what}
+    facts = html.definitions(known.items(), class_="facts")
+    intro = html.paragraph(
+        "These results come from records that stay private. Randomness hides what any single one contributes, and"
+        " every number on this page was computed from published releases alone."
     )
-    intro = paragraph(
-        "These results come from records that stay private. Noise or chance hides what any single one adds, and every"
-        " number on this page was computed from published releases alone."
-    )
-    what = "One line for each release: mean and, in brackets, the interval that holds it with 90 % probability"
-    return tag(
-        "header",
-        tag("h1", story.title),
-        facts,
-        tag("h2", "What was asked"),
-        intro,
-        register(what, ("release", "question", "answer", "price"), rows),
-    )
+    caption = "One line per release: posterior mean and, in brackets, 90 % credible interval"
+    answers = html.register(caption, ("release", "question", "answer", "privacy cost"), rows)
+    return tag("header", tag("h1", content.title), facts, tag("h2", "Questions and answers"), intro, answers)
 
 
-def account(story: ReportContent, album: Album) -> Markup:
+def account(content: ReportContent, album: Album) -> Markup:
     """Write everything that follows the releases."""
-    return joined(
+    return html.joined(
         [
-            tag("section", *_budget(story, album), id="budget"),
-            tag("section", *_declared(story), id="declared"),
-            tag("section", *_versions(story), id="versions"),
-            tag("section", tag("h2", "The study file"), block(story.source, "The study file"), id="study-file"),
-            tag("section", *_verify(story), id="verify"),
+            tag("section", *_budget(content, album), id="budget"),
+            tag("section", *_declared(content), id="declared"),
+            tag("section", *_versions(content), id="versions"),
+            tag("section", tag("h2", "The study file"), html.block(content.source, "The study file"), id="study-file"),
+            tag("section", *_verify(content), id="verify"),
         ]
     )
 
 
 def left_in(words: str, budget: Guarantee) -> float | None:
-    """Read how much of a budget is left from the ledger's words, in the budget's own currency; None if not told."""
+    """Read what remains of a budget from the ledger's words, in the budget's own definition; None if not stated."""
     if words.strip().startswith("nothing"):
         return 0.0
     if isinstance(budget, RenyiDP):
@@ -157,53 +126,53 @@ def left_in(words: str, budget: Guarantee) -> float | None:
     return float(found[1]) if found else None
 
 
-def _budget(story: ReportContent, album: Album) -> list[Content]:
-    rows = [(result.name, str(result.entry), terms(result.spent), result.remaining) for result in story.results]
+def _budget(content: ReportContent, album: Album) -> list[Content]:
+    rows = [(result.name, str(result.entry), terms(result.spent), result.remaining) for result in content.results]
     said = (
-        f"All releases from this dataset together, past and future, keep within {story.budget}. The ledger refuses"
-        f" what does not fit. Left now: {story.remaining}."
+        f"All releases from this dataset together, past and future, keep within {content.budget}. The ledger refuses"
+        f" what does not fit. Remaining now: {content.remaining}."
     )
-    bar = _bar(story, album)
-    taken = register("What each release took from the budget", ("release", "charge", "asked", "left after it"), rows)
-    return [tag("h2", "Budget"), paragraph(said), taken if bar is None else beside(bar, taken)]
+    bar = _bar(content, album)
+    taken = html.register("What each release took from the budget", ("release", "charge", "spent", "remaining"), rows)
+    return [tag("h2", "Budget"), html.paragraph(said), taken if bar is None else html.beside(bar, taken)]
 
 
-def _bar(story: ReportContent, album: Album) -> Markup | None:
-    """Draw what is left, if the ledger's words say it in the budget's currency at every step."""
+def _bar(content: ReportContent, album: Album) -> Markup | None:
+    """Draw what remains, if the ledger's words say it in the budget's definition at every step."""
     try:
-        budget = Guarantee.parse(story.budget)
-        first = Guarantee.parse(story.results[0].spent) if story.results else None
+        budget = Guarantee.parse(content.budget)
+        first = Guarantee.parse(content.results[0].spent) if content.results else None
     except VestryError:
         return None
-    left = [left_in(result.remaining, budget) for result in story.results]
+    left = [left_in(result.remaining, budget) for result in content.results]
     amounts = [each for each in left if each is not None and 0 <= each <= budget.value]
     if not left or len(amounts) < len(left):
         return None
-    steps = [(f"after {result.name}", each) for result, each in zip(story.results, amounts, strict=True)]
+    steps = [(f"after {result.name}", each) for result, each in zip(content.results, amounts, strict=True)]
     if isinstance(budget, (PureDP, ApproxDP)) and isinstance(first, (PureDP, ApproxDP)):
         steps.insert(0, ("before", min(budget.value, amounts[0] + first.value)))
-    told = "; ".join(f"{name}: {number(each)}" for name, each in steps)
+    described = "; ".join(f"{name}: {number(each)}" for name, each in steps)
     return album.figure(
         figures.budget(steps, budget.value, budget.amount),
-        alternative=f"Bars of the {budget.amount} left, of {number(budget.value)}. {told}.",
-        caption=f"Across: what was left (filled) of {budget.amount} = {number(budget.value)} (outline), before and"
-        " after each release.",
+        alternative=f"Bars of the remaining {budget.amount}, of {number(budget.value)}. {described}.",
+        caption=f"Remaining {budget.amount} (filled) of {number(budget.value)} (outline), before and after each"
+        " release.",
     )
 
 
-def _declared(story: ReportContent) -> list[Content]:
-    rows = [(name, *_domain(domain)) for name, domain in story.columns.items()]
-    change = hidden(Unit.parse(story.unit), Neighbours.parse(story.neighbours))
+def _declared(content: ReportContent) -> list[Content]:
+    rows = [(name, *_domain(domain)) for name, domain in content.columns.items()]
+    what = protected(Unit.parse(content.unit), Neighbours.parse(content.neighbours))
     parts: list[Content] = [
         tag("h2", "What was declared, and what is public"),
-        paragraph(
-            "Unit: ", code(story.unit), "; neighbours: ", code(story.neighbours), f". What is hidden: that {change}."
+        html.paragraph(
+            "Unit: ", code(content.unit), "; neighbours: ", code(content.neighbours), f". Protects: {what}."
         ),
-        paragraph("Domains were declared beforehand. Nothing was learnt from the data to choose them."),
-        register("Columns and what they may contain", ("column", "may contain", "missing values"), rows),
+        html.paragraph("Domains were declared beforehand. Nothing was learnt from the data to choose them."),
+        html.register("Columns and what they may contain", ("column", "may contain", "missing values"), rows),
     ]
-    if story.public:
-        parts += [tag("h3", "What is public"), listed(story.public)]
+    if content.public:
+        parts += [tag("h3", "What is public"), html.listed(content.public)]
     return parts
 
 
@@ -214,8 +183,8 @@ def _domain(domain: Mapping[str, Any]) -> tuple[str, str]:
     else:
         absent = {
             "never": "declared not to occur",
-            "drop": "the record is left out",
-            "level": "a level of their own",
+            "drop": "the record is dropped",
+            "level": "are a separate level",
         }.get(str(missing), str(missing))
     if "levels" in domain:
         return "one of " + ", ".join(_level(level) for level in domain["levels"]), absent
@@ -232,34 +201,34 @@ def _level(level: object) -> str:
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
-def _versions(story: ReportContent) -> list[Content]:
-    known = {result.name: result.release.certificate.versions.items() for result in story.results}
+def _versions(content: ReportContent) -> list[Content]:
+    known = {result.name: result.release.certificate.versions.items() for result in content.results}
     rows = [(name, ", ".join(" ".join(each) for each in found) or "not recorded") for name, found in known.items()]
-    return [tag("h2", "Versions"), register("Software that made each release", ("release", "versions"), rows)]
+    return [tag("h2", "Versions"), html.register("Software that made each release", ("release", "versions"), rows)]
 
 
-def _verify(story: ReportContent) -> list[Content]:
-    ledger = shlex.quote(story.ledger)
-    files = [shlex.quote(f"{result.name}/release.json") for result in story.results]
-    commands = [f"vestry ledger verify {ledger} --head {shlex.quote(story.head)}"]
+def _verify(content: ReportContent) -> list[Content]:
+    ledger = shlex.quote(content.ledger)
+    files = [shlex.quote(f"{result.name}/release.json") for result in content.results]
+    commands = [f"vestry ledger verify {ledger} --head {shlex.quote(content.head)}"]
     digests = [f"sha256sum {file}" for file in files]
     again = [f"vestry posterior {file}" for file in files]
     parts: list[Content] = [
         tag("h2", "How to verify"),
-        paragraph(
+        html.paragraph(
             "Nothing here needs to be taken on trust. The ledger is a chain of hashes; this command checks every line,"
-            " and that none after the one named below was cut off:"
+            " and that none after the one named below is missing:"
         ),
-        block("\n".join(commands), "Command that verifies the ledger"),
+        html.block("\n".join(commands), "Command that verifies the ledger"),
     ]
     if files:
         parts += [
-            paragraph("The ledger's line for each release holds the SHA-256 of its file. Compare it with this page:"),
-            block("\n".join(digests), "Commands that print the hash of each release"),
-            paragraph(
+            html.paragraph("The ledger's entry of each release holds the SHA-256 of its file. Compare it:"),
+            html.block("\n".join(digests), "Commands that print the hash of each release"),
+            html.paragraph(
                 "Every estimate above follows from the release's file. To compute it again costs nothing, and neither"
                 " does another prior (", code("--prior 2,2"), ") for a release of noisy statistics:",
             ),
-            block("\n".join(again), "Commands that compute each posterior again"),
+            html.block("\n".join(again), "Commands that compute each posterior again"),
         ]  # fmt: skip
     return parts

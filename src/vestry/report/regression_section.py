@@ -1,4 +1,4 @@
-"""The part of a page that tells of a regression: its coefficients as a picture and a table."""
+"""A regression on a page: its coefficients as a figure and a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vestry.report.content import Result
 from vestry.report.guarantee_section import weight_parts
 
 # Draws that the table shows, and coefficients that the picture's text names.
-_MOST_DRAWS, _MOST_TOLD = 5, 12
+_MOST_DRAWS, _MOST_DESCRIBED = 5, 12
 
 _WORDS = {
     "objective": "one estimate: the minimum of the losses with a random term added to them",
@@ -37,7 +37,7 @@ def parts(result: Result, album: Album) -> list[Content]:
     rows = [
         (name, *(number(value) for value in values[: len(heads), place])) for place, name in enumerate(result.labels)
     ]
-    told = "; ".join(f"{row[0]}: {', '.join(row[1:])}" for row in rows[:_MOST_TOLD])
+    described = "; ".join(f"{row[0]}: {', '.join(row[1:])}" for row in rows[:_MOST_DESCRIBED])
     point = "one released draw" if drawn else "the released estimate"
     left = f" The first {_MOST_DRAWS} of {len(values)} draws; the file has all." if len(values) > _MOST_DRAWS else ""
     odds = (
@@ -53,9 +53,9 @@ def parts(result: Result, album: Album) -> list[Content]:
         beside(
             album.figure(
                 figures.points(result.posterior, result.labels),
-                alternative=f"Released coefficients as points. {told}",
-                caption=f"Across: the coefficient, for its column as it is. Each point is {point}; there is no band,"
-                " since what was released gives no interval.",
+                alternative=f"Released coefficients as points. {described}",
+                caption=f"Each point is {point} of a coefficient, for its column as it is. What was released has no"
+                " interval.",
             ),
             table(f"The released coefficients, for the columns as they are.{left}", ("coefficient", *heads), rows),
         ),

@@ -1,4 +1,4 @@
-"""The part of a page that tells of one release: its estimates, its groups, its noise and its promise."""
+"""One release on a page: its estimates, its groups, its noise and its guarantee."""
 
 from __future__ import annotations
 
@@ -11,25 +11,11 @@ from vestry.display.plotting import name_of
 from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
 from vestry.posterior.reader import DRAWS, PLUG_IN
 from vestry.releases import NoisyStatistics
-from vestry.report import figures, hmm_section, regression_section
-from vestry.report.content import (
-    MOST_ESTIMATES,
-    MOST_ROWS,
-    Estimate,
-    Result,
-    Share,
-    compared,
-    contrasts,
-    drawn_for,
-    first_of,
-    labels,
-    prior,
-    shares,
-    size,
-)
+from vestry.report import content, figures, hmm_section, regression_section
+from vestry.report.content import MOST_ESTIMATES, MOST_ROWS, Estimate, Result, Share
 from vestry.report.guarantee_section import claim, weight_parts
 
-# Released draws beyond this many are left to the file.
+# Further released draws are in the file only.
 _MOST_DRAWS = 50
 
 
@@ -38,7 +24,7 @@ class _Section(NamedTuple):
     parts: Callable[[Result, Album], list[Content]]
 
 
-# What is shown otherwise than as estimates by group; a model's reader names it.
+# What is not shown as estimates by group; a model's reader names it.
 _SECTIONS = {
     "states": _Section(hmm_section.headline, hmm_section.parts),
     "coefficients": _Section(regression_section.headline, regression_section.parts),
@@ -50,16 +36,16 @@ def section(result: Result, place: int, found: tuple[Estimate, ...], album: Albu
     parts = [
         tag("h2", f"Release {place}: {result.name}"),
         tag("p", result.question, class_="question"),
-        *_told(result, found, album),
+        *_body(result, found, album),
         *claim(result, album),
     ]
     return tag("section", joined(parts), id=f"release-{place}")
 
 
-def _told(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
+def _body(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
     if own := _SECTIONS.get(result.posterior.reader.display):
         return own.parts(result, album)
-    return _drawn(result, album) if result.posterior.label == DRAWS else _estimated(result, found, album)
+    return _draw_parts(result, album) if result.posterior.label == DRAWS else _estimate_parts(result, found, album)
 
 
 def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
@@ -76,8 +62,8 @@ def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
         lines = [_line(each, result, named=len(found) > 1) for each in found]
         return joined(lines, "<br>")
     low, high = min(found, key=lambda each: each.mean), max(found, key=lambda each: each.mean)
-    few = size(result) > len(found)
-    between = f"{size(result)} estimates, {f'the first {len(found)} of them ' if few else ''}between"
+    few = content.size(result) > len(found)
+    between = f"{content.size(result)} estimates, {f'the first {len(found)} of them ' if few else ''}between"
     return joined([between, _line(low, result, named=True), "and", _line(high, result, named=True)], "<br>")
 
 
@@ -87,20 +73,20 @@ def _line(each: Estimate, result: Result, *, named: bool) -> str:
     return f"{name}{digits(each.mean)} ({digits.interval(*each.wide)})"
 
 
-def _estimated(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
-    posterior, before = result.posterior, prior(result.posterior)
+def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
+    posterior, before = result.posterior, content.prior(result.posterior)
     dense = len(found) <= figures.MOST_DENSITIES
     drawn = (figures.densities if dense else figures.intervals)(found, posterior, before)
-    caption = f"Across: the {posterior.reader.parameter}. " + (
-        "Heights are densities: what was believed before (dashed) and what is believed after the release (filled)."
-        " Thick bars are 50 % intervals, thin bars 90 %; circles are means."
+    what = posterior.reader.parameter
+    caption = (
+        f"Prior (dashed) and posterior (filled) density of the {what}, with mean, 50 % and 90 % credible intervals."
         if dense
-        else "Thick bars are 50 % intervals, thin bars 90 %, circles are means; dashed is the prior's 90 % interval,"
-        " cut at the edge of the picture."
+        else f"Posterior mean, 50 % (thick) and 90 % (thin) credible intervals of the {what}; dashed: the prior's 90 %"
+        " interval, cut at the edge of the figure."
     )
     if len(found) > figures.MOST_ROWS:
-        rest = "the table has all" if size(result) == len(found) else f"the table has {len(found)}"
-        caption += f" The first {figures.MOST_ROWS} of {size(result)} rows; {rest}."
+        rest = "the table has all" if content.size(result) == len(found) else f"the table has {len(found)}"
+        caption += f" The first {figures.MOST_ROWS} of {content.size(result)} rows; {rest}."
     parts: list[Content] = [tag("h3", "What the data say")]
     if posterior.label == PLUG_IN:
         parts.append(
@@ -112,8 +98,8 @@ def _estimated(result: Result, found: tuple[Estimate, ...], album: Album) -> lis
         parts.append(paragraph(posterior.reader.note))
     parts += [
         beside(album.figure(drawn, alternative=_alternative(result, found), caption=caption), _table(result, found)),
-        *_grouped(result, found, album),
-        *_noise(result, found),
+        *_contrast_parts(result, found, album),
+        *_noise_parts(result, found),
     ]
     return parts
 
@@ -127,21 +113,21 @@ def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
         rows.append((*_names(each.group, each.label, result), *numbers))
     what = result.posterior.reader.parameter
     return table(
-        f"Posterior of the {what}: mean, standard deviation, and intervals that hold it with 50 % and 90 % probability"
-        + first_of(len(found), size(result)),
+        f"Posterior of the {what}: mean, standard deviation, 50 % and 90 % credible intervals"
+        + content.first_of(len(found), content.size(result)),
         (*heads, "mean", "sd", "50 %", "90 %"),
         rows,
         names=len(heads),
     )
 
 
-def _grouped(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
-    rows = contrasts(result)
+def _contrast_parts(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
+    rows = content.contrasts(result)
     if not rows:
         return []
     drawn = figures.comparison(found, rows, result.posterior)
     several = result.posterior.reader.dimension > 1
-    told, cells = [], []
+    described, cells = [], []
     for row in rows:
         digits = Digits(row["mean"], row["sd"])
         mean, ends = digits(row["mean"]), digits.interval(row["low"], row["high"])
@@ -149,23 +135,23 @@ def _grouped(result: Result, found: tuple[Estimate, ...], album: Album) -> list[
         cells.append(
             (f"{row['a']} − {row['b']}", *which, mean, number(row["sd"]), ends, probability(row["prob_positive"]))
         )
-        told.append(f"{', '.join((*which, row['a']))} minus {row['b']}: {mean}, 90 % from {ends}")
-    alternative = "Groups on one axis, and their differences. " + "; ".join(told[:_MOST_TOLD])
-    heads = ("difference", *((_parameter(result),) if several else ()), "mean", "sd", "90 %", "chance above 0")
-    left_out = f"; the first {MOST_ROWS} rows" if len(rows) == MOST_ROWS else ""
+        described.append(f"{', '.join((*which, row['a']))} minus {row['b']}: {mean}, 90 % from {ends}")
+    alternative = "Groups on one axis, and their differences. " + "; ".join(described[:_MOST_DESCRIBED])
+    heads = ("difference", *((_parameter(result),) if several else ()), "mean", "sd", "90 %", "P(difference > 0)")
+    cut = f"; the first {MOST_ROWS} rows" if len(rows) == MOST_ROWS else ""
     return [
         tag("h3", "Groups compared"),
         beside(
             album.figure(
                 drawn,
                 alternative=alternative,
-                caption=f"Across: the {result.posterior.reader.parameter} of each group (above, with intervals of"
-                " 50 %, thick, and of 90 %), and the differences of groups (below, with intervals of 90 %). One that"
-                " crosses the dashed line leaves the sign of the difference open. Circles are means.",
+                caption=f"Above: the {result.posterior.reader.parameter} of each group, with mean, 50 % and 90 %"
+                " credible intervals. Below: differences between groups, with 90 % credible intervals; one that crosses"
+                " the dashed line leaves the sign of the difference open.",
             ),
             table(
-                f"Differences for {compared(result)}, from {whole(drawn_for(result))} draws seeded by the release's"
-                f" hash{left_out}",
+                f"Differences for {content.compared_groups(result)}, from {whole(content.draw_count(result))} draws"
+                f" seeded by the release's hash{cut}",
                 heads,
                 cells,
                 names=2 if several else 1,
@@ -174,8 +160,8 @@ def _grouped(result: Result, found: tuple[Estimate, ...], album: Album) -> list[
     ]
 
 
-def _noise(result: Result, found: tuple[Estimate, ...]) -> list[Content]:
-    measured = shares(result.release, result.posterior, found)
+def _noise_parts(result: Result, found: tuple[Estimate, ...]) -> list[Content]:
+    measured = content.shares(result.release, result.posterior, found)
     heads = _heads(result)
     rows = [
         (*_names(each.group, each.label, result), "not defined" if share.noise is None else
@@ -184,23 +170,23 @@ def _noise(result: Result, found: tuple[Estimate, ...]) -> list[Content]:
     ]  # fmt: skip
     contents = {group: each for group, each in result.release.contents.items() if isinstance(each, NoisyStatistics)}
     first = next(iter(contents.values()))
-    law = first.noise.removeprefix("discrete-").capitalize()
-    notes = [f"{law} noise of scale {number(first.scale)} was added to each number below, in whole units."]
+    kind = first.noise.removeprefix("discrete-").capitalize()
+    notes = [f"{kind} noise of scale {number(first.scale)} was added to each number below, in whole units."]
     if first.grid != 1:
         notes.append(f"One unit of a sum stands for {number(first.grid)}, counted from the middle of the interval.")
     if first.count_grid != 1:
         notes.append(f"One unit of the count stands for {number(first.count_grid)} of a record.")
     if first.count is not None:
         notes.append(f"The number of records, {whole(first.count)}, is public.")
-    if any(value < 0 for content in contents.values() for value in content.values) and first.grid == 1:
-        notes.append("A negative count is noise, and no mistake.")
+    if any(value < 0 for each in contents.values() for value in each.values) and first.grid == 1:
+        notes.append("A negative count comes from the noise; it is not a mistake.")
     return [
         tag("h3", "Noise against sampling error"),
         paragraph(_cost(measured)),
         table(
-            "Standard deviations: of the noise on the estimate, of the posterior had the same numbers been exact, and"
-            " of the posterior as it is; and what the noise adds to the width of the interval"
-            + first_of(len(found), size(result)),
+            "Standard deviations of the noise on the estimate, of the posterior if the same numbers were exact, and"
+            " of the posterior; and what the noise adds to the width of the interval"
+            + content.first_of(len(found), content.size(result)),
             (*heads, "noise", "without noise", "with noise", "noise adds"),
             rows,
             names=len(heads),
@@ -224,9 +210,9 @@ def _released(contents: Mapping[str, NoisyStatistics], result: Result) -> Markup
         for group, each in contents.items()
         for name, value in zip(names, each.values, strict=True)
     ]
-    told = rows[:MOST_ESTIMATES]
-    caption += _rest(len(told), len(rows))
-    return table(caption, (*grouped, "statistic", "noisy value"), told, names=1 + len(grouped))
+    described = rows[:MOST_ESTIMATES]
+    caption += _rest(len(described), len(rows))
+    return table(caption, (*grouped, "statistic", "noisy value"), described, names=1 + len(grouped))
 
 
 def _rest(shown: int, count: int) -> str:
@@ -244,9 +230,7 @@ def widening(share: Share) -> str:
 def _cost(measured: tuple[Share, ...]) -> str:
     least, most = min(measured, key=lambda s: s.ratio), max(measured, key=lambda s: s.ratio)
     if most.ratio < 1.005:
-        return (
-            "The noise adds next to nothing to the width of the interval: what is unknown is unknown for want of data."
-        )
+        return "The noise adds next to nothing to the width of the interval. The rest is sampling error."
 
     def said(share: Share) -> str:
         text = widening(share)
@@ -257,11 +241,11 @@ def _cost(measured: tuple[Share, ...]) -> str:
     low, high = widening(least), widening(most)
     if low.startswith("about") and high.startswith("about"):
         return f"The noise adds between {low} and {high} to the width of the intervals. The rest is sampling error."
-    return f"The noise {said(least)} at the least, and {said(most)} at the most. The rest is sampling error."
+    return f"The noise {said(least)} at least, and {said(most)} at most. The rest is sampling error."
 
 
-def _drawn(result: Result, album: Album) -> list[Content]:
-    names, drawn = labels(result), result.posterior.sample()
+def _draw_parts(result: Result, album: Album) -> list[Content]:
+    names, drawn = content.labels(result), result.posterior.sample()
     count = len(next(iter(drawn.values())))
     grouped = (result.posterior.by,) if result.posterior.by is not None else ()
     rows = [
@@ -269,10 +253,10 @@ def _drawn(result: Result, album: Album) -> list[Content]:
         for group, values in drawn.items()
         for place, draw in enumerate(values[:_MOST_DRAWS], 1)
     ]
-    told = "; ".join(
+    described = "; ".join(
         f"{name_of(group, name, result.posterior)}: {', '.join(number(value) for value in values[:10, index])}"
         for group, values in drawn.items()
-        for index, name in enumerate(names[:_MOST_TOLD])
+        for index, name in enumerate(names[:_MOST_DESCRIBED])
     )
     shown = f" The first {_MOST_DRAWS} of {whole(count)}." if count > _MOST_DRAWS else ""
     return [
@@ -280,15 +264,15 @@ def _drawn(result: Result, album: Album) -> list[Content]:
         paragraph(
             f"{_draws(count)} from a posterior {'was' if count == 1 else 'were'} released"
             f"{' for each group' if grouped else ''}, and"
-            f" {'it is' if count == 1 else 'they are'} all there is. They give no interval; more draws would cost more."
+            f" {'it is' if count == 1 else 'they are'} all there is. Draws have no interval; more of them cost more."
         ),
         *weight_parts(result.release.certificate),
         beside(
             album.figure(
                 figures.points(result.posterior, names),
-                alternative=f"Released draws as points. {told}",
-                caption=f"Across: the {result.posterior.reader.parameter}. Each point is one released draw; there is"
-                " no band, since draws give no interval.",
+                alternative=f"Released draws as points. {described}",
+                caption=f"Each point is one released draw of the {result.posterior.reader.parameter}. Draws have no"
+                " interval.",
             ),
             table(f"The released draws.{shown}", (*grouped, "draw", *names), rows, names=1 + len(grouped)),
         ),
@@ -296,9 +280,9 @@ def _drawn(result: Result, album: Album) -> list[Content]:
 
 
 def _alternative(result: Result, found: tuple[Estimate, ...]) -> str:
-    told = "; ".join(_line(each, result, named=True) for each in found[:_MOST_TOLD])
-    rest = f"; {len(found) - _MOST_TOLD} more are in the table" if len(found) > _MOST_TOLD else ""
-    return f"Posterior of the {result.posterior.reader.parameter}, mean and 90 % interval. {told}{rest}."
+    described = "; ".join(_line(each, result, named=True) for each in found[:_MOST_DESCRIBED])
+    rest = f"; {len(found) - _MOST_DESCRIBED} more are in the table" if len(found) > _MOST_DESCRIBED else ""
+    return f"Posterior of the {result.posterior.reader.parameter}, mean and 90 % credible interval. {described}{rest}."
 
 
 def _heads(result: Result) -> tuple[str, ...]:
@@ -320,4 +304,4 @@ def _draws(count: int) -> str:
 
 
 # Estimates in a headline, and in an alternative text.
-_MOST_NAMED, _MOST_TOLD = 5, 8
+_MOST_NAMED, _MOST_DESCRIBED = 5, 8

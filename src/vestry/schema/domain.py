@@ -1,29 +1,28 @@
 """What a column may contain, as its holder declares it. Nothing is learnt from the data.
 
 A value outside its domain is never an error, since an error would tell of it: a number or a date beyond an interval is
-clipped to its nearer end; a level that was not declared, NaN, null, and text that is no number count as missing. Which
-values are the same level is the matter of `vestry.schema.meaning`. What a missing value becomes is declared too:
+clipped to its nearer end; a level that was not declared, NaN, null, and text that is not a number count as missing.
+Which values are the same level, `vestry.schema.meaning` says. What a missing value becomes is declared too:
 
 - `never`, the default: a public promise that none is missing. One that breaks it becomes the first level, or the low
   end.
 - `{"value": x}`: the declared stand-in x.
-- `level` (levels only): a level of its own, called `missing`.
-- `drop`: the record is left out, and the number of records that count is private.
+- `level` (levels only): its own level, called `missing`.
+- `drop`: the record is omitted, and the number of records that count is private.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any
 
 from vestry.errors import InvalidParameter
 from vestry.schema.meaning import LONGEST, level_text
+from vestry.validation import is_number, require_number, require_whole
 
 NEVER, DROP, LEVEL = "never", "drop", "level"
 MISSING_LEVEL = "missing"
@@ -69,7 +68,7 @@ class Levels:
         if missing == LEVEL and MISSING_LEVEL in values:
             raise InvalidParameter("levels", values, f'without "{MISSING_LEVEL}" if missing is a level', "another name")
         object.__setattr__(self, "missing", _policy(missing, levels=True))
-        # 1 and 1.0 are equal to true, and are no truth value.
+        # 1 and 1.0 are equal to true, and are not truth values.
         if isinstance(missing, Mapping) and not (type(self.stand_in) in kinds and self.stand_in in plain):
             first = json.dumps(plain[0], ensure_ascii=False)
             raise InvalidParameter("missing", self.stand_in, "one of the levels", f"{{ value = {first} }}")
@@ -88,14 +87,14 @@ class Levels:
 
     @property
     def stand_in(self) -> str | int | bool:
-        """What a missing value becomes, where it is neither dropped nor a level of its own."""
+        """What a missing value becomes, where it is neither dropped nor its own level."""
         if isinstance(self.missing, Mapping):
             declared: str | int | bool = self.missing["value"]
             return declared
         return self.values[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as a study file writes them; what is at its default is left out."""
+        """Return plain values, as a study file writes them; what is at its default is omitted."""
         plain = {"levels": list(self.values), "missing": _plain(self.missing)}
         return {**plain, "exact": True} if self.exact else plain
 
@@ -128,7 +127,7 @@ class Interval:
         if all(type(end) is datetime.date for end in ends):
             self._count_days(*ends)
         for name in ("low", "high"):
-            object.__setattr__(self, name, _number(name, getattr(self, name), f"for example {name} = 0"))
+            object.__setattr__(self, name, require_number(name, getattr(self, name), f"for example {name} = 0"))
         if not self.low < self.high:
             raise InvalidParameter(
                 "interval", [self.low, self.high], "a low end below the high end", "for example [0, 60]"
@@ -156,11 +155,11 @@ class Interval:
         """What a missing value becomes, where it is not dropped."""
         if isinstance(self.missing, Mapping):
             instead = f"{self.low:g}" if self.since is None else self.since.isoformat()
-            return _number("missing", self.missing["value"], f"{{ value = {instead} }}")
+            return require_number("missing", self.missing["value"], f"{{ value = {instead} }}")
         return float(self.low)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as a study file writes them; what is at its default is left out."""
+        """Return plain values, as a study file writes them; what is at its default is omitted."""
         missing = _plain(self.missing)
         if self.since is None:
             return {"interval": [self.low, self.high], "missing": missing}
@@ -195,16 +194,13 @@ def domain_from(record: Mapping[str, Any]) -> Domain:
             raise InvalidParameter("levels", record["levels"], "a list", 'levels = ["no", "yes"]')
         return Levels(*record["levels"], missing=missing, exact=record.get("exact", False))
     if "count" in record:
-        most = record["count"]
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise InvalidParameter("count", most, "a whole number of at least 1", "the largest count, count = 20")
-        return Interval(0, most, missing)
+        return Interval(0, require_whole("count", record["count"], "the largest count, count = 20"), missing)
     return _interval(record["interval"], missing, record.get("format"))
 
 
 def _interval(ends: Any, missing: Missing, format: str | None) -> Interval:
     if isinstance(ends, list) and len(ends) == 2:
-        if all(map(_finite, ends)):
+        if all(map(is_number, ends)):
             return Interval(ends[0], ends[1], missing, format)
         low, high = map(_date, ends)
         if low is not None and high is not None:
@@ -214,7 +210,7 @@ def _interval(ends: Any, missing: Missing, format: str | None) -> Interval:
 
 
 def drops(domain: Domain) -> bool:
-    """Tell whether a record is left out if this column is missing."""
+    """Tell whether a record is omitted if this column is missing."""
     return domain.missing == DROP
 
 
@@ -265,19 +261,6 @@ def _policy(missing: object, *, levels: bool) -> Missing:
         return dict(missing)
     allowed = ", ".join(f'"{word}"' for word in words) + " or { value = ... }"
     raise InvalidParameter("missing", missing, allowed, 'missing = "drop"')
-
-
-def _number(name: str, value: Any, instead: str) -> float:
-    if not _finite(value):
-        raise InvalidParameter(name, value, "a finite number", instead)
-    return float(value)
-
-
-def _finite(value: Any) -> bool:
-    try:
-        return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond every float
-        return False
 
 
 def _plain(missing: Missing) -> Any:

@@ -13,7 +13,10 @@ import math
 import numbers
 import re
 import uuid
+from collections.abc import Callable
 from typing import Any
+
+Writer = Callable[[Any], str | None]
 
 # Text longer than this, white space at its ends taken off, is missing.
 LONGEST = 100
@@ -47,11 +50,9 @@ def level_text(value: Any) -> str | None:
 def carrier_text(value: Any) -> str | None:
     """Write a Python object as text that is read with the object's meaning; None where it is missing.
 
-    Numbers that are no level (infinities, and doubles from 2^53 on) are written in a way that no level has: `1.e16`.
+    Numbers that are not levels (infinities, and doubles from 2^53 on) are written in a way that no level has: `1.e16`.
     """
-    write = _WRITERS.get(type(value), _written)
-    text: str | None = write(value)
-    return text
+    return _WRITERS.get(type(value), _write_other)(value)
 
 
 def number(value: Any) -> float:
@@ -135,7 +136,7 @@ _NUMBER = re.compile(
 
 
 def _beyond(text: str) -> bool:
-    """Tell whether a carried number is no level: it has an exponent, or is infinite."""
+    """Tell whether a carried number is not a level: it has an exponent, or is infinite."""
     return ".e" in text or text.endswith("iNf")
 
 
@@ -194,13 +195,12 @@ def _of_time(value: datetime.time) -> str | None:
     return _clock(value.isoformat()) if value.tzinfo is None else None
 
 
-def _written(value: Any) -> str | None:
-    """Write an object of another type, or of a subclass; None if it is none that a column may contain."""
+def _write_other(value: Any) -> str | None:
+    """Write an object of another type, or of a subclass; None if a column cannot contain it."""
     try:
         for kinds, write in _KINDS:
             if isinstance(value, kinds):
-                text: str | None = write(value)
-                return text
+                return write(value)
         return carrier_text(value.item()) if type(value).__module__ == "numpy" else None
     except Exception:  # an object may do anything, and no value is an error
         return None
@@ -231,7 +231,7 @@ def _offset(zone: str) -> int:
     return (int(digits[:2]) * 60 + int(digits[2:])) * (-1 if zone[0] == "-" else 1)
 
 
-_KINDS: tuple[tuple[Any, Any], ...] = (
+_KINDS: tuple[tuple[Any, Writer], ...] = (
     (str, _of_text),
     ((bytes, bytearray), lambda value: _of_text(bytes(value).decode("utf-8", "replace"))),
     (bool, lambda value: "true" if value else "false"),
@@ -244,7 +244,7 @@ _KINDS: tuple[tuple[Any, Any], ...] = (
     (datetime.timedelta, lambda value: _of_float(value.total_seconds())),
     (uuid.UUID, str),
 )
-_WRITERS: dict[type, Any] = {
+_WRITERS: dict[type, Writer] = {
     str: _of_text,
     bool: lambda value: "true" if value else "false",
     int: _of_int,

@@ -1,4 +1,4 @@
-"""Values that came from records and must not leave but through a mechanism."""
+"""Values that came from records and leave through a mechanism alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Private(Closed):
         raise PrivateValue("is made of whole numbers: sums are counted in units of a grid")
 
 
-# Features, one row a record, and outcomes.
+# Features, one row per record, and outcomes.
 Block = tuple[np.ndarray, np.ndarray]
 
 
@@ -64,11 +64,9 @@ class PrivateRows(Closed):
 
 def reveal(private: Private) -> tuple[int, ...]:
     """Open a private value. A wall keeps every room but `mechanisms` from importing this."""
-    values: tuple[int, ...] = private._Private__values  # type: ignore[attr-defined]
-    return values
+    return private._Private__values  # type: ignore[attr-defined, no-any-return]
 
 
 def reveal_rows(private: PrivateRows) -> tuple[Block, ...]:
     """Open private rows. The same wall stands around this."""
-    blocks: tuple[Block, ...] = private._PrivateRows__blocks  # type: ignore[attr-defined]
-    return blocks
+    return private._PrivateRows__blocks  # type: ignore[attr-defined, no-any-return]

@@ -1,7 +1,7 @@
 """What is summed over the records, described apart from its execution.
 
-A tally sums integers over all records, once for each combination of the levels of its keys: counts, indicators, and
-sums of clipped numbers on a grid. Histograms and cross-tabulations are tallies of `One` by their columns.
+A `SumQuery` sums integers over all records, once for each combination of the levels of its keys: counts, indicators,
+and sums of clipped numbers on a grid. Histograms and cross-tabulations are sums of `Count` by their columns.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class SumQuery:
         return product(*(self._levels(key, domains).names for key in self.keys))
 
     def drops(self, domains: Mapping[str, Domain]) -> bool:
-        """Tell whether a record may be left out, so that the number of records that count is private."""
+        """Tell whether a record may be omitted, so that the number of records that count is private."""
         return any(drops(domains[column]) for column in self.columns)
 
     def check(self, domains: Mapping[str, Domain]) -> None:
@@ -114,3 +114,10 @@ def _columns(term: Term) -> tuple[str, ...]:
             return term.columns
         case _:
             return (term.column,)
+
+
+def sides(term: Sum | Product) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Return the columns that a term multiplies, and their origins."""
+    if isinstance(term, Sum):
+        return (term.column,), (term.origin,)
+    return term.columns, term.origins

@@ -10,7 +10,6 @@ One release of a study: [release.NAME], a model and its keys, and what it may sp
 from __future__ import annotations
 
 import difflib
-import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -19,20 +18,18 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from vestry.conjugate.normal_mean import NormalMean
-from vestry.data.csv_reader import Dialect, dialect_from
-from vestry.data.encoding import DEFAULT_MAX_ROWS, LIMIT, check_bound
-from vestry.data.table import kind_of
+from vestry.data.connection import Dialect, dialect_from, find_way
+from vestry.data.table import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.errors import InvalidParameter, StudyFileError
-from vestry.model.request import AUTO, Request, TableSchema, check_size, levels_of, purpose_of
+from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose_of
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.registry import MODELS
-from vestry.schema.domain import Domain, Levels, domain_from
+from vestry.schema.domain import Domain, domain_from
 from vestry.schema.statistics import SumQuery
 from vestry.server_address import SCHEMES, parse_address
-from vestry.study.toml_table import EXAMPLES, LineIndex, Section, check_keys, check_text, finite
-from vestry.validation import is_whole
+from vestry.study.toml_table import EXAMPLES, LineIndex, Section, check_keys, check_text
+from vestry.validation import is_whole, require_moderate
 
 SECTIONS = ("study", "columns", "release")
 REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
@@ -238,7 +235,7 @@ def _check_addresses(study: Section, data: str, ledger: str) -> None:
             _check_secretless(key, address)
     with study.at("data"):
         try:
-            kind_of(data)
+            find_way(data)
         except InvalidParameter as error:
             raise InvalidParameter("data", error.given, error.allowed, EXAMPLES["data"]) from None
 
@@ -260,8 +257,6 @@ def _check_secretless(key: str, address: str) -> None:
 KEYS = ("model", "spend", "mechanism", "draws", "truncation", "purpose")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 _DRAWS = 10**6
-# What to write where a model has no default prior.
-_PRIORS = {"normal-mean": (0.0, 100.0), "normal-inverse-gamma": (0.0, 1.0, 2.0, 1.0)}
 
 
 @dataclass(frozen=True)
@@ -294,7 +289,7 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
     truncation = section.number("truncation", "0.05")
     with section.at("truncation"):
         if truncation is not None and draws is None:
-            raise InvalidParameter("truncation", truncation, "left out where there are no draws", "draws = 1 beside it")
+            raise InvalidParameter("truncation", truncation, "omitted where there are no draws", "draws = 1 beside it")
     with section.at("mechanism") if "mechanism" in section.record else releases.at(name):
         request = Request(model, spend, section.record.get("mechanism", AUTO), draws, truncation)
         if request.mechanism == "ops" and truncation is None:
@@ -314,70 +309,45 @@ def _model_type(section: Section) -> Any:
 
 
 def _model(model_type: Any, section: Section, schema: TableSchema) -> Any:
+    """Make a model, which checks its own keys; a fault points at the key that it is about."""
     given = {field.name: section.record[field.name] for field in fields(model_type) if field.name in section.record}
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    if hasattr(model_type, "column_keys"):
-        return _own_model(model_type, values, section, schema)
-    _check_columns(model_type, values["column"], section, schema)
-    if "by" in values:
-        _check_column(values["by"], section, "by", schema)
-        with section.at("by"):
-            levels_of(schema.domains, values["by"])
-    if "prior" in values:
-        with section.at("prior"):
-            values["prior"] = _numbers("prior", values["prior"])
-    if "variance" in values:
-        values["variance"] = section.number("variance", "100")
-    if "success" in values:
-        with section.at("column"):
-            _check_success(values["success"], levels_of(schema.domains, values["column"]))
-    model = model_type(**values)
-    _check_prior(model, values, section, schema)
-    return model
-
-
-def _own_model(model_type: Any, values: Mapping[str, Any], section: Section, schema: TableSchema) -> Any:
-    """Make a model that checks its own keys; a fault is told at the key that its error names."""
+    for name in getattr(model_type, "number_keys", ()):
+        if isinstance(values.get(name), tuple | int | float):
+            with section.at(name):
+                values[name] = _floats(name, values[name])
     for name in model_type.column_keys:
-        if name not in values:
-            continue  # it has a default
-        given = values[name]
-        named = given.values() if isinstance(given, Mapping) else given if isinstance(given, tuple) else (given,)
-        for column in named:
+        named = values.get(name, ())  # one that is omitted has a default
+        columns = named.values() if isinstance(named, Mapping) else named if isinstance(named, tuple) else (named,)
+        for column in columns:
             _check_column(column, section, name, schema)
     model = model_type(**values)
     try:
         model.check(schema.domains)
     except InvalidParameter as error:
-        with section.lines.at(section.path(error.name) if error.name in values else section.key):
+        key = _key_of(error, values)
+        with section.lines.at(section.key if key is None else section.path(key)):
             raise
     return model
 
 
-def _check_prior(model: Any, values: Mapping[str, Any], section: Section, schema: TableSchema) -> None:
-    """Refuse a prior that the family refuses, with one that it takes."""
-    with section.at("column"):
-        family = model.family(schema.domains)
-    with section.at("prior"):
-        try:
-            family.prior(model.numbers(schema.domains))
-        except InvalidParameter as error:
-            default = next(field.default for field in fields(model) if field.name == "prior")
-            flat = _PRIORS.get(model.name) or type(model)(**{**values, "prior": default}).numbers(schema.domains)
-            instead = f"prior = [{', '.join(f'{x:g}' for x in flat)}]"
-            raise InvalidParameter(error.name, error.given, error.allowed, instead) from None
+def _floats(name: str, value: Any) -> float | tuple[float, ...]:
+    """Read a number or several as floats of moderate size."""
+    if isinstance(value, tuple):
+        return tuple(require_moderate(f"each number of {name}", x, f"{name} = [1, 1]") for x in value)
+    return require_moderate(name, value, f"{name} = 100")
 
 
-def _check_columns(model_type: Any, given: object, section: Section, schema: TableSchema) -> None:
-    """Let one declared column through, or several different ones where the model takes them."""
-    several = given if isinstance(given, tuple) else (given,)
-    with section.at("column"):
-        if isinstance(given, tuple) and model_type is not NormalMean:
-            raise InvalidParameter("column", list(given), f"one column for {model_type.name}", EXAMPLES["column"])
-        if not several or any(column in several[:place] for place, column in enumerate(several)):
-            raise InvalidParameter("column", list(several), "one column, or several, each once", EXAMPLES["column"])
-    for column in several:
-        _check_column(column, section, "column", schema)
+def _key_of(error: InvalidParameter, values: Mapping[str, Any]) -> str | None:
+    """Return the key that a refusal is about: it names it, says what to write for it, or names its column."""
+    for word in (error.name, error.instead.partition(" = ")[0]):
+        if word in values:
+            return word
+    column = error.name.removeprefix("the column ")
+    return next(
+        (key for key, value in values.items() if value == column or (isinstance(value, tuple) and column in value)),
+        None,
+    )
 
 
 def _check_column(column: object, section: Section, name: str, schema: TableSchema) -> None:
@@ -394,17 +364,3 @@ def _check_column(column: object, section: Section, name: str, schema: TableSche
         named = ", ".join(schema.domains)
         instead = f'"{near[0]}"' if near else f'{column} = {{ levels = ["no", "yes"] }} under [columns]'
         raise InvalidParameter("a column", column, f"one that is declared ({named})", instead)
-
-
-def _check_success(given: object, levels: Levels) -> None:
-    """Refuse what is no level; 1 is no truth value, though Python holds it equal to one."""
-    if type(given) is not type(levels.values[0]) or given not in levels.values:
-        named = [json.dumps(level, ensure_ascii=False) for level in levels.values]
-        raise InvalidParameter("success", given, f"one of the levels ({', '.join(named)})", f"success = {named[-1]}")
-
-
-def _numbers(name: str, values: object) -> tuple[float, ...]:
-    example = f"{name} = [1, 1]"
-    if not isinstance(values, tuple):
-        raise InvalidParameter(name, values, "a list of numbers", example)
-    return tuple(finite(f"each number of {name}", value, example) for value in values)

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from vestry.data import Table
-from vestry.data.query import check_column
+from vestry.data.connection import check_column
 from vestry.errors import AskedBefore, BudgetExceeded, InvalidParameter, LedgerStateError, MissingExtra, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry, State
 from vestry.ledger.ledger import Summary
-from vestry.mechanisms.release import Mechanism
+from vestry.mechanisms.release import Mechanism, pays_for
 from vestry.model.request import PreparedRelease
 from vestry.noise import NoiseSource
-from vestry.pipeline import CHARGED, NEW, OPENED, ChargeIndex, PastCharge, claim, pays_for, prepare, public_count, run
+from vestry.pipeline import CHARGED, NEW, OPENED, ChargeIndex, PastCharge, claim, prepare, public_count, run
 from vestry.posterior.posterior import Posterior, Rows
 from vestry.posterior.reader import DRAWS
 from vestry.releases import Certificate, Release

@@ -9,9 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.data import Table
-from vestry.data.table import is_missing
+from vestry.data.connection import is_missing
 from vestry.errors import IN_LEDGER, DeclarationMismatch, LedgerMissing, VestryError
 from vestry.ledger import Ledger
 from vestry.ledger.entry import State
@@ -20,6 +19,7 @@ from vestry.noise import NoiseSource
 from vestry.pipeline import ChargeIndex
 from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, compare_mechanisms
 from vestry.privacy.guarantee import Guarantee
+from vestry.registry import SOURCES
 from vestry.study.config import ReleaseSpec, StudyConfig, read
 from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, remaining_words
 from vestry.study.runner import ReleaseOutcome, ReleaseRunner, Say
@@ -63,12 +63,12 @@ class Study:
     @property
     def ledger(self) -> Ledger:
         """The ledger, which must exist and agree with the study."""
-        return self._agreed()[0]
+        return self._checked_ledger()[0]
 
     def has_ledger(self) -> bool:
         """Tell whether there is a ledger where the study says, or was: what it paid for tells of it."""
         try:
-            return bool(self._opened)
+            return bool(self._ledger)
         except LedgerMissing:
             return bool(self._certified())
         except VestryError:
@@ -127,7 +127,7 @@ class Study:
         """Return what each release would be charged, from declarations and the ledger alone."""
         config, index = self.config, ChargeIndex()
         if self.has_ledger():
-            ledger, state = self._agreed()
+            ledger, state = self._checked_ledger()
             index = ChargeIndex.of(ledger)
         else:
             fresh = PrivacyFilter.of(config.budget)
@@ -149,10 +149,10 @@ class Study:
     def format_parameter(self, name: str, parameter: str, value: float) -> str:
         """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
         schema, model = self.config.schema, self.config.release(name).request.model
-        if parameter == "scale" and isinstance(model, ConjugateModel):
-            grid = model.family(schema.domains).layout(schema.adjacency(model, None)).grid
-            if grid != 1:
-                return f"scale {value * grid:.6g} in units of {', '.join(model.own)}"
+        unit = model.sum_unit(schema) if parameter == "scale" and hasattr(model, "sum_unit") else 1
+        if unit != 1:
+            columns = [column for column in model.columns if column != model.by]
+            return f"scale {value * unit:.6g} in units of {', '.join(columns)}"
         return f"{parameter} {value:.6g}"
 
     def budget_for(self, name: str, width: float) -> Guarantee:
@@ -168,7 +168,7 @@ class Study:
         self, *, again: bool = False, output: Path | None = None, noise: NoiseSource | None = None
     ) -> tuple[ReleaseRunner, State]:
         """Return what runs releases, and the state of its ledger."""
-        ledger, state = self._agreed()
+        ledger, state = self._checked_ledger()
         store = ReleaseStore(output or self.config.folder)
         return ReleaseRunner(self.config, ledger, self.table, store, again, noise), state
 
@@ -204,7 +204,7 @@ class Study:
         """Say what remains of the budget: the ledger's, or all of it where there is no ledger yet."""
         if not self.has_ledger():
             return str(self.config.budget)
-        _, state = self._agreed()
+        _, state = self._checked_ledger()
         return remaining_words(state.filter, state.spent)
 
     def create_command(self) -> str:
@@ -220,7 +220,7 @@ class Study:
         return self.config.expected_rows or DEFAULT_EXPECTED_ROWS
 
     @cached_property
-    def _opened(self) -> Ledger:
+    def _ledger(self) -> Ledger:
         """The ledger, opened once."""
         where = _beside(self.config.folder, self.config.ledger)
         try:
@@ -236,11 +236,11 @@ class Study:
             )
         raise LedgerMissing(f"there is no ledger at {where}; create it once with: {self.create_command()}")
 
-    def _agreed(self) -> tuple[Ledger, State]:
+    def _checked_ledger(self) -> tuple[Ledger, State]:
         """Return the ledger and its state, or refuse one that disagrees with the study."""
         config, lines = self.config, self.config.lines
         with lines.at("study.ledger"):
-            ledger = self._opened
+            ledger = self._ledger
             state = ledger.state()
         with lines.at("study.unit"):
             ledger.require(unit=config.schema.unit)
@@ -269,4 +269,4 @@ def _beside(folder: Path, address: str) -> str:
     scheme, mark, rest = address.partition("://")
     if not mark:
         return str(folder / address)
-    return f"{scheme}://{folder / rest}" if scheme == "duckdb" else address
+    return f"{scheme}://{folder / rest}" if f"{scheme}://FILE/TABLE" in SOURCES else address

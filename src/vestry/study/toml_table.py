@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +14,7 @@ from vestry.errors import InvalidParameter, StudyFileError, VestryError
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.neighbours import Neighbours
 from vestry.registry import MODELS
+from vestry.validation import require_moderate, require_whole
 
 # The words of TOML. Only keys matter, so numbers and dates need no care: they are bare words and dots.
 _WORD = re.compile(
@@ -32,8 +32,6 @@ _Path = tuple[str, ...]
 _MOST_PARTS = 16
 # What a ledger can write.
 _LONGEST = 1000
-# As for the ends of intervals: beyond it no calibration computes well.
-_GREATEST = 1e30
 _GUARANTEES = [kind.names() for kind in (PureDP, ApproxDP, RenyiDP, ZCDP, GaussianDP)]
 GUARANTEE = tuple(dict.fromkeys(name for names in _GUARANTEES for name in names))
 _WAYS = (
@@ -179,19 +177,18 @@ class Section:
         return str(value)
 
     def number(self, name: str, example: str) -> float | None:
-        """Read a finite number; None if it is left out."""
+        """Read a finite number; None if it is omitted."""
         if name not in self.record:
             return None
         with self.at(name):
-            return finite(name, self.record[name], f"{name} = {example}")
+            return require_moderate(name, self.record[name], f"{name} = {example}")
 
     def whole(self, name: str, example: int, *, most: int) -> int | None:
-        """Read a whole number from 1; None if it is left out."""
-        value = self.record.get(name)
-        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most):
-            return value
+        """Read a whole number from 1; None if it is omitted."""
+        if name not in self.record:
+            return None
         with self.at(name):
-            raise InvalidParameter(name, value, f"a whole number from 1 to {most}", f"{name} = {min(example, most)}")
+            return require_whole(name, self.record[name], f"{name} = {min(example, most)}", most=most)
 
     def guarantee(self, name: str, neighbours: Neighbours) -> Guarantee:
         """Read a guarantee, for example { epsilon = 0.3 }."""
@@ -208,19 +205,6 @@ def check_text(name: str, value: object) -> None:
     if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > _LONGEST:
         allowed = f"one line of text of 1 to {_LONGEST} characters"
         raise InvalidParameter(name, value, allowed, EXAMPLES.get(name, "another name"))
-
-
-def finite(name: str, value: object, example: str) -> float:
-    """Return a number that is finite and of moderate size."""
-    try:
-        number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise InvalidParameter(name, value, "a finite number", example)
-    if number != 0 and not 1 / _GREATEST <= abs(number) <= _GREATEST:
-        raise InvalidParameter(name, value, f"0, or from {1 / _GREATEST:g} to {_GREATEST:g} in size", example)
-    return number
 
 
 def check_keys(path: str, text: str) -> None:
