@@ -25,9 +25,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from vestry.hmm import blocked_gibbs
-from vestry.hmm.hidden_states import named
+from vestry.hmm.hidden_states import match_states
 from vestry.hmm.noise_aware_gibbs import noise_aware_gibbs
-from vestry.papers.noisy_count import discrete_noise
+from vestry.papers.proportion import discrete_noise
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 RESULTS = Path(__file__).with_suffix(".json")
@@ -104,11 +104,11 @@ def sample(method: str, cell: Cell, noisy: list[np.ndarray], totals: Any, rng: n
     """Return the draws of one method, their states named alike."""
     given = {"states": cell.states, "sweeps": SWEEPS, "burn_in": SWEEPS // 2, "chains": CHAINS, "rng": rng}
     if method == "noise-aware":
-        return named(noise_aware_gibbs(noisy, noise=cell.noise, totals=totals, **given).states, None, None)
+        return match_states(noise_aware_gibbs(noisy, noise=cell.noise, totals=totals, **given).states, None, None)
     full = noisy
     if totals is not None:
         full = [np.concatenate([n, totals[..., None] - n], axis=-1) if n.shape[-1] == 1 else n for n in noisy]
-    return named(blocked_gibbs(full, **given), None, None)
+    return match_states(blocked_gibbs(full, **given), None, None)
 
 
 def study(cell: Cell, seed: list[int]) -> dict[str, list[list[float]]]:

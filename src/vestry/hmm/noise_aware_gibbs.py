@@ -140,7 +140,7 @@ def noise_aware_gibbs(
         For each feature (regions, months, levels), or with a leading axis over splits: noisy whole numbers as they were
         released, negative ones too. Beside totals, a feature of one column has two levels, of which it is the first.
     noise
-        The noise of every count and total: `vestry.posterior.discrete_noise.noise_law` finds it.
+        The noise of every count and total: `vestry.posterior.discrete_noise.noise_of` reads it.
     totals
         Noisy totals, (regions, months), or with the leading axis; None if every level is counted.
     rates
