@@ -34,7 +34,7 @@ except vestry.VestryError as error:
 """,
     "spark": """
 import vestry
-from vestry.data.connection import connect
+from vestry.data.source import connect
 try:
     connect("pyspark://nowhere.parquet")
 except vestry.VestryError as error:

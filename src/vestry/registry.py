@@ -40,7 +40,7 @@ MODELS = LazyTable(
 )
 
 # Where records may be: an address (FILE marks a path), how a file's name ends, or a package and a class. What stands
-# there takes what was given and a `Selection`, and returns a `Source`: see `vestry.data.connection`.
+# there takes what was given and a `Selection`, and returns a `Source`: see `vestry.data.source`.
 SOURCES = LazyTable(
     {
         ".parquet": "vestry.data.parquet_files:open_parquet",

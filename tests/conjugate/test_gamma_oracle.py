@@ -11,10 +11,9 @@ import pytest
 from scipy import stats
 from share import cases
 
-from vestry.conjugate import gamma_posterior
 from vestry.conjugate.gamma import Gamma
-from vestry.conjugate.gamma_exponential import GammaExponentialFamily
-from vestry.conjugate.gamma_poisson import GammaPoissonFamily
+from vestry.conjugate.gamma_exponential import GammaExponentialFamily, exponential_posterior
+from vestry.conjugate.gamma_poisson import GammaPoissonFamily, poisson_posterior
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms import posterior_sample
 from vestry.posterior.discrete_noise import Gaussian, Laplace
@@ -171,7 +170,7 @@ POISSON = [(Laplace(5.0), 30, 10, 2.0, 1.0), (Gaussian(8.0), -3, 10, 0.5, 0.2), 
 def test_poisson_rate_with_a_public_count(law, z, n, a, b):
     s = np.arange(40_000)
     logs = stats.nbinom.logpmf(s, a, b / (b + n)) + log_noise(law, z - s)
-    found = gamma_posterior.poisson(z, count=n, shape=a, rate=b, noise=law)
+    found = poisson_posterior(z, count=n, shape=a, rate=b, noise=law)
     assert (found.mean(), found.variance()) == pytest.approx(moments(logs, a + s, np.full(s.size, b + n)), rel=1e-9)
 
 
@@ -183,7 +182,7 @@ def test_poisson_rate_with_a_private_count(law, z, noisy, units, a, b):
     s, n = np.arange(600)[:, None], np.arange(400)[None, :]
     logs = np.where(n > 0, stats.nbinom.logpmf(s, a, b / (b + np.maximum(n, 1))), np.where(s == 0, 0.0, -np.inf))
     logs = logs + log_noise(law, z - s) + log_noise(law, noisy - units * n)
-    found = gamma_posterior.poisson(z, count=noisy, count_units=units, shape=a, rate=b, noise=law)
+    found = poisson_posterior(z, count=noisy, count_units=units, shape=a, rate=b, noise=law)
     assert (found.mean(), found.variance()) == pytest.approx(moments(logs, a + s, b + n), rel=1e-9)
 
 
@@ -198,7 +197,7 @@ def test_exponential_rate_with_a_public_count(law, z, n):
     units = np.arange(-60_000, 60_000)
     s = grid * units + n * middle
     logs = log_times(s, n, a, b) + log_noise(law, z - units)
-    found = gamma_posterior.exponential(z, grid=grid, middle=middle, count=n, shape=a, rate=b, noise=law)
+    found = exponential_posterior(z, grid=grid, middle=middle, count=n, shape=a, rate=b, noise=law)
     seen = s > 0
     expected = moments(logs[seen], np.full(seen.sum(), a + n), b + s[seen])
     assert (found.mean(), found.variance()) == pytest.approx(expected, rel=1e-5)
@@ -211,7 +210,7 @@ def test_exponential_rate_with_a_private_count():
     logs = log_times(s, n, a, b) + log_noise(law, z - steps) + log_noise(law, noisy - units * n)
     seen = np.isfinite(logs)
     expected = moments(logs[seen], np.broadcast_to(a + n, s.shape)[seen], (b + s)[seen])
-    found = gamma_posterior.exponential(
+    found = exponential_posterior(
         z, grid=grid, middle=middle, count=noisy, count_units=units, shape=a, rate=b, noise=law
     )
     assert (found.mean(), found.variance()) == pytest.approx(expected, rel=1e-3)
@@ -221,7 +220,7 @@ def test_a_misjudged_noise_is_another_posterior():
     law, z, n, a, b = POISSON[0]
     s = np.arange(40_000)
     logs = stats.nbinom.logpmf(s, a, b / (b + n)) + log_noise(Laplace(0.9 * law.scale), z - s)
-    found = gamma_posterior.poisson(z, count=n, shape=a, rate=b, noise=law)
+    found = poisson_posterior(z, count=n, shape=a, rate=b, noise=law)
     assert found.variance() != pytest.approx(moments(logs, a + s, np.full(s.size, b + n))[1], rel=1e-3)
 
 

@@ -14,9 +14,10 @@ import pytest
 from scipy.stats import binom
 from share import cases
 
-from vestry.conjugate import gamma_posterior
 from vestry.conjugate import normal_inverse_gamma_posterior as mean_variance
 from vestry.conjugate.gamma import one_gamma as plugged_in
+from vestry.conjugate.gamma_exponential import exponential_posterior
+from vestry.conjugate.gamma_poisson import poisson_posterior
 from vestry.conjugate.normal_inverse_gamma import MeanVariance
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
@@ -70,7 +71,7 @@ def poisson(n, law, size, rng, *, factor=1.0, plugged=False, units=None):
         if plugged:
             made = plugged_in(shape + max(value, 0), rate + n)
         else:
-            made = gamma_posterior.poisson(value, count=n, shape=shape, rate=rate, noise=wrong)
+            made = poisson_posterior(value, count=n, shape=shape, rate=rate, noise=wrong)
         found.append(float(made.cdf(each)))
     return np.array(found)[:, None]
 
@@ -81,9 +82,7 @@ def exponential(n, law, size, rng, *, factor=1.0):
     z = noisy(law, (rng.gamma(n, 1 / theta) - n * middle) / grid, rng)
     wrong = type(law)(law.scale * factor)
     numbers = {"grid": grid, "middle": middle, "count": n, "shape": shape, "rate": rate, "noise": wrong}
-    found = [
-        float(gamma_posterior.exponential(value, **numbers).cdf(each)) for value, each in zip(z, theta, strict=True)
-    ]
+    found = [float(exponential_posterior(value, **numbers).cdf(each)) for value, each in zip(z, theta, strict=True)]
     return np.array(found)[:, None]
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from vestry.data import csv_reader
-from vestry.data.connection import Dialect, dialect_from
 from vestry.data.csv_reader import header, read_csv
+from vestry.data.source import Dialect, dialect_from
 from vestry.errors import InvalidParameter
 
 # The oracle: one byte after another, and one state.

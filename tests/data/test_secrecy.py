@@ -11,8 +11,8 @@ from data.conftest import arrow
 from data.test_semantics import row
 
 from vestry.data import Table
-from vestry.data.connection import Source
 from vestry.data.query import Query
+from vestry.data.source import Source
 from vestry.errors import InvalidParameter, VestryError
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import reveal
@@ -60,7 +60,7 @@ def test_a_query_that_fails_on_a_value(backend, silent, monkeypatch):
 @pytest.mark.long
 def test_the_query_that_fails_would_have_shown_it(backend):
     """The sample is bad: without the wall the engine quotes the value."""
-    from vestry.data.connection import connect
+    from vestry.data.source import connect
 
     with connect(backend.load(ROWS)) as source, pytest.raises(Exception, match=CANARY):
         source.rows(breaking(None, source.parts[0], row_key=""))

@@ -28,8 +28,8 @@ from data.conftest import SLOW, SPARK_FOLDER
 from study.fault_study import HEADER, Done, actions, records, study_in, vestry
 
 from vestry.cli import main
-from vestry.data.connection import Source
 from vestry.data.query import Query
+from vestry.data.source import Source
 from vestry.errors import VestryError
 from vestry.mechanisms.additive_noise import Additive
 from vestry.noise import SystemNoise

@@ -96,12 +96,7 @@ def _choose(
 
 
 def _bounds(
-    half: list[Array],
-    chosen: tuple[Choice, Choice],
-    epsilons: Array,
-    level: float,
-    claim: Claim,
-    where: str,
+    half: list[Array], chosen: tuple[Choice, Choice], epsilons: Array, level: float, claim: Claim, where: str
 ) -> tuple[Evidence, ...]:
     """Count the chosen events on the other half, and bound delta."""
     cell, values, found = len(half[0]), {}, []

@@ -62,7 +62,7 @@ def _write_draws(found: Posterior, release: Path, path: Path) -> None:
     """Write draws whose generator is seeded by the release: the same release and prior give the same ones."""
     import hashlib
 
-    from vestry.posterior.posterior import draw_file
+    from vestry.posterior.netcdf import draw_file
     from vestry.study.storage import write
 
     content = draw_file(found, hashlib.sha256(release.read_bytes()).hexdigest(), most=None)

@@ -22,19 +22,13 @@ _WIDTHS = 40.0
 _SMALL = 2.0**-8
 
 
-def gamma_integral(
-    flint: Any, *, shape: Any, log_scale: Any, weight: Any, upward: bool, loss: Callable[[Any], Any]
-) -> Any:
+def gamma_integral(*, shape: Any, log_scale: Any, upward: bool, loss: Callable[[Any], Any]) -> Any:
     """Return the integral for x ~ Gamma(shape), x = e^(log_scale + u) upward, or e^(log_scale - u) downward.
 
     Parameters
     ----------
-    flint
-        The module, at the precision that is wanted.
     shape, log_scale
         Balls: the shape, and the logarithm of t.
-    weight
-        A ball by which the density is multiplied.
     upward
         Whether x is above t.
     loss
@@ -44,6 +38,8 @@ def gamma_integral(
     -------
     A real ball that encloses the integral, its upper end beyond what was cut off.
     """
+    import flint
+
     sign = 1 if upward else -1
     scale = log_scale.exp()
     middle = shape * log_scale - shape.lgamma() - scale
@@ -70,7 +66,7 @@ def gamma_integral(
         total += flint.acb.integral(term, low, high).real
     # By concavity what lies beyond the end is at most exp(g(end))/|g'(end)|; 1 - exp(-k) is at most 1.
     beyond = (log_density(flint.arb(end)) - top).exp() / -slope
-    return weight * top.exp() * (total + flint.arb(0, beyond.upper()))
+    return top.exp() * (total + flint.arb(0, beyond.upper()))
 
 
 def _beyond_linear(flint: Any, w: Any) -> Any:

@@ -29,10 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, betaln, digamma, xlog1py, xlogy
 
-from vestry.conjugate.category_family import CategoryFamily
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw, grouped_draw
-from vestry.conjugate.family import ConjugateFamily, Distribution, check_range, noisy_values, points
+from vestry.conjugate.family import CategoryFamily, ConjugateFamily, Distribution, check_range, noisy_values, points
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.request import Size, levels_of

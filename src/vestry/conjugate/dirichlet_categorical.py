@@ -19,10 +19,18 @@ from scipy.special import betainc, betaincinv, digamma, gammaln, xlogy
 
 import vestry.conjugate.dirichlet_posterior as dirichlet_posterior
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily, success_layout, worst_beta
-from vestry.conjugate.category_family import CategoryFamily
 from vestry.conjugate.conjugate_model import ConjugateModel, ConjugateReader, conjugate_reader
 from vestry.conjugate.draw_cost import draw, grouped_draw
-from vestry.conjugate.family import ConjugateFamily, Distribution, check_range, check_size, floats, points, positive
+from vestry.conjugate.family import (
+    CategoryFamily,
+    ConjugateFamily,
+    Distribution,
+    check_range,
+    check_size,
+    floats,
+    points,
+    positive,
+)
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.request import levels_of
@@ -188,7 +196,7 @@ class DirichletCategoricalFamily(CategoryFamily):
 
         Units of k >= 2 records may move between more than two categories. By brute force such moves cost less if a1 >=
         1/2 or r k <= 2 a1. Elsewhere they may cost more (under add-remove at a1 = 0.1, r = 1, k = 2 delta(1) is 4.5 %
-        larger), and the event is a Renyi bound. For add-remove it is the curve above, which is proved permanentlyy
+        larger), and the event is a Renyi bound. For add-remove it is the curve above, which is proved for every
         move: D(P || Q) is convex in eta_Q [GeumlekSC17, Thm 15], and the curvature of C falls along an addition. For
         replace it is the sum of two such curves, at a1 and a2: p is made of independent gammas, one block of which
         loses what another gains.

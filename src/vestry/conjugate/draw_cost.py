@@ -256,19 +256,15 @@ def _arb_beta_delta(arb: Any, epsilon: float, a: float, b: float, s: float) -> A
 
 
 def _arb_gamma_delta(arb: Any, epsilon: float, a: float, s: float) -> Any:
-    import flint
-
     x, shift, e = arb(a), arb(s), arb(epsilon)
     log_t = ((x + shift).lgamma() - x.lgamma() - e) / shift
-    return gamma_integral(flint, shape=x, log_scale=log_t, weight=arb(1), upward=False, loss=lambda u: shift * u)
+    return gamma_integral(shape=x, log_scale=log_t, upward=False, loss=lambda u: shift * u)
 
 
 def _arb_gamma_delta_back(arb: Any, epsilon: float, a: float, s: float) -> Any:
-    import flint
-
     x, shift, e = arb(a), arb(s), arb(epsilon)
     log_t = ((x + shift).lgamma() - x.lgamma() + e) / shift
-    return gamma_integral(flint, shape=x + shift, log_scale=log_t, weight=arb(1), upward=True, loss=lambda u: shift * u)
+    return gamma_integral(shape=x + shift, log_scale=log_t, upward=True, loss=lambda u: shift * u)
 
 
 def _listed(size: int) -> Rule:

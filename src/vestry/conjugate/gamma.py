@@ -6,7 +6,7 @@ C(eta) = log G(shape) - shape log(rate), with G the gamma function; the base mea
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,6 +17,8 @@ from scipy.special import digamma, gammainc, gammaincinv, gammaln, xlogy
 from vestry.conjugate.family import Distribution, points
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
+from vestry.posterior.adaptive_grid import Axis, find_nodes
+from vestry.posterior.discrete_noise import DROP, Noise
 from vestry.posterior.mixture import GammaMixture
 from vestry.releases import Draws
 
@@ -87,3 +89,33 @@ def exact_rates(bits: BitSource, parameters: Sequence[Fraction], size: int, *, s
 def one_gamma(shape: float, rate: float) -> GammaMixture:
     """Return Gamma(shape, rate), of a sum and a count that were projected and are taken as exact."""
     return GammaMixture(np.ones(1), np.array([shape]), np.array([rate]))
+
+
+# Nodes of a sum over one number, and along each axis of a sum over two.
+_LINE, _PLANE = 4000, 500
+
+LogWeight = Callable[[Array, Array], Array]
+
+
+def sum_and_count_nodes(
+    predictive: LogWeight, noisy: float, least: float, count: float, count_units: int | None, noise: Noise
+) -> tuple[Array, Array, Array]:
+    """Return nodes of the sum and the count, flat, with their log weights."""
+    reach, top = noise.reach(4 * DROP), max(least, noisy)
+    sums = Axis(max(least, noisy - reach), top + reach, top)
+
+    def log_noise(s: Array) -> Array:
+        return noise.log_weight(s, np.array(noisy), np.array(top))
+
+    if count_units is None:
+        found = find_nodes(lambda s: log_noise(s) + predictive(s, np.array(count)), [sums], size=_LINE, drop=DROP)
+        return found.axes[0], np.full(found.axes[0].size, count), found.logs
+    middle, units = max(0.0, count / count_units), float(count_units)
+    counts = Axis(max(0.0, (count - reach) / units), middle + reach / units, middle)
+
+    def both(s: Array, n: Array) -> Array:
+        near = np.array(np.rint(middle) * units)
+        return log_noise(s) + predictive(s, n) + noise.log_weight(n * units, np.array(count), near)
+
+    found = find_nodes(both, [sums, counts], size=_PLANE, drop=DROP)
+    return found.flat(0), found.flat(1), found.logs.ravel()

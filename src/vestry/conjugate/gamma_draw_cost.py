@@ -81,29 +81,17 @@ def _estimate(p: float, q: float, formula: Callable[[Any], Any]) -> BoundedEstim
 
 
 def _arb_forward(arb: Any, epsilon: float, shape: float, ratio: float) -> Any:
-    import flint
-
     s, q, e = arb(shape), arb(ratio), arb(epsilon)
     t = (e + s * q.log()) / (q - 1)
-    return gamma_integral(
-        flint, shape=s, log_scale=t.log(), weight=arb(1), upward=True, loss=lambda u: (q - 1) * t * (u.exp() - 1)
-    )
+    return gamma_integral(shape=s, log_scale=t.log(), upward=True, loss=lambda u: (q - 1) * t * (u.exp() - 1))
 
 
 def _arb_back(arb: Any, epsilon: float, shape: float, ratio: float) -> Any:
-    import flint
-
     s, q, e = arb(shape), arb(ratio), arb(epsilon)
     t = (s * q.log() - e) / (q - 1)
     # x = q theta is Gamma(s) where theta ~ Gamma(s, q)
-    return gamma_integral(
-        flint,
-        shape=s,
-        log_scale=(q * t).log(),
-        weight=arb(1),
-        upward=False,
-        loss=lambda u: (q - 1) * t * (1 - (-u).exp()),
-    )
+    log_scale = (q * t).log()
+    return gamma_integral(shape=s, log_scale=log_scale, upward=False, loss=lambda u: (q - 1) * t * (1 - (-u).exp()))
 
 
 PRICING = Pricing(

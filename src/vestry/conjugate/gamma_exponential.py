@@ -2,6 +2,9 @@
 
 theta is the rate, T = (log theta, -theta), eta = (shape, rate): a record adds (1, x) [GeumlekSC17, appendix A.3].
 With low = 0 one record can change a short sum many times over, and privacy worsens with n; so low is above 0.
+
+The noise-aware posterior: p(s | n) ~ s^(n-1) b^a/(b + s)^(n + a) G(n + a)/G(n), and a member is Gamma(a + n, b + s);
+p(s, n | z) is that times the noise of both, and the prior of a private n is uniform.
 """
 
 from __future__ import annotations
@@ -13,11 +16,11 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import xlog1py, xlogy
 
-import vestry.conjugate.gamma_posterior as gamma_posterior
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.family import ConjugateFamily, Distribution, sum_and_count
-from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma
+from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma, sum_and_count_nodes
 from vestry.conjugate.gamma_draw_cost import rate_draw
 from vestry.conjugate.interval_family import IntervalFamily, half_width, public_count
 from vestry.mechanisms.statistic_family import Layout
@@ -25,8 +28,8 @@ from vestry.model.request import interval_of
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
-from vestry.posterior.discrete_noise import noise_of
-from vestry.posterior.mixture import GammaMixture
+from vestry.posterior.discrete_noise import Noise, log_ratio, noise_of
+from vestry.posterior.mixture import GammaMixture, normalise
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
@@ -94,7 +97,7 @@ class GammaExponentialFamily(IntervalFamily):
         noisy, count, units = sum_and_count(statistics)
         noise, numbers = noise_of(statistics), {"shape": prior.shape, "rate": prior.rate}
         steps = {"grid": statistics.grid, "middle": self.middle}
-        return gamma_posterior.exponential(noisy, count=count, count_units=units, noise=noise, **steps, **numbers)
+        return exponential_posterior(noisy, count=count, count_units=units, noise=noise, **steps, **numbers)
 
     def plug_in(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:
         """Take the projected sum and count as exact."""
@@ -157,3 +160,33 @@ class GammaExponential(ConjugateModel):
     def question(self) -> str:
         """Say what is asked."""
         return f"The rate of {self.column}{self.by_words()}"
+
+
+def exponential_posterior(
+    noisy: float,
+    *,
+    grid: float,
+    middle: float,
+    count: float,
+    shape: float,
+    rate: float,
+    noise: Noise,
+    count_units: int | None = None,
+) -> GammaMixture:
+    """Return the posterior of an exponential rate from the noisy sum of times, in steps of a grid from the middle."""
+
+    def predictive(units: Array, n: Array) -> Array:
+        return _sum_of_times(grid * units + n * middle, n, shape, rate)
+
+    units, n, logs = sum_and_count_nodes(predictive, noisy, -np.inf, count, count_units, noise)
+    weights, places = normalise(logs)
+    return GammaMixture(weights, shape + n[places], rate + grid * units[places] + n[places] * middle)
+
+
+def _sum_of_times(s: Array, n: Array, a: float, b: float) -> Array:
+    """Return log of s^(n-1) b^a/(b+s)^(n+a) G(n + a)/(G(n) G(a)); minus infinity where there is no such sum."""
+    inside = (s > 0) & (n >= 1)
+    time, records = np.where(inside, s, 1.0), np.where(inside, n, 1.0)
+    # s^(n-1)/(b+s)^(n+a) = (1 + b/s)^-(n-1) (b+s)^-(a+1)
+    logs = -xlog1py(records - 1, b / time) - xlogy(a + 1, b + time) + log_ratio(records - 1, a + 1)
+    return np.where(inside, logs, -np.inf)

@@ -2,6 +2,9 @@
 
 S(x) = x, theta the logarithm of the rate, T = (theta, -e^theta), eta = (shape, rate): a record adds (x, 1)
 [GeumlekSC17, sec. 3, appendix A.3].
+
+The noise-aware posterior: p(s | n) ~ G(s + a)/s! (n/(b + n))^s (b/(b + n))^a, the negative binomial distribution, and a
+member is Gamma(a + s, b + n); p(s, n | z) is that times the noise of both, and the prior of a private n is uniform.
 """
 
 from __future__ import annotations
@@ -15,11 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-import vestry.conjugate.gamma_posterior as gamma_posterior
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw
 from vestry.conjugate.family import ConjugateFamily, Distribution, sum_and_count
-from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma
+from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma, sum_and_count_nodes
 from vestry.conjugate.interval_family import public_count
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
@@ -27,8 +29,8 @@ from vestry.model.request import interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import noise_of
-from vestry.posterior.mixture import GammaMixture
+from vestry.posterior.discrete_noise import Noise, log_ratio, noise_of
+from vestry.posterior.mixture import GammaMixture, normalise
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
@@ -115,7 +117,7 @@ class GammaPoissonFamily(ConjugateFamily):
         """Sum over the sum, and over the count where it is private."""
         noisy, count, units = sum_and_count(statistics)
         noise, numbers = noise_of(statistics), {"shape": prior.shape, "rate": prior.rate}
-        return gamma_posterior.poisson(noisy, count=count, count_units=units, noise=noise, **numbers)
+        return poisson_posterior(noisy, count=count, count_units=units, noise=noise, **numbers)
 
     def plug_in(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:
         """Take the projected sum and count as exact."""
@@ -186,3 +188,26 @@ class GammaPoisson(ConjugateModel):
     def question(self) -> str:
         """Say what is asked."""
         return f"The rate of {self.column}{self.by_words()}"
+
+
+def poisson_posterior(
+    noisy: float, *, count: float, shape: float, rate: float, noise: Noise, count_units: int | None = None
+) -> GammaMixture:
+    """Return the posterior of a Poisson rate from the noisy sum of counts.
+
+    `count` is public; or, with `count_units`, it is the noisy count in these units.
+    """
+
+    def predictive(s: Array, n: Array) -> Array:
+        return _negative_binomial(s, n, shape, rate)
+
+    s, n, logs = sum_and_count_nodes(predictive, noisy, 0.0, count, count_units, noise)
+    weights, places = normalise(logs)
+    return GammaMixture(weights, shape + s[places], rate + n[places])
+
+
+def _negative_binomial(s: Array, n: Array, a: float, b: float) -> Array:
+    """Return log of G(s + a)/(s! G(a)) (b/(b+n))^a (n/(b+n))^s; no records give the sum 0."""
+    with np.errstate(divide="ignore"):
+        odds = np.where(n > 0, np.log(n / (b + n)), -np.inf)
+    return log_ratio(s, a) - a * np.log1p(n / b) + np.where(s > 0, s * np.where(n > 0, odds, -1e300), 0.0)

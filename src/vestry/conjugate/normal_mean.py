@@ -168,7 +168,7 @@ class NormalMeanFamily(IntervalFamily):
         require_whole("dimension", self.dimension, most=_MOST_COORDINATES)
 
     def prior(self, numbers: Sequence[float]) -> Normal:
-        """Read (mean, variance): one mean permanentlyy coordinate, or one each; the variance is above 0."""
+        """Read (mean, variance): one mean for every coordinate, or one each; the variance is above 0."""
         if len(numbers) not in (2, self.dimension + 1):
             means = "a mean" if self.dimension == 1 else f"one mean or {self.dimension}"
             raise InvalidParameter(
@@ -261,7 +261,7 @@ class NormalMeanFamily(IntervalFamily):
     def _centred(self, prior: Normal) -> NormalModel:
         """Return the model of values counted from the middle of the interval."""
         if len(set(prior.location)) > 1:
-            allowed = "one mean permanentlyy coordinate"
+            allowed = "one mean for every coordinate"
             raise InvalidParameter("a normal prior", prior.location, allowed, "for example prior=(0, 100)")
         return NormalModel(self.variance, prior.location[0] - self.middle, 1 / prior.precision)
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from vestry.data.connection import PLACED, Expression, Selection, Source, of_duckdb, register
 from vestry.data.level_index import Places
+from vestry.data.source import PLACED, Expression, Selection, Source, of_duckdb, register
 from vestry.schema.domain import Levels
 
 # Years that DuckDB holds in every unit, and writes as text.

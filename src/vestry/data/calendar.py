@@ -12,8 +12,8 @@ import re
 
 import ibis
 
-from vestry.data.connection import Expression
-from vestry.data.text_value import call, double, matches
+from vestry.data.source import Expression, call
+from vestry.data.text_value import double, matches
 from vestry.schema.meaning import DATE, TIME, ZONE
 
 # Microseconds of a day.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ibis
 
-from vestry.data.connection import Expression
-from vestry.data.text_value import NUMBER, call, double, matches, truths
+from vestry.data.source import Expression, call
+from vestry.data.text_value import NUMBER, double, matches, truths
 from vestry.schema.meaning import DATE, EXACT, LONGEST, TIME, ZONE
 
 

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vestry.data.arrow_values import of_arrow
-from vestry.data.connection import Dialect, Selection, Source
+from vestry.data.source import Dialect, Selection, Source
 from vestry.errors import InvalidParameter
 
 _BLOCK = 1 << 21

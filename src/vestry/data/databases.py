@@ -10,7 +10,7 @@ from typing import Any
 
 import ibis
 
-from vestry.data.connection import UNTRUSTED, Expression, Selection, Source, file_and_table, of_duckdb, quietly
+from vestry.data.source import UNTRUSTED, Expression, Selection, Source, file_and_table, of_duckdb, quietly
 from vestry.errors import InvalidParameter, MissingExtra
 from vestry.server_address import ServerAddress, parse_address
 

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from vestry.data.arrow_values import Stream, of_arrow
-from vestry.data.connection import Selection, Source
 from vestry.data.parquet_files import NOTHING
+from vestry.data.source import Selection, Source
 from vestry.schema.meaning import carrier_text
 
 # Records in memory that are handed on at once.

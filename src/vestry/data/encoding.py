@@ -16,9 +16,9 @@ from typing import Any
 import ibis
 
 from vestry.data.calendar import days, seconds
-from vestry.data.connection import Expression
 from vestry.data.level_index import instant_key, level_key, level_keys, look_up, missing_place, numbers_of
-from vestry.data.text_value import call, double, number_of, trim
+from vestry.data.source import Expression, call
+from vestry.data.text_value import double, number_of, trim
 from vestry.schema.domain import DROP, Domain, Interval, Levels
 from vestry.schema.meaning import EXACT, is_number
 from vestry.schema.statistics import Product, Sum, sides

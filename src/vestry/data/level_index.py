@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from vestry.data.calendar import DAY, instant, micros_of, seconds
-from vestry.data.connection import Expression
-from vestry.data.text_value import call, double, level_of, matches
+from vestry.data.source import Expression, call
+from vestry.data.text_value import double, level_of, matches
 from vestry.schema.domain import DROP, LEVEL, Levels
 from vestry.schema.meaning import DATE, instant_of, is_number, level_text, number, time_of
 

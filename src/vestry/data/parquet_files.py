@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vestry.data.arrow_values import clean_stream
-from vestry.data.connection import Expression, Selection, Source, of_duckdb, parquet_files, register
+from vestry.data.source import Expression, Selection, Source, of_duckdb, parquet_files, register
 from vestry.errors import InvalidParameter
 
 _BATCH = 2**17

@@ -10,9 +10,9 @@ from typing import Any
 
 import ibis
 
-from vestry.data.connection import PLACED, Expression, Source, check_column, usable
 from vestry.data.contribution_bounding import choose_records, person_name
 from vestry.data.encoding import code, person, plain, scale
+from vestry.data.source import PLACED, Expression, Source, check_column, usable
 from vestry.privacy.neighbours import Unit
 from vestry.schema.domain import Domain, Levels, drops
 from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import Any
 
 import ibis
 
-from vestry.data.connection import Expression
+from vestry.data.source import Expression, call
 from vestry.schema.meaning import DECIMAL, FALSE, LONGEST, TRUE
 
 # Text is a number if it reads like this, or is one of the words for infinity. A mark is added at its end because `$`
@@ -79,15 +77,3 @@ def _infinities(text: Expression) -> list[tuple[Expression, Expression]]:
 def truths(text: Expression, true: Expression, false: Expression) -> list[tuple[Expression, Expression]]:
     """Return the cases of text that is a word for a truth value."""
     return [(text.isin(TRUE), true), (text.isin(FALSE), false)]
-
-
-def call(name: str, result: type, *arguments: Any) -> Expression:
-    """Return what a function that the engine itself has makes of its arguments; Ibis only writes it down."""
-    return _builtin(name, result, len(arguments))(*arguments)
-
-
-@cache
-def _builtin(name: str, result: type, arity: int) -> Any:
-    def written(one: Any, two: Any, three: Any) -> Any: ...
-
-    return ibis.udf.scalar.builtin(written, name=name, signature=((None,) * arity, result))

@@ -1,6 +1,6 @@
 """Pictures of privacy curves and of posteriors.
 
-One look permanentlyy plot, readable in black and white. Rows of a picture are named from the top, each with its
+One look for every plot, readable in black and white. Rows of a picture are named from the top, each with its
 interval, its mean and its density.
 """
 

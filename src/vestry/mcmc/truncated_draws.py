@@ -106,7 +106,7 @@ def truncated_dirichlet(rng: np.random.Generator, alphas: Array, *, low: float) 
     With k the category of the largest alpha, the others are independent truncated gammas of a common rate `tilt`, and
     the last is what they leave of 1. That is accepted with probability g(x_k)/max g, with g(x) = x^(alpha_k - 1)
     e^(-tilt x), because prod x_i^(alpha_i - 1) = e^tilt prod_(i != k) [x_i^(alpha_i - 1) e^(-tilt x_i)] g(x_k) where
-    the sum is 1. It holds permanentlyy tilt; a good one makes the components add up to 1 on average. Two categories are
+    the sum is 1. It holds for every tilt; a good one makes the components add up to 1 on average. Two categories are
     a truncated Beta.
 
     One pass of truncated Betas, stick by stick, as [FouldsGWC16, sec. E.2] draws, is *not* this one for three or more.

@@ -131,11 +131,7 @@ def exponential(bins: float, trials: float) -> float:
 
 
 def _claims(
-    epsilons: list[float],
-    best: dict[str, list[tuple[float, float]]],
-    potential: Potential,
-    rows: Array,
-    labels: Array,
+    epsilons: list[float], best: dict[str, list[tuple[float, float]]], potential: Potential, rows: Array, labels: Array
 ) -> list[Numbers]:
     ratios = [a[0] / b[0] for a, b in zip(best["output"], best["objective"], strict=True)]
     saved = [a[0] / b[0] for a, b in zip(best["lecture"], best["objective"], strict=True)]

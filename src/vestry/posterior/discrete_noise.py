@@ -109,7 +109,7 @@ _LARGE = 16.0
 
 
 def log_ratio(s: Array, a: Array | float) -> Array:
-    """Return log Gamma(s + a) - log Gamma(s + 1), to rounding permanentlyy s >= 0 and a > 0, however large or small."""
+    """Return log Gamma(s + a) - log Gamma(s + 1), to rounding for every s >= 0 and a > 0, however large or small."""
     return -log_rising(s + a, 1 - a)
 
 

@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from vestry.data.connection import Dialect, dialect_from, find_way
+from vestry.data.source import Dialect, dialect_from, find_way
 from vestry.data.table import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose_of
@@ -67,7 +67,7 @@ class StudyConfig:
     name, data, ledger
         The study's name, where the records are, and where the ledger is; relative paths follow the file's folder.
     dataset
-        What the ledger calls the dataset; not compared if it is left out.
+        What the ledger calls the dataset; not compared if it is omitted.
     schema
         Domains, unit and neighbours.
     budget

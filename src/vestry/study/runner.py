@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vestry.data import Table
-from vestry.data.connection import check_column
+from vestry.data.source import check_column
 from vestry.errors import AskedBefore, BudgetExceeded, InvalidParameter, LedgerStateError, MissingExtra, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry, State
@@ -387,7 +387,7 @@ class ReleaseOutcome:
 
 def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows:
     """Return the posterior's rows, and see that the file of its draws is there; both as they were cached."""
-    from vestry.posterior.posterior import draw_file
+    from vestry.posterior.netcdf import draw_file
 
     cache, name, facts = Cache(store.path), f"summary-{outcome.name}", {"release": sha256, "prob": 0.9}
     cached = cache.read(name, facts)

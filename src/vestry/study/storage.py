@@ -45,7 +45,7 @@ _TRIAL = b"\0" * 65536
 
 @dataclass(frozen=True)
 class ReleaseStore:
-    """A folder with one subfolder a release, and the study's report."""
+    """A folder with one subfolder per release, and the study's report."""
 
     path: Path
 
@@ -132,7 +132,7 @@ class ReleaseStore:
         return moved
 
     def _set_aside(self, name: str, entries: Mapping[str, int]) -> Path | None:
-        """Move the release that lies here to a name of its own; None if none does."""
+        """Move the release that is here to its own name; None if there is none."""
         path = self.path / name / RELEASE
         if not _exists(path):
             return None
@@ -241,7 +241,7 @@ def _salted(salt: str, content: Mapping[str, Any]) -> str:
 
 
 def write(path: Path, content: bytes | memoryview) -> None:
-    """Write a file whole, or leave what was there: a part of its own is written, synchronised and moved."""
+    """Write a file whole, or leave what was there: another file is written, synchronised and moved."""
     part: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -310,7 +310,7 @@ def unwritable(path: Path, error: OSError) -> VestryError:
     return VestryError(f"{path} cannot be written ({error.strerror}); make room or name another folder by --output.")
 
 
-# How long a second process on_wait before it says so, and how often it looks.
+# How long a second process waits before it says so, and how often it looks.
 PATIENCE_S, _LOOK_S = 2.0, 0.05
 # Where a file system locks no folders (NFS), this file in it is locked instead.
 _FILE = ".vestry-lock"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vestry.data import Table
-from vestry.data.connection import is_missing
+from vestry.data.source import is_missing
 from vestry.errors import IN_LEDGER, DeclarationMismatch, LedgerMissing, VestryError
 from vestry.ledger import Ledger
 from vestry.ledger.entry import State

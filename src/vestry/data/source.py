@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -358,6 +359,20 @@ def _unfused() -> Iterator[None]:
         yield
     finally:
         ibis.options.sql.fuse_selects = before
+
+
+def call(name: str, result: type, *arguments: Any) -> Expression:
+    """Return what a function that the engine itself has makes of its arguments; Ibis only writes it down."""
+    return _builtin(name, result, len(arguments))(*arguments)
+
+
+@cache
+def _builtin(name: str, result: type, arity: int) -> Any:
+    import ibis
+
+    def written(one: Any, two: Any, three: Any) -> Any: ...
+
+    return ibis.udf.scalar.builtin(written, name=name, signature=((None,) * arity, result))
 
 
 T = TypeVar("T")
