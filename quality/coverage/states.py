@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from vestry.hmm import blocked_gibbs
+from vestry.hmm import blocked_gibbs, noise_aware_gibbs
 from vestry.hmm.hidden_states import match_states
-from vestry.hmm.noise_aware_gibbs import noise_aware_gibbs
 from vestry.papers.proportion import discrete_noise
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 

@@ -21,8 +21,8 @@ from scipy.special import gammaln
 from share import examples
 
 from vestry.hmm import blocked_gibbs
-from vestry.hmm.noise_aware_gibbs import NoisyCells, RatePrior, state_probabilities
-from vestry.hmm.noise_aware_gibbs import noise_aware_gibbs as sampler
+from vestry.hmm.latent_counts import NoisyCells, RatePrior, state_probabilities
+from vestry.hmm.latent_counts import noise_aware_gibbs as sampler
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 pytestmark = pytest.mark.oracle

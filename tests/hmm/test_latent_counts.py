@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vestry.errors import InvalidParameter
-from vestry.hmm.noise_aware_gibbs import RatePrior, noise_aware_gibbs
+from vestry.hmm.latent_counts import RatePrior, noise_aware_gibbs
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 TABLES = (np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]), np.array([[0.9, 0.1], [0.4, 0.6]]))
@@ -88,6 +88,8 @@ def test_extreme_numbers():
     [
         ({"counts": [np.full((2, 12, 3), 0.5)]}, "counts must be whole numbers"),
         ({"totals": np.zeros((3, 2, 12))}, "totals must be as many splits as the counts have"),
+        ({"counts": [np.full((2, 12, 3), 1e9)]}, 'noisy counts must be at most 1e.08.*method="plug-in"'),
+        ({"noise": Laplace(1e7)}, "of noise of scale 1e.06"),
         ({"rates": RatePrior(shape=0.0)}, "shape must be a number above 0"),
         ({"rates": RatePrior(rate=-1.0)}, "rate must be a number at least 0"),
         ({"burn_in": 40}, "burn_in must be a whole number from 0 to 39"),

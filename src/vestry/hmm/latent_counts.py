@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vestry.errors import InvalidParameter
-from vestry.hmm import noise_aware_kernels as kernels
+from vestry.hmm import latent_counts_kernels as kernels
 from vestry.hmm.state_model import CellLayout, StateDraws, StatePrior, chain, layout, prior
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 from vestry.validation import require_number, require_whole
@@ -49,6 +49,8 @@ Noise = Laplace | Gaussian
 _STEEPEST = 80.0
 # Of tabulated likelihoods in each chain: 14 megabytes.
 _MOST_PANELS = 2**17
+# Beyond these a sum over true counts takes too many terms.
+_LARGEST_COUNT, _LARGEST_SCALE = 1e8, 1e6
 # Sweeps that take noisy counts as exact, of which the last path starts the chain: from a random path it needs longer.
 START = 50
 
@@ -93,7 +95,7 @@ class NoisyCells:
     totals
         (batch or 1, cells); (1, 0) if there are none.
     kinds
-        How each level is counted; see `noise_aware_kernels.NoisyChain`.
+        How each level is counted; see `latent_counts_kernels.NoisyChain`.
     noise
         The distribution of the noise.
     """
@@ -172,6 +174,10 @@ def noisy_cells(
         raise InvalidParameter("totals", whole.shape, "as many splits as the counts have", "one for each split")
     if not (np.isfinite(whole).all() and (np.rint(whole) == whole).all() and (np.rint(noisy) == noisy).all()):
         raise InvalidParameter("counts", "some that are not", "whole numbers", "the noisy counts as they were released")
+    largest = max(np.abs(noisy).max(), np.abs(whole).max(initial=0.0))
+    if largest > _LARGEST_COUNT or noise.scale > _LARGEST_SCALE:
+        allowed = f"at most {_LARGEST_COUNT:.0e}, of noise of scale {_LARGEST_SCALE:.0e}, where it is summed out"
+        raise InvalidParameter("noisy counts", largest, allowed, 'method="plug-in", which takes them as exact')
     return NoisyCells(data, np.ascontiguousarray(noisy), np.ascontiguousarray(whole), np.array(kinds), noise)
 
 
