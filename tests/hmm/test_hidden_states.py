@@ -216,10 +216,8 @@ def test_one_charge_pays_for_one_noise(tmp_path):
         ready.mechanism.release(private, opened, SeededNoise(1))
 
 
-SAMPLERS = tuple(
-    f"vestry.hmm.{name}"
-    for name in ("gibbs", "gibbs_kernels", "latent_counts", "latent_counts_kernels", "predictive", "relabel", "state_model")
-)
+KERNELS = ("gibbs", "gibbs_kernels", "latent_counts", "latent_counts_kernels", "predictive", "relabel", "state_model")
+SAMPLERS = tuple(f"vestry.hmm.{name}" for name in KERNELS)
 
 
 @pytest.fixture

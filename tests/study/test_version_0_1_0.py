@@ -1,8 +1,8 @@
 """Studies, ledgers, releases and certificates of 0.1.0: they open, say the same, and cost nothing.
 
 The files were made by 0.1.0 itself, and so was what is expected of them: `version_0_1_0/make.py`. Draws of hidden
-states are seeded by the release; everything else that is compared is computed without any. 0.1.0 took the noisy counts of
-hidden states as exact, so there its numbers are those of `--plug-in`.
+states are seeded by the release; everything else that is compared is computed without any. 0.1.0 took the noisy counts
+of hidden states as exact, so there its numbers are those of `--plug-in`.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ FILLS: tuple[tuple[str, str | None], ...] = ((INK, None), (PAPER, None), *((PAPE
 SURE = 0.9
 # What is said of the counts, and of intervals, by the posterior's label.
 _COUNTS = {
-    NOISE_AWARE: "The true counts are unknown to the model: it sums over what they may have been, given the noisy ones.",
-    PLUG_IN: "The noisy counts, none taken below 0, were put into the model as if they were exact: probabilities are too"
-    " sure, and intervals too short. For comparison only.",
+    NOISE_AWARE: "The model does not know the true counts: it sums over what they may have been, given the noisy ones.",
+    PLUG_IN: "The noisy counts, none taken below 0, were put into the model as if they were exact: probabilities are"
+    " too sure, and intervals too short. For comparison only.",
 }
 _INTERVALS = {
     NOISE_AWARE: "from draws of a Markov chain, with the noise summed out",
