@@ -77,6 +77,7 @@ def test_false_alarms_of_an_exactly_tight_mechanism(name, epsilons):
 
 
 @pytest.mark.parametrize("name", TIGHT)
+@pytest.mark.long
 def test_single_bounds_fail_at_a_fraction_of_the_alarm(name):
     """With one epsilon and one direction in view, at an alarm of a half, some bounds must fail: they are not void."""
     run, pair, guarantee = TIGHT[name]

@@ -132,6 +132,7 @@ def from_the_mode(mechanism: LangevinSample):
     return outputs
 
 
+@pytest.mark.long
 def test_half_the_sensitivity_of_the_posterior_is_refuted():
     real = chain()
     twin = dataclasses.replace(real, likelihood_power=2 * real.likelihood_power)

@@ -70,6 +70,7 @@ def test_a_long_map_is_folded(shown):
     assert north == ("111111222222" * 9)[:100]
 
 
+@pytest.mark.long
 def test_the_record_has_the_map(shown):
     pytest.importorskip("numba")
     found = json.loads("".join(shown(hidden(), "--json")))

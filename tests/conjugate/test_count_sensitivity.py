@@ -104,6 +104,7 @@ tables = given(rows=st.lists(records, min_size=1, max_size=7), change=st.lists(r
 @pytest.mark.parametrize("name", MODELS)
 @settings(max_examples=examples(3), deadline=None)
 @tables
+@pytest.mark.long
 def test_no_neighbour_is_further_than_declared(name, rows, change):
     for unit, relation in (("row", "replace"), ("person=id,rows=2", "replace")):
         no_further(name, unit, relation, rows, change)
@@ -259,6 +260,7 @@ def test_where_cells_are_not_fixed_public_is_as_private(unit, relation):
     assert ready[0] == ready[1]
 
 
+@pytest.mark.long
 def test_a_person_s_choice_of_rows_moves_entries_between_public_cells():
     """Why fixed cells are not used for persons: the cells of all rows stay, and the counted ones move."""
     cells, total = [("N", 1), ("S", 1), ("N", 2)], SumQuery(("region", "month"), (Indicator("civil", ("no", "yes")),))

@@ -115,6 +115,7 @@ def brute(family, prior, values, n: int, rows: int, power: float, scale: float, 
 )
 @pytest.mark.parametrize("rows", cases([1, 2], quick=[1]))
 @pytest.mark.parametrize(("power", "scale"), [(0.3, 1.0), (1.0, 0.4)])
+@pytest.mark.long
 def test_brute_force_over_all_neighbours(family, values, rows, power, scale):
     prior, adjacency = family.prior((2.0, 1.5)), Adjacency("replace", rows, 4)
     scales = {"likelihood_power": power, "prior_scale": scale}
@@ -230,6 +231,7 @@ def test_a_largest_count_that_is_none_is_refused(high):
         GammaPoissonFamily(high)
 
 
+@pytest.mark.long
 def test_a_draw_that_costs_next_to_nothing_is_priced_to_nine_digits():
     """A delta near 1e-300: the lower tail below the crossing, by quadrature in 60 digits; the other way is smaller."""
     shape, shift = 114194.8, 9.0

@@ -262,6 +262,7 @@ def test_an_interval_whose_squares_reach_beyond_the_grid_is_refused():
 
 
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
+@pytest.mark.long
 def test_noise_is_never_a_unit_in_the_last_place_too_small(relation):
     """In fractions: sensitivity/scale <= epsilon, and sensitivity^2/(2 scale^2) <= rho, scale the double that runs."""
     rng = np.random.default_rng(5)

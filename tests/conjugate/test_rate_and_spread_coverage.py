@@ -106,6 +106,7 @@ def spread(n, law, size, rng, *, factor=1.0, private=False):
 
 
 @pytest.mark.parametrize(("n", "epsilon", "kind"), cases(FAST, quick=FAST[:1]) + SLOW)
+@pytest.mark.long
 def test_rates_of_counts_cover(n, epsilon, kind):
     size = 2000 if (n, epsilon, kind) not in FAST else 1000
     assert_covers(poisson(n, LAWS[kind](HIGH / epsilon), size, np.random.default_rng(1)))

@@ -219,6 +219,7 @@ def test_a_spill_is_private_and_removed(tmp_path):
 
 
 @pytest.mark.parametrize(("more", "shown"), [("", False), ("SET temp_file_encryption = false", True)])
+@pytest.mark.long
 def test_what_is_spilled_cannot_be_read(more, shown, tmp_path):
     with connect(planted(tmp_path, 300_000)) as source:
         connection = source.backend.con

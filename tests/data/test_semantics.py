@@ -143,6 +143,7 @@ def test_the_order_of_the_table_and_other_persons_play_no_part(backend):
     assert of_nine(own)[0] == 2
 
 
+@pytest.mark.long
 def test_another_key_chooses_others(backend):
     domains = {"real": Interval(0, 3)}
     tally = SumQuery((), (Sum("real", 0.0, 0.001),))

@@ -251,6 +251,7 @@ def test_without_the_extra_all_but_the_sweeps_works(bare, tmp_path):
     assert faults(read(written)) == []
 
 
+@pytest.mark.long
 def test_the_page_shows_the_map_and_the_states(release, sampled):
     root = read(page(story(result(release, sampled))))
     assert faults(root) == []

@@ -74,6 +74,7 @@ def test_a_sampler_of_another_prior_is_rejected(wrong):
 
 
 @pytest.mark.parametrize("sampler", [collapsed_gibbs, pytest.param(blocked_gibbs, marks=pytest.mark.slow)])
+@pytest.mark.long
 def test_without_counts_the_prior_comes_back(sampler):
     """Transitions, the start's too, and tables have their Dirichlet laws; concentrations 40 % off are rejected."""
     counts = [np.zeros((4000, REGIONS, MONTHS, levels)) for levels in LEVELS]

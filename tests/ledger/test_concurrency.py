@@ -115,6 +115,7 @@ def one_opens(address: object) -> None:
     ledger.verify()
 
 
+@pytest.mark.long
 def test_one_of_eight_processes_opens_a_charge(make):
     one_opens(make().address)
 
@@ -128,6 +129,7 @@ def one_creates(address: object) -> None:
     assert made == [Ledger.open(address).verify().head]
 
 
+@pytest.mark.long
 def test_one_of_eight_processes_creates_the_ledger(tmp_path):
     path = tmp_path / "new.ledger"
     one_creates(path)

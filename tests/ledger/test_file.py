@@ -120,6 +120,7 @@ def test_a_file_that_is_itself_mounted_is_refused(make, tmp_path, monkeypatch):
     ledger.charge("epsilon=0.1", purpose="x")
 
 
+@pytest.mark.long
 def test_a_real_mount_of_the_file_is_refused(make, tmp_path):
     """The kernel's own table, in a mount namespace of its own."""
     ledger = make()

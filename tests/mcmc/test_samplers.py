@@ -524,6 +524,7 @@ def test_annealed_importance_sampling():
 # --- manners ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_process_keeps_its_own_precision():
     import jax
 

@@ -245,6 +245,7 @@ def test_released_statistics_have_noise_of_the_calibrated_scale(noise, guarantee
 
 
 @pytest.mark.parametrize("name", cases(["direct", "diffused", "concentrated"], quick=["diffused"]))
+@pytest.mark.long
 def test_a_posterior_sample_is_drawn_from_the_right_member(name):
     """Quantiles of Beta(6/m + 38 r, 12/m + 62 r); a member with a tenth more records is rejected."""
     guarantee = Guarantee.parse("order=2,epsilon=0.3" if name == "direct" else "order=2,epsilon=3")

@@ -31,6 +31,7 @@ def classes(features, target="class", levels=("4", "5")):
 
 
 @pytest.mark.parametrize("target", ["class", "a/b", "a_level", "chain", "draw"])
+@pytest.mark.long
 def test_a_posterior_file_holds_columns_of_any_name(target, tmp_path):
     features = [name for name in ["a", *NAMES] if name != target]
     posterior = Posterior.from_release(classes(features, target), method="plug-in")

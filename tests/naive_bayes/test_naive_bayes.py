@@ -133,6 +133,7 @@ def test_the_plug_in_is_the_papers():
     assert post.label == "plug-in"
 
 
+@pytest.mark.long
 def test_noise_widens_what_is_known():
     contents = {"no": (50, 30, 20, 80, 20), "yes": (4, 12, 24, 16, 24)}
     wide, narrow = (Posterior.from_release(release_of(contents, scale=scale)) for scale in (8.0, 0.05))
@@ -145,6 +146,7 @@ def test_noise_widens_what_is_known():
 
 @pytest.mark.parametrize("target", ["ill", None])
 @pytest.mark.parametrize(("mechanism", "spend"), [("laplace", "epsilon=4"), ("gaussian", "rho=2")])
+@pytest.mark.long
 def test_a_release_of_counts(target, mechanism, spend, tmp_path):
     features = ("age", "smoker") if target else ("age", "smoker", "ill")
     model, made = NaiveBayes(features, target=target), ledger(tmp_path)

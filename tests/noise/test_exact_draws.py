@@ -83,6 +83,7 @@ QUICK = {"beta 0.3, 0.7", "beta 44, 74", "gamma 0.3", "gamma 7", "normal"}
 
 @pytest.mark.parametrize("name", cases(LAWS, quick=QUICK))
 @each_size
+@pytest.mark.long
 def test_exact_draws_have_their_law(name, size):
     draw, law, others = LAWS[name]
     sample = np.array(draw(Bits(SeededNoise(41)), size))
@@ -121,6 +122,7 @@ MEMBERS = {
 
 
 @pytest.mark.parametrize("name", cases(MEMBERS, quick=["beta", "normal"]))
+@pytest.mark.long
 def test_exact_and_fast_path_agree(name):
     member, draw = MEMBERS[name]
     slowly, fast = np.array(draw(Bits(SeededNoise(43)), FEW)), member.draw(np.random.default_rng(44), FEW)

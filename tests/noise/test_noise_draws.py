@@ -137,6 +137,7 @@ def lattice_sample(source, scale, exponent):
 @each_source
 @each_law
 @each_scale
+@pytest.mark.long
 def test_integer_noise_has_its_law(source, name, scale):
     assert fit(integer_sample(source, name, scale), LAWS[name](scale)) > REJECT
 
@@ -168,6 +169,7 @@ def test_laplace_is_not_gaussian(name, scale):
 
 @each_source
 @each_lattice
+@pytest.mark.long
 def test_lattice_noise_has_its_law(source, scale, exponent):
     assert fit(lattice_sample(source, scale, exponent), gaussian_law(scale / 2.0**exponent)) > REJECT
 

@@ -259,6 +259,7 @@ def test_noise_has_its_law(law):
     assert drawn.var() == pytest.approx(float(mass @ support**2), rel=0.04)
 
 
+@pytest.mark.long
 def test_ops_draws_follow_the_truncated_law():
     rng, tempered = np.random.default_rng(7), temperature(truncation=0.2, epsilon=1.0)
     drawn = ops_draws(rng, np.full(40_000, 2.0), n=20, truncation=0.2, temperature=tempered)

@@ -27,6 +27,7 @@ def test_lists_every_experiment(arguments):
     assert [row["name"] for row in listed] == list(EXPERIMENTS)
 
 
+@pytest.mark.long
 def test_writes_a_picture_and_its_numbers(tmp_path):
     folder = tmp_path / "a" / "b"
     done = run("foulds-adversary", "foulds-fig1", "foulds-adversary", "--quick", "--output", folder, "--json")
@@ -51,6 +52,7 @@ def test_every_experiment_draws(name, tmp_path):
     assert (tmp_path / f"{name}.png").stat().st_size > 5000
 
 
+@pytest.mark.long
 def test_text_says_which_claims_came_out(tmp_path):
     done = run("foulds-fig2", "--quick", "--output", tmp_path)
     assert "  yes  Laplace converges" in done.stdout

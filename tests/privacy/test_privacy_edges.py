@@ -211,3 +211,8 @@ def test_a_composition_with_failures_has_the_least_of_three_bounds(each, count, 
     assert not accountant.meets(runs, ApproxDP(epsilon * 0.99, delta))
     assert accountant.epsilon(runs, failed) == pytest.approx(each * count)
     assert accountant.epsilon(runs, failed * 0.99) == math.inf
+
+
+def test_a_definition_that_is_not_known_has_no_cost():
+    with pytest.raises(InvalidParameter, match=r"^a guarantee must be of a known privacy definition, not "):
+        accountant.amount(event("pure", epsilon=1.0), "epsilon=1")

@@ -164,6 +164,7 @@ def test_the_compiled_tanh_is_right_to_four_units():
 
 @pytest.mark.parametrize("radius", [0.5, 50.0])
 @pytest.mark.parametrize("kind", ["plain", "repeated"])
+@pytest.mark.long
 def test_no_step_is_further_off_than_its_bound(kind, radius):
     loss = losses.Logistic()
     rows, y, theta, counts = awkward(loss, kind)

@@ -107,6 +107,7 @@ VALUES = {"logistic": (Logistic(), lambda eta, y: np.logaddexp(0, -y * eta)), "h
 
 @pytest.mark.parametrize("size", cases([1, 2], quick=[1]))
 @pytest.mark.parametrize("name", cases(VALUES, quick=["logistic"]))
+@pytest.mark.long
 def test_moments_of_small_posteriors_are_as_near_as_stated(name, size):
     loss, value = VALUES[name]
     rows, y = logistic_data(np.random.default_rng(size), 40, size)
@@ -123,6 +124,7 @@ def test_moments_of_small_posteriors_are_as_near_as_stated(name, size):
     assert (np.abs(found.mean(axis=0) - other) / np.sqrt(variance)).max() > 0.1 + DEVIATIONS / math.sqrt(len(found))
 
 
+@pytest.mark.long
 def test_an_empty_dataset_gives_the_prior():
     made = sampler(Logistic(), np.zeros((5, 2)), power=1.0, precision=4.0, draws=1500, accuracy=0.1)
     found = drawn(made, np.zeros((0, 2)), np.zeros(0))
@@ -219,6 +221,7 @@ def test_large_posteriors_are_as_near_to_nuts_as_stated(shape):
         assert distance <= 0.4 * made.schedule.distance + 0.13 * made.schedule.inflation + 2.7 * error[j]
 
 
+@pytest.mark.long
 def test_the_last_step_has_all_of_its_noise():
     """Without records a draw is (1 - eta m) times the one before, plus N(0, 2 eta); false alarms below 1e-6."""
     eta, m, draws = 0.3, 0.7, 4000

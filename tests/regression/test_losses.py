@@ -169,6 +169,7 @@ def test_the_chain_over_large_blocks_is_that_of_numpy():
 
 
 @pytest.mark.parametrize("loss", named([Logistic(), Multinomial(4)]))
+@pytest.mark.long
 def test_the_gradient_and_chain_by_xla_are_those_of_numpy(loss):
     pytest.importorskip("jax", reason="the extra `glm` is not installed")
     from vestry.regression import xla
@@ -206,6 +207,7 @@ def test_the_fused_kernel_is_numpy_when_interpreted(features):
     assert off(traced(theta), plain(loss, rows, y, theta)) < 1e-12
 
 
+@pytest.mark.long
 def test_the_fused_kernel_can_be_compiled_for_every_loss_that_it_claims():
     jax = pytest.importorskip("jax", reason="the extra `glm` is not installed")
     from vestry.regression import pallas

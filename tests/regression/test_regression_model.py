@@ -76,6 +76,7 @@ def test_a_bound_on_the_number_of_records_must_be_declared_where_the_number_is_p
 
 @pytest.mark.parametrize("neighbours", cases(["add-remove", "replace"], quick=["add-remove"]))
 @pytest.mark.parametrize("method", cases(["posterior", "objective", "output"], quick=["objective"]))
+@pytest.mark.long
 def test_coefficients_come_back_under_their_names(tmp_path, method, neighbours):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     path = study(tmp_path, LOGISTIC + SPEND + f'method = "{method}"\n', neighbours)
@@ -114,6 +115,7 @@ def test_a_number_is_explained_in_its_own_units(tmp_path):
     assert intercept == pytest.approx(10 - 0.3 * 58, abs=4)
 
 
+@pytest.mark.long
 def test_several_classes_have_coefficients_each(tmp_path):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     table = Table(patients(500), {"ward": Levels("A", "B", "C"), "stay": Interval(0, 60)}, neighbours="replace")
@@ -183,6 +185,7 @@ def test_a_missing_extra_costs_nothing(tmp_path, monkeypatch):
     assert len(list(made.entries())) == 1
 
 
+@pytest.mark.long
 def test_one_class_an_empty_table_and_a_constant_column_are_no_errors(tmp_path):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     one = patients(200).assign(readmitted="no", age=40.0)
@@ -263,6 +266,7 @@ def test_groups_are_refused():
 
 
 @pytest.mark.parametrize("method", ["posterior", "objective"])
+@pytest.mark.long
 def test_a_canary_shows_nowhere(tmp_path, capfd, caplog, method):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     records = patients(300).astype(object)

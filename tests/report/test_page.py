@@ -142,12 +142,14 @@ def test_contrasts_are_seeded_by_the_release():
         assert figures(mean)[0] == pytest.approx(a["mean"] - b["mean"], abs=6 * error / np.sqrt(20_000) + 0.0005)
 
 
+@pytest.mark.long
 def test_twelve_groups_are_compared_with_the_first():
     shown = rows("twelve long groups", "Differences for each group with")
     assert len(shown) == 11
     assert all(row[0].endswith(f"− {LONG} 00") for row in shown)
 
 
+@pytest.mark.long
 def test_draws_are_shown_and_have_no_interval():
     text = " ".join(parsed("four").all("body")[0].text().split())
     assert "5 draws from a posterior were released, and they are all there is" in text
@@ -181,6 +183,7 @@ def test_a_posterior_that_was_weakened_is_called_so(parameter, value, words):
         ("output", 1, "What was released: one estimate: the minimum of the losses, with noise added to it, and no int"),
     ],
 )
+@pytest.mark.long
 def test_coefficients_are_called_what_they_are(method, draws, words):
     root = read(page(story(result("odds", "Which odds?", coefficients(method, draws), labels=("age", "intercept")))))
     assert faults(root) == []
@@ -188,6 +191,7 @@ def test_coefficients_are_called_what_they_are(method, draws, words):
 
 
 @pytest.mark.parametrize(("columns", "boxes"), [(12, 0), (60, 1)])
+@pytest.mark.long
 def test_a_wide_map_has_a_box_that_scrolls(columns, boxes):
     pytest.importorskip("numba")
     root = read(page(story(result("states", "Which state?", hidden(columns)))))

@@ -78,6 +78,7 @@ def right(study):
         return everything(study)
 
 
+@pytest.mark.long
 def test_what_is_kept(study, right):
     assert sorted(path.name for path in (study.parent / ".vestry").iterdir()) == CACHED
     assert actions(study.parent) == ["charge", "open", "release"] * 2

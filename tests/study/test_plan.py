@@ -428,6 +428,7 @@ def test_a_width_that_no_budget_gives_is_refused():
 # --- frames -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_check_and_plan_are_frames(tmp_path):
     study = Study.open(study_in(tmp_path, "readmission", "stay"))
     checked = study.check()

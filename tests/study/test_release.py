@@ -128,6 +128,7 @@ def test_every_kind_of_release(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["readmission", "stay"])
+@pytest.mark.long
 def test_a_person_counts_with_two_rows(tmp_path, name):
     study = study_in(tmp_path, name, unit=PERSON)
     done = vestry("release", study, "--yes")

@@ -76,6 +76,7 @@ def test_several_releases_are_calibrated_once_each(tmp_path, counts):
     assert counts["entries"] == 2
 
 
+@pytest.mark.long
 def test_what_is_shown_before_the_prompt_is_what_runs(tmp_path, counts):
     """Where the number of records is public, a draw is calibrated to it: to 200, and not to the 1,000 of a plan."""
     study = study_in(tmp_path, "draws", neighbours="replace")
@@ -150,6 +151,7 @@ def study_of_twins(folder):
     return study
 
 
+@pytest.mark.long
 def test_a_charge_that_was_not_opened_pays_for_one_of_two_twins(tmp_path, monkeypatch):
     study = study_of_twins(tmp_path)
     with monkeypatch.context() as patch:
@@ -162,6 +164,7 @@ def test_a_charge_that_was_not_opened_pays_for_one_of_two_twins(tmp_path, monkey
     assert actions(tmp_path) == [*CYCLE, *CYCLE]
 
 
+@pytest.mark.long
 def test_a_question_twice_in_one_study_is_paid_once(tmp_path):
     study = study_of_twins(tmp_path)
     done = vestry("release", study, "--yes", "--json")

@@ -167,6 +167,7 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 INK = "#1b3a57"
 PAPER, GRID = "#ffffff", "#e4e4e4"
 GREY = "#777777"  # of what is there for comparison
+# A page shows them as the variables --ink-1 and so on of `report/page.css`, which are darker, and others at night.
 COLOURS = ("#1b3a57", "#b3541e", "#4c7a5a", "#7b4b8a", "#8a7a2f")
 
 

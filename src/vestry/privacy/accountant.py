@@ -13,11 +13,11 @@ import math
 import sys
 from collections.abc import Callable
 
-from vestry.errors import ConversionError, GuaranteeUnreachable
+from vestry.errors import ConversionError, GuaranteeUnreachable, InvalidParameter
 from vestry.numerics import Number, format_up, largest, outward, root, smallest, total, up
 from vestry.privacy import profile as profiles
 from vestry.privacy.event import Event
-from vestry.privacy.guarantee import ZCDP, ApproxDP, Guarantee, PureDP, RenyiDP, decimal, number
+from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, decimal, number
 from vestry.privacy.pricing import PRICINGS, Pricing, event_of_guarantee
 from vestry.validation import require_number
 
@@ -108,8 +108,9 @@ def amount(event: Event, like: Guarantee) -> Number:
             return renyi(event, order)
         case ZCDP():
             return rho(event)
-        case _:
+        case GaussianDP():
             return root(squared_mu(event))
+    raise InvalidParameter("a guarantee", like, "of a known privacy definition", "for example PureDP(1)")
 
 
 def meets(event: Event, guarantee: Guarantee) -> bool:
