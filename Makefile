@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 demo: $(VENV)/.core            ## the main job, end to end, on example data
 	@$(BIN)/python examples/demo.py
 
-test: $(VENV)/.test            ## the tests a newcomer runs, in about two minutes
+test: $(VENV)/.test            ## the tests a newcomer runs, in about three minutes
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # What looks at fewer examples above, or at frozen numbers, runs again: with every example, and its oracle asked.

@@ -244,7 +244,7 @@ def results(source: Path, place: Path, wanted: list[Case], words: dict[str, str]
         asked.append({"ways": ways, "files": case.files, "compared": case.compared})
     (place / "cases.json").write_text(json.dumps(asked))
     command = [sys.executable, str(Path(__file__).with_name("same_driver.py")), "cases.json", "results.jsonl"]
-    calm = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg", "COLUMNS": "200"}
+    calm = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg", "COLUMNS": "2000"}
     subprocess.run(command, cwd=place, check=True, env={**os.environ, **calm, "PYTHONPATH": str(source)})
     lines = (place / "results.jsonl").read_text().splitlines()
     return [json.loads(_placeless(line, folders)) for line in lines]

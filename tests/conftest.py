@@ -1,6 +1,6 @@
 """Settings for every test: Hypothesis looks at the same cases each time, and a busy machine is no failure.
 
-`make test` looks at a fifth of the examples, `make check` at all of them; `make test-all` explores new cases.
+`make test` looks at a tenth of the examples, `make check` at all of them; `make test-all` explores new cases.
 """
 
 import os

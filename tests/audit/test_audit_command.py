@@ -48,6 +48,7 @@ def test_a_broken_mechanism_ends_with_1(monkeypatch):
 
 
 @pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.long
 def test_the_picture_is_drawn(monkeypatch, tmp_path, broken):
     if broken:
         monkeypatch.setattr("vestry.audit.audit_shipped", lambda *_, **__: TWINS["no noise"].audited())

@@ -7,6 +7,7 @@ from audit.twins import TWINS, printed_gaussian
 
 
 @pytest.mark.parametrize("name", TWINS)
+@pytest.mark.long
 def test_a_broken_twin_is_refuted(name):
     found = TWINS[name].audited()
     assert found.refuted, found

@@ -73,6 +73,7 @@ def test_calibration_against_the_theory_page(vestry, mechanism, guarantee, param
     assert found["event"]["neighbours"] == "replace"
 
 
+@pytest.mark.long
 def test_the_renyi_route_gives_less(vestry):
     """0.411876 where the exact profile allows 0.4777923 (theory.md, section 2)."""
     line = f"calibrate diffused {BETA} --guarantee epsilon=1,delta=1e-5 --analysis"
@@ -171,6 +172,7 @@ def test_a_curve_calibrated_first_meets_its_guarantee(vestry):
     assert found["profile"][0]["delta"] <= 1e-5
 
 
+@pytest.mark.long
 def test_a_plot_is_a_picture(vestry, tmp_path):
     path = tmp_path / "curve.png"
     found = figures(vestry, f"curve diffused {BETA} --at 0.5 --orders 2 --epsilons 1 --plot {shlex.quote(str(path))}")

@@ -25,7 +25,7 @@ CREATE = (
 def run(vestry, tmp_path, monkeypatch):
     """Run a command in a folder of its own and return its text; it must succeed and say nothing on standard error."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "2000")
 
     def good(*arguments: str) -> str:
         done = vestry(*arguments)

@@ -135,6 +135,7 @@ NORMALS = {
 
 
 @pytest.mark.parametrize("name", cases(NORMALS, quick=["diffused"]))
+@pytest.mark.long
 def test_normal_mean_against_50_digit_quadrature(name):
     """The worst pair by hand: a unit's records from the low corner to the high one, everything else the same.
 

@@ -278,6 +278,7 @@ def test_dirichlet_noise_misjudged_by_a_tenth_is_rejected(factor):
 
 
 @pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.long
 def test_the_plug_in_posterior_is_rejected(kind):
     rng = generator("plug-in", kind)
     assert_rejected(beta_public(100, beta_law(kind, 0.3), 2_000, rng, plugged=True))

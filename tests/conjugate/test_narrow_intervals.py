@@ -303,6 +303,7 @@ def test_large_sensitivities_are_not_rounded_down(noise, text):
 
 
 @pytest.mark.parametrize("name", FAR)
+@pytest.mark.long
 def test_the_query_counts_both_ends_within_the_grid(name):
     """Through DuckDB: records at the ends, between and beyond them, and none, add at most half of the width."""
     low, high = FAR[name]

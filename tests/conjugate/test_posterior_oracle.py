@@ -215,6 +215,7 @@ def test_dirichlet_public_count(law, z, prior):
 @pytest.mark.parametrize(
     ("z", "prior"), [((2, 3, 1), (1, 1, 1)), ((-2, 6, 0), (2, 1, 4)), ((0, 0, 0), (1, 2, 1))], ids=str
 )
+@pytest.mark.long
 def test_dirichlet_private_count(law, z, prior):
     """The sampled posterior against the whole sum: its stated accuracy is about 0.002."""
     top = 28
@@ -469,6 +470,7 @@ def test_beta_mixture_at_large_parameters():
             assert float(found.cdf(x)) == pytest.approx(float(exact), rel=1e-9)
 
 
+@pytest.mark.long
 def test_dirichlet_mixture_moments():
     found = DirichletMixture(np.array([0.25, 0.75]), np.array([[1.5, 2, 3], [4, 1, 2.5]]))
     marginals = [found.marginal(index) for index in range(3)]

@@ -58,6 +58,7 @@ def sqlite_file(folder: Path, columns: Columns, rng: Random) -> Written:
     return Written(lambda: address, seen, refused)
 
 
+@pytest.mark.long
 def test_the_same_sums_as_duckdb(tmp_path):
     records = {name: [str(each) if name == "visit" and each else each for each in RECORDS[name].to_pylist()]
                for name in RECORDS.column_names}  # fmt: skip
@@ -68,6 +69,7 @@ def test_one_record_changes_no_other():
     assert one_reading.held("sqlite", sqlite_file, examples=2, changes=2).pairs == 32
 
 
+@pytest.mark.long
 def test_every_value_has_its_meaning():
     kinds = {"sqlite": sqlite_file}
     same_everywhere.held(kinds, files=3, tables=3)

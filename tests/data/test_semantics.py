@@ -129,6 +129,7 @@ def test_declared_numbers_arrive_to_the_last_bit(backend):
     assert reveal(table.collect(tally, row_key="")) == sums([row(real=value) for value in awkward], tally, domains)
 
 
+@pytest.mark.long
 def test_the_order_of_the_table_and_other_persons_play_no_part(backend):
     domains = {"real": Interval(0, 3), "ward": Levels("a", "b")}
     tally = SumQuery(("ward",), (Count(), Sum("real", 0.0, 0.1)))

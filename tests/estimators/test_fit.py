@@ -63,6 +63,7 @@ def line(method="objective", **options):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.long
 def test_logistic_coefficients_come_back_in_their_units(method):
     X, y = classes(4000)
     # Output perturbation weighs its noise by the penalty: a smaller one lets a huge epsilon show.

@@ -239,6 +239,7 @@ def result(release, posterior):
     return Result("incidents", "States?", release, 1, "epsilon=5", "epsilon=4", release.labels, posterior)
 
 
+@pytest.mark.long
 def test_without_the_extra_all_but_the_sweeps_works(bare, tmp_path):
     found = made(frame=planted(2)[0], tmp_path=tmp_path)
     posterior = Posterior.from_release(found)

@@ -216,6 +216,7 @@ PLAIN = [pytest.param("two states", marks=pytest.mark.slow), "six months"]
 
 
 @pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.long
 def test_the_plain_implementation_passes_the_same_test(name):
     assert fit(name, plain(name, None)) > REJECT
 

@@ -45,6 +45,7 @@ def test_eight_processes_accept_exactly_what_fits(make, opened):
     fits_exactly(make("epsilon=0.6").address, opened)
 
 
+@pytest.mark.long
 def test_a_charge_too_large_for_the_rest_is_refused_while_smaller_ones_fit(make):
     ledger = make("epsilon=0.1")
     accepted = work("race", ledger.address, PROCESSES, "epsilon=0.03", "opened-after")["accepted"]

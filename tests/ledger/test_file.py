@@ -49,6 +49,7 @@ def copy_over(source: Path, target: Path) -> None:
     subprocess.run(["cp", str(source), str(target)], check=True)
 
 
+@pytest.mark.long
 def test_a_ledger_that_is_no_longer_used_closes_its_file(make):
     """An engine that held its ledger was never closed: a process that opened many ran out of files."""
     address = make().address

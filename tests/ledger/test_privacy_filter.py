@@ -603,6 +603,7 @@ def test_the_best_order_so_far_is_unsound(name):
 
 
 @pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.long
 def test_the_filter_withstands_the_same_analyst(name):
     budget, orders, for_twin, for_ours, _ = ATTACKS[name]
     ours = Ours(budget, orders)

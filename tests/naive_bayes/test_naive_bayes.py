@@ -200,6 +200,7 @@ def test_released_tables_are_draws(tmp_path):
         post.classify({"age": "old"})
 
 
+@pytest.mark.long
 def test_tables_are_drawn_from_their_own_counts(tmp_path):
     """At a power of 1 and many records, draws lie near the shares of each class and level."""
     truth, made = records(4000), ledger(tmp_path)
@@ -279,6 +280,7 @@ def test_a_forgotten_temperature_is_caught():
     assert dict(twin.event.parameters)["epsilon"] > 1
 
 
+@pytest.mark.long
 def test_one_charge_pays_for_one_release(tmp_path):
     """The twin that draws again for every sweep is stopped by the ledger's leave."""
     made = ledger(tmp_path)

@@ -93,11 +93,13 @@ def test_exact_draws_have_their_law(name, size):
         assert fit(sample, other) < REJECT
 
 
+@pytest.mark.long
 def test_the_systems_bits_give_the_same_law():
     sample = np.array(exact_sampling.beta(Bits(SystemNoise()), 5.0, 8.0, grid=GRID, size=FEW))
     assert fit(sample, stats.beta(5, 8)) > REJECT
 
 
+@pytest.mark.long
 def test_successive_draws_are_independent():
     sample = np.array(exact_sampling.normal(Bits(SeededNoise(42)), 0.0, 1.0, grid=GRID, size=FEW))
     correlation = np.corrcoef(sample[:-1], sample[1:])[0, 1]
@@ -183,6 +185,7 @@ BETAS = {  # the last three have no mass left in doubles
 
 @pytest.mark.parametrize("name", cases(BETAS, quick=["middle", "far"]))
 @each_size
+@pytest.mark.long
 def test_truncated_beta(name, size):
     a, b, low, high = BETAS[name]
     sample = np.array(exact_sampling.beta(Bits(SeededNoise(46)), a, b, grid=GRID, size=size, low=low, high=high))
@@ -201,6 +204,7 @@ def test_truncated_beta(name, size):
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.5, 2.0), (5.0, 50.0), (0.0, 0.3)])
+@pytest.mark.long
 def test_truncated_gamma(low, high):
     sample = np.array(exact_sampling.gamma(Bits(SeededNoise(47)), 3.0, 2.0, grid=GRID, size=FEW, low=low, high=high))
     assert low <= sample.min() < sample.max() <= high
@@ -270,6 +274,7 @@ def test_each_way_to_a_truncated_dirichlet(name, way):
 
 @pytest.mark.parametrize("name", cases(DIRICHLETS, quick=["two", "small"]))
 @pytest.mark.parametrize("size", [FEW // 4, pytest.param(FEW, marks=pytest.mark.slow)])
+@pytest.mark.long
 def test_truncated_dirichlet(name, size):
     alphas, low = DIRICHLETS[name]
     sample = np.array(exact_sampling.dirichlet(Bits(SeededNoise(50)), alphas, grid=GRID, size=size, low=low))

@@ -47,6 +47,7 @@ def scores(low: float, way, monkeypatch) -> np.ndarray:
 
 
 @pytest.mark.parametrize("way", cases([Loose, TiltedSimplex, Largest], quick=[TiltedSimplex]))
+@pytest.mark.long
 def test_every_way_has_the_distribution(way, monkeypatch):
     assert np.abs(scores(LOW, way, monkeypatch)).max() < 6
 

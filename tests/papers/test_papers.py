@@ -31,6 +31,7 @@ def found(record):
 
 
 @pytest.mark.parametrize("name", EACH)
+@pytest.mark.long
 def test_what_does_not_come_out_is_known(name):
     assert found(quick(name)) == {each for each in FAILED if each[0] == name}
 
@@ -42,6 +43,7 @@ def test_full_runs_say_the_same(name):
 
 
 @pytest.mark.parametrize("name", EACH)
+@pytest.mark.long
 def test_numbers_are_plain_json_and_say_how_they_were_made(name):
     record = quick(name)
     assert json.loads(json.dumps(record, allow_nan=False)) == record

@@ -353,6 +353,7 @@ def test_two_categories_are_a_proportion():
     scale=st.floats(1e-2, 1e3),
     law=st.sampled_from([Laplace, Gaussian]),
 )
+@pytest.mark.long
 def test_any_noisy_count_has_a_posterior(z, n, alpha, beta_, scale, law):
     found = beta_bernoulli.public_count(z, count=n, alpha=alpha, beta=beta_, noise=law(scale))
     assert found.weights.sum() == pytest.approx(1, abs=1e-12)

@@ -213,6 +213,7 @@ def collapsed_likelihood(temperature, beta):
 
 
 @pytest.mark.parametrize("collapsed", [Collapsed.NOTHING, Collapsed.LATENT_PRIOR])
+@pytest.mark.long
 def test_a_scan_over_owned_latents_costs_one_update(collapsed):
     temperature, worst = 2.5, 0.0
     event = owned_scan(gibbs_update(SPAN, temperature=temperature, neighbours="replace"), collapsed=collapsed)

@@ -162,6 +162,7 @@ KINDS = {"one-sided": "objective-one-sided", "general": "objective", "published"
 @pytest.mark.parametrize(("lam", "sigma"), SETTINGS)
 @pytest.mark.parametrize("crowd", CROWDS)
 @pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.long
 def test_no_minimum_exceeds_its_claims_where_a_record_is_added(name, crowd, lam, sigma):
     loss = LOSSES[name]
     for y in loss.outcomes:
@@ -177,6 +178,7 @@ def test_no_minimum_exceeds_its_claims_where_a_record_is_added(name, crowd, lam,
 @pytest.mark.parametrize(("lam", "sigma"), SETTINGS)
 @pytest.mark.parametrize("crowd", CROWDS)
 @pytest.mark.parametrize("name", ["logistic", "smooth hinge"])
+@pytest.mark.long
 def test_no_minimum_exceeds_its_claim_where_a_record_is_replaced(name, crowd, lam, sigma):
     loss, rest = LOSSES[name], CROWDS[crowd]
     for (x, y), (v, w) in itertools.combinations([(1.0, 1.0), (1.0, -1.0), (0.4, 1.0)], 2):

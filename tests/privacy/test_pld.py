@@ -230,6 +230,7 @@ def test_failures_add_up():
 # Mixed batches
 
 
+@pytest.mark.long
 def test_mixed_batch():
     """Coins of two sizes and normal noise: the coins' losses shift the normal curve."""
     parts = [event("pure", epsilon=0.3, count=5), event("gaussian", sensitivity=1, scale=2), event("pure", epsilon=1)]

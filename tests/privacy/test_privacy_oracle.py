@@ -535,6 +535,7 @@ def test_pure_and_bounded_range_lie_below_their_gaussian_curve(epsilon):
 DENSE = [1 + 10 ** (i / 4) for i in range(-16, 25)]
 
 
+@pytest.mark.long
 def test_rho_of_pure_and_bounded_range():
     for epsilon in (1e-3, 0.1, 1, 4, 50):
         square = Fraction(repr(float(epsilon))) ** 2
@@ -770,6 +771,7 @@ def test_group_constant_of_a_renyi_guarantee():
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.long
 def test_group_of_a_pure_or_zero_concentrated_guarantee(size):
     for row in rows(size + 1):
         losses = [abs(mp.log(p / q)) for points in pairs(row) for p, q in points]

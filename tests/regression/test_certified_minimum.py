@@ -97,6 +97,7 @@ def test_the_count_is_the_least_that_is_promised_to_do(condition, tolerance):
     assert count == 1 or 3.0 / math.sqrt(1 + a[count - 1] / condition) > tolerance * (1 - 1e-6)
 
 
+@pytest.mark.long
 def test_a_minimum_out_of_reach_is_refused():
     with pytest.raises(GuaranteeUnreachable, match="regularise more"):
         iterations(strong_convexity=1e-16, smoothness=1.0, reach=1.0, tolerance=1e-12)
@@ -288,6 +289,7 @@ def test_a_point_that_rounding_has_spoilt_is_found_and_replaced(monkeypatch, wro
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.long
 def test_the_finest_tolerance_covers_what_rounding_does(monkeypatch, way):
     """Gradients in doubles against 30 digits, the last point is where it is said to be."""
     only(monkeypatch, way)

@@ -114,6 +114,7 @@ def error(loss, rows, y, theta, counts, make=None):
 
 @pytest.mark.parametrize("kind", ["plain", "cancelling", "repeated"])
 @pytest.mark.parametrize("loss", [pytest.param(each, id=each.name) for each in [*SINGLE, losses.Multinomial(3)]])
+@pytest.mark.long
 def test_no_data_are_further_off_than_the_bound(loss, kind):
     case = awkward(loss, kind)
     assert error(loss, *case) <= bound(loss, *case)

@@ -234,6 +234,7 @@ def test_the_last_step_has_all_of_its_noise():
     assert abs(noise.var() - 1) < DEVIATIONS * math.sqrt(2 / draws)
 
 
+@pytest.mark.long
 def test_the_noise_on_top_of_a_minimum_has_its_scale():
     """With next to no linear term an estimate without records is the noise on top; false alarms below 1e-6."""
     pytest.importorskip("numba", reason="the extra `glm` is not installed")

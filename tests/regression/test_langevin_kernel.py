@@ -292,6 +292,7 @@ def probit(records, m: float) -> Slope:
     return drift
 
 
+@pytest.mark.long
 def test_probit_is_not_private_with_slope_1_and_is_on_a_ball_with_the_slope_there():
     m, radius = 0.05, 3.0
     rest = [(1.0, -1.0)] * 30

@@ -52,11 +52,13 @@ def rows(case, caption):
 
 
 @each_case
+@pytest.mark.long
 def test_structure(case):
     assert faults(parsed(case)) == []
 
 
 @each_case
+@pytest.mark.long
 def test_every_caption_says_what_is_drawn(case):
     captions = [" ".join(each.text().split()) for each in parsed(case).all("figcaption")]
     shown = r"density of|credible intervals|released (draw|estimate)|profile|divergence|Remaining|probable state"
@@ -80,6 +82,7 @@ def test_no_address_in_the_markup(case):
 
 
 @pytest.mark.parametrize("case", ["markup in names", "one draw"])
+@pytest.mark.long
 def test_the_same_story_gives_the_same_bytes(case):
     assert page(story(AWKWARD[case])) == written(case)
 
@@ -350,6 +353,7 @@ def test_the_reader_sees_what_is_wrong():
         read("<p><b></p>")
 
 
+@pytest.mark.long
 def test_a_release_of_classes_without_labels_names_its_parameters_by_place():
     """A class has one parameter more than it has counts: its own probability."""
     table = NoisyStatistics(("type=a", "type=b"), (30, 20), "discrete-laplace", 10 / 3)

@@ -119,6 +119,7 @@ def damage(path: Path, how: str) -> None:
     "how", cases(["deleted", "empty", "cut", "flipped", "no object", "nested"], quick=["cut", "flipped"])
 )
 @pytest.mark.parametrize("name", ["page.json", "section-wards.json", "summary-wards.json"])
+@pytest.mark.long
 def test_a_kept_file_that_is_damaged_changes_nothing(study, right, name, how):
     damage(study.parent / ".vestry" / name, how)
     if name.startswith("section"):  # it is looked at when the page is written again
@@ -168,6 +169,7 @@ def test_no_room_for_what_is_kept_is_no_fault(tmp_path):
     assert Cache(tmp_path).read("summary-x", {}) is None
 
 
+@pytest.mark.long
 def test_a_new_release_leaves_the_parts_of_the_page_that_were_written(tmp_path, monkeypatch):
     path = study_in(tmp_path, *NAMES)
     written: list[str] = []

@@ -423,6 +423,7 @@ def test_again_resumes_a_charge_that_was_not_opened(tmp_path, monkeypatch):
     assert actions(tmp_path) == CYCLE
 
 
+@pytest.mark.long
 def test_a_charge_for_another_count_is_not_resumed(tmp_path):
     """The price of a draw depends on the count where it is public; what was paid for is what is drawn, or nothing."""
     study = study_in(tmp_path, "draws", neighbours="replace")

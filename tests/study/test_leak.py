@@ -229,6 +229,7 @@ def test_every_command_is_silent_when_all_goes_well(tmp_path, temporary, silent,
     silent(repr(opened.table), repr(opened), repr(opened.ledger), repr(opened.release()))
 
 
+@pytest.mark.long
 def test_plan_needs_neither_records_nor_a_ledger(tmp_path):
     study = study_in(tmp_path, ledger=False)
     (tmp_path / "people.csv").unlink()

@@ -385,6 +385,7 @@ def test_auto_takes_the_best_or_nearly(name, relation, spend):
     assert found[chosen] <= 1.05 * min(found.values())
 
 
+@pytest.mark.long
 def test_auto_never_takes_draws_unless_they_are_asked_for():
     for spend in ("epsilon=0.3", "epsilon=0.3,delta=1e-6", "rho=0.1"):
         assert request(MODELS["beta"], "auto", spend).candidates() in (("laplace",), ("laplace", "gaussian"))
@@ -408,6 +409,7 @@ def test_two_looks_at_one_plan_agree():
 
 
 @pytest.mark.parametrize("spend", cases(["epsilon=0.1", "epsilon=0.1,delta=1e-6", "rho=0.001"], quick=["epsilon=0.1"]))
+@pytest.mark.long
 def test_the_budget_for_a_width_gives_that_width(spend):
     made = request(MODELS["normal"], "auto", spend)
     wanted = budget_for_width(made, frame("replace"), expected_rows=N, width=4.0)

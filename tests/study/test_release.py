@@ -193,6 +193,7 @@ def test_another_prior_is_free(tmp_path):
 # Free, and paid again
 
 
+@pytest.mark.long
 def test_what_was_released_before_is_free_and_stays_byte_for_byte(tmp_path):
     study = study_in(tmp_path, "readmission", "gauss")
     assert vestry("release", study, "--yes").code == 0

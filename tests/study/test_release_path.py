@@ -67,6 +67,7 @@ def test_a_check_opens_the_ledger_once(tmp_path, counts):
     assert (counts["open"], counts["entries"], counts["prepare"]) == (1, 1, 2)
 
 
+@pytest.mark.long
 def test_several_releases_are_calibrated_once_each(tmp_path, counts):
     study = study_in(tmp_path, "readmission", "wards", "stay")
     counts.clear()
@@ -116,6 +117,7 @@ def test_the_states_of_a_question(tmp_path, table):
     assert (past.state, past.entry.sequence) == (CHARGED, 5)
 
 
+@pytest.mark.long
 def test_python_resumes_the_newest_charge_and_refuses_what_it_cannot(tmp_path, table, monkeypatch):
     def release(**more):
         return front.release(MODEL, table, guarantee="epsilon=0.3", ledger=ledger_of(tmp_path), **more)

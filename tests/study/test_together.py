@@ -372,6 +372,7 @@ def test_a_study_of_which_nothing_fits_is_not_sound(tmp_path, ledger):
     assert done.out.count("does not fit the budget") == 2
 
 
+@pytest.mark.long
 def test_check_says_so_if_all_fits(tmp_path):
     done = vestry("check", study_in(tmp_path, *RELEASES))
     assert (done.code, "is valid" in done.out, "fit" in done.out) == (0, True, False)

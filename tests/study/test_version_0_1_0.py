@@ -141,6 +141,7 @@ def test_other_posteriors_are_the_same(old):
             assert_same(found, renamed(each["record"]))
 
 
+@pytest.mark.long
 def test_a_release_that_was_kept_from_python_opens(old):
     assert_same(said("posterior", old.folder / "python.json"), renamed(old.expected["python"]))
 
@@ -170,6 +171,7 @@ def price(certificate: dict[str, Any]) -> dict[str, Any] | None:
         return None
 
 
+@pytest.mark.long
 def test_a_charge_that_was_not_opened_is_resumed(old):
     found = said("release", old.file, "waiting")
     assert [each["done"] for each in found["releases"]] == ["resumed, at no new cost"]
@@ -177,6 +179,7 @@ def test_a_charge_that_was_not_opened_is_resumed(old):
     assert old.ledger.state().spent.to_dict() == old.expected["spent"]
 
 
+@pytest.mark.long
 def test_a_release_that_was_saved_and_not_told_is_found(old):
     (saved,) = (old.folder / "saved").glob("release-*.json")
     found = said("release", old.file, "saved")

@@ -125,6 +125,7 @@ class ConjugateModel(ABC):
         named = list(self.column) if isinstance(self.column, tuple) else [self.column]
         allowed = "one column, or several, each once" if self.several_columns else f"one column for {self.name}"
         single = self.several_columns or isinstance(self.column, str)
+        single = single and all(isinstance(each, str) for each in named)
         if not single or not named or len(set(named)) < len(named):
             raise InvalidParameter("column", named, allowed, 'column = "readmitted"')
         if isinstance(self.by, tuple):

@@ -257,9 +257,10 @@ def _check_grid(term: Sum | Product, domains: Mapping[str, Domain], max_rows: in
         domain = domains[column]
         assert isinstance(domain, Interval)  # noqa: S101 - tally.check has seen to it
         span *= max(abs(domain.low - origin), abs(domain.high - origin))
-    greatest = math.floor(span / term.grid + 0.5) + 1
-    if greatest * max_rows >= LIMIT:
-        # Half the limit, so that neither rounding nor the 1/2 of the grid matters.
-        enough = 2.0 ** math.ceil(math.log2(max(span, _GRIDS[0]) * max_rows / (LIMIT // 4)))
+    most = (LIMIT - 1) // max_rows
+    if math.floor(span / term.grid + 0.5) + 1 > most:
+        # Twice what is enough, so that rounding does not matter.
+        enough = 2.0 ** (math.floor(math.log2(2 * max(span, _GRIDS[0]) / (most - 0.5))) + 1)
         allowed = f"coarse enough for {max_rows:g} records to sum below 2^62"
-        raise InvalidParameter("grid", term.grid, allowed, f"grid={enough!r} or more")
+        instead = f"grid={enough!r} or more" if enough <= _GRIDS[1] else "a narrower interval, or fewer rows"
+        raise InvalidParameter("grid", term.grid, allowed, instead)
