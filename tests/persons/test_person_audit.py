@@ -40,7 +40,7 @@ def mechanism(name: str, relation: Neighbours):
 
 
 @pytest.mark.parametrize("relation", Neighbours, ids=str)
-@pytest.mark.parametrize("name", cases(MODELS, quick=["proportion by ward"]))
+@pytest.mark.parametrize("name", cases(MODELS, quick=[]))
 def test_the_noise_is_not_refuted_and_half_of_it_is(name, relation):
     made, model = mechanism(name, relation)
     how = {"noise": SeededNoise(5), "trials": 40_000, "releases": 0}
