@@ -35,6 +35,7 @@ from vestry.conjugate.sparse_dirichlet import SparsePrior, sparse_dirichlet
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.statistic_family import Layout
+from vestry.model.averaging import Averaged
 from vestry.model.request import MOST_LEVELS, PreparedSums, Size, TableSchema, levels_of, size_by_group
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
@@ -404,6 +405,10 @@ class DirichletCategorical(ConjugateModel):
     def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Indicator, ...]:
         """Add 1 to the record's level."""
         return tuple(Indicator(self.column, (name,)) for name in levels_of(domains, self.column).names)
+
+    def averaged(self, domains: Mapping[str, Domain]) -> Averaged:
+        """Average the levels over persons."""
+        return Averaged(levels=self.column)
 
     def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
         """Return the levels."""

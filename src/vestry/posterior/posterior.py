@@ -88,8 +88,8 @@ class Posterior:
 
         From noisy statistics, p(theta | z) = sum over s of p(theta | s) p(s | z), with p(s) the prior predictive and
         the distribution of the noise as released; or the plug-in posterior. The prior "sparse" leaves the concentration
-        of a table's Dirichlet unknown. From draws, the draws. Hidden states are
-        sampled, by `options` (see `vestry.hmm.hidden_states.Options`), from the noisy counts as they are.
+        of a table's Dirichlet unknown. From draws, the draws. Hidden states are sampled, by `options` (see
+        `vestry.hmm.hidden_states.Options`).
         """
         require_choice("method", method, (NOISE_AWARE, PLUG_IN), f'method="{NOISE_AWARE}"')
         if not isinstance(release, Release):
