@@ -191,7 +191,7 @@ class Request:
         """Return the mechanisms that `auto` compares, or the one that is named."""
         if self.mechanism != AUTO:
             return (self.mechanism,)
-        if self.model.mechanisms is not None:
+        if self.model.mechanisms not in (None, ADDITIVE):
             return self.model.mechanisms
         pure = isinstance(self.guarantee, PureDP)  # kept by Laplace noise and by a truncated posterior alone
         if self.draws is None:
@@ -263,6 +263,8 @@ class PreparedSums:
 
 # Parameters that are estimated one by one, each with its interval: at a few milliseconds each.
 MOST_PARAMETERS = 2_500
+# Levels of one table of unknown concentration: those of the same noisy count share their distribution.
+MOST_LEVELS = 100_000
 # Counts from which states are sampled.
 MOST_COUNTS = 250_000
 
