@@ -188,7 +188,6 @@ def study(tmp_path):
 def test_a_study_file_means_every_declared_column(study):
     request = Study.open(study).config.release("quality").request
     assert request.model.columns == ("smoker", "weight", "good0")
-    assert request.candidates() == ("laplace", "gaussian")
     study.write_text(STUDY.replace('model = "quality"', 'model = "quality"\ncolumns = ["smoker"]'))
     assert Study.open(study).config.release("quality").request.model.columns == ("smoker",)
 
@@ -253,9 +252,8 @@ def test_a_finding_counts_while_the_column_is_declared_so(study):
 
 
 def test_a_plan_says_how_wide_the_shares_will_be(study):
-    (forecast, gaussian) = Study.open(study).forecasts("quality")
+    forecast = Study.open(study).forecasts("quality")[0]
     assert forecast.mechanism == "laplace"
     assert 0 < forecast.width < 0.3
     assert forecast.exact_width == 0
     assert not forecast.swamped
-    assert gaussian.value is None
