@@ -26,7 +26,7 @@ from vestry.model.worst_pair import Pair
 from vestry.numerics import Array
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
 from vestry.posterior.discrete_noise import deviation
-from vestry.posterior.reader import NOISE_AWARE, Reader, ReadRelease
+from vestry.posterior.reader import Reader, ReadRelease
 from vestry.privacy.neighbours import Adjacency
 from vestry.registry import MODELS
 from vestry.releases import NoisyStatistics, Release
@@ -73,8 +73,9 @@ class PersonReader(Reader):
     ends: tuple[float, float]
 
     dimension = property(attrgetter("averages"))
-    note = (
-        "Each person weighs 1, whatever the number of her rows; the interval is a normal approximation that takes"
+    label = LABEL
+    average_words = (
+        "Each person weighs 1, whatever the number of her rows. The interval is a normal approximation; it takes"
         " persons, not rows, as independent, and uses no prior."
     )
 
@@ -82,9 +83,7 @@ class PersonReader(Reader):
         """Compute the averages of each group; another prior is refused, because none is used."""
         if other_prior:
             raise InvalidParameter("prior", "another one", "omitted for an average over persons", "no prior")
-        found = super().read(release, method, options, other_prior=False)
-        label = LABEL if method == NOISE_AWARE else method
-        return ReadRelease(self, found.distributions, label, found.by)
+        return super().read(release, method, options, other_prior=False)
 
     def noise_aware(self, statistics: NoisyStatistics) -> SeparateAverages:
         """Invert the test, the noise's variance added to that of sampling."""
