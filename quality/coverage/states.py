@@ -1,14 +1,16 @@
 """Whether cells that are called p sure of their hidden state are right in p of the cases: simulated logs at epsilon 1.
 
-    python quality/coverage/states.py --studies 30         # each cell to 30 logs; goes on where it stopped
+    python quality/coverage/states.py                      # each cell to 1,000 logs; goes on where it stopped
     python quality/coverage/states.py --show               # the table of what was run
 
 A study is one log: states that last, entries whose features depend on the state, counts with noise, and the posterior
 of every region's state at every month by 4 chains of 200 sweeps, as a release is read by default. Sampled states are
-named as the planted ones by their emission tables. Of every study `states.json` keeps, by how sure the most probable
-state was, how many calls there were, the sum of their probabilities, and how many were right. The standard error is
-that of a ratio over logs, as the calls of one log depend on each other, and at least that of independent calls. A line
-is outside where right and sure differ by more than .03 and two standard errors.
+named as the planted ones by their emission tables. By how sure the most probable state was, a study gives the number of
+calls, the sum of their probabilities, and how many were right; and of the 90 % credible intervals of the emission
+tables their number, .9 of it, and how many hold the planted value. `states.json` keeps the sums over studies of these
+three, and of their products. The standard error is that of a ratio over logs, as the calls of one log depend on each
+other, and at least that of independent calls. A line is outside where right and sure differ by more than .03 and two
+standard errors.
 
 `plug-in` takes noisy counts for exact, and is the broken twin: it must fall outside.
 """
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,12 @@ from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 RESULTS = Path(__file__).with_suffix(".json")
 METHODS = ("noise-aware", "plug-in")
-EDGES = (0.0, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0 + 1e-9)
+EDGES = (0.0, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, np.inf)
+PARTS = {"all": (0.0, np.inf), "above .9": (0.9, np.inf)} | {
+    f"from {low:.2f}": (low, high) for low, high in pairwise(EDGES)
+}
+TABLES, PROB = "tables' intervals", 0.9
+SAVED = 5
 SWEEPS, CHAINS = 200, 4
 WITHIN = 0.03
 
@@ -110,85 +118,90 @@ def sample(method: str, cell: Cell, noisy: list[np.ndarray], totals: Any, rng: n
     return match_states(blocked_gibbs(full, **given), None, None)
 
 
-def study(cell: Cell, seed: list[int]) -> dict[str, list[list[float]]]:
-    """Simulate one log; return for each method and bin the calls, the sum of their probabilities, the right ones."""
+def study(cell: Cell, seed: list[int]) -> dict[str, np.ndarray]:
+    """Simulate one log; return for each method and part the calls, the sum of their probabilities, the right ones."""
     rng = np.random.default_rng(seed)
     path, tables, noisy, totals = simulate(cell, rng)
-    result = {}
-    for method in METHODS:
-        draws = sample(method, cell, noisy, totals, rng)
-        shares = np.stack([(draws.paths == k).mean(axis=(0, 1)) for k in range(cell.states)], axis=-1)
-        means = np.concatenate([table.mean(axis=(0, 1)) for table in draws.emissions], axis=-1)
-        planted = np.concatenate(tables, axis=-1)
-        names = linear_sum_assignment(((means[:, None] - planted[None]) ** 2).sum(axis=-1))[1]
-        sure, right = shares.max(axis=-1).ravel(), (names[shares.argmax(axis=-1)] == path).ravel()
-        place = np.searchsorted(EDGES, sure, side="right") - 1
-        result[method] = [
-            [int((place == b).sum()), round(float(sure[place == b].sum()), 6), int(right[place == b].sum())]
-            for b in range(len(EDGES) - 1)
-        ]
-    return result
+    planted = np.concatenate(tables, axis=-1)
+    return {method: judged(sample(method, cell, noisy, totals, rng), path, planted) for method in METHODS}
 
 
-def ratio(calls: np.ndarray, sure: np.ndarray, right: np.ndarray) -> tuple[float, float, float]:
-    """Return mean probability, share right, and the standard error of their difference."""
-    total = calls.sum()
+def judged(draws: Any, path: np.ndarray, planted: np.ndarray) -> np.ndarray:
+    """Compare draws with what was planted: one row for each of PARTS, (calls, sum of probabilities, right ones)."""
+    states = len(planted)
+    shares = np.stack([(draws.paths == k).mean(axis=(0, 1)) for k in range(states)], axis=-1)
+    wide = np.concatenate(draws.emissions, axis=-1)  # chains, draws, states, levels
+    distance = ((wide.mean(axis=(0, 1))[:, None] - planted[None]) ** 2).sum(axis=-1)
+    names = linear_sum_assignment(distance)[1]
+    sure, right = shares.max(axis=-1).ravel(), (names[shares.argmax(axis=-1)] == path).ravel()
+    low, high = np.quantile(wide, [(1 - PROB) / 2, (1 + PROB) / 2], axis=(0, 1))
+    hold = (low <= planted[names]) & (planted[names] <= high)
+    rows = [(sure >= least) & (sure < most) for least, most in PARTS.values()]
+    calls = [(int(row.sum()), float(sure[row].sum()), int(right[row].sum())) for row in rows]
+    return np.array([*calls, (hold.size, PROB * hold.size, int(hold.sum()))], float)
+
+
+def add(sums: dict[str, Any], done: dict[str, np.ndarray]) -> None:
+    """Add one study to the sums over studies: how many, of each number, and of each product of two."""
+    sums["studies"] = sums.get("studies", 0) + 1
+    for method, rows in done.items():
+        kept = sums.setdefault(method, {})
+        for part, row in zip((*PARTS, TABLES), rows, strict=True):
+            before = np.array(kept.get(part, np.zeros((4, 3))))
+            kept[part] = (before + np.vstack([row, np.outer(row, row)])).round(4).tolist()
+
+
+def ratio(studies: int, part: list[list[float]]) -> dict[str, float]:
+    """Return calls, mean probability, share right, and the standard error of the difference of these two.
+
+    With gap the difference, the residual of a log is right - sure - gap calls; they add up to 0.
+    """
+    total, sure, right = part[0]
     if total == 0:
-        return float("nan"), float("nan"), float("nan")
-    gap = (right - sure).sum() / total
-    rest = right - sure - gap * calls
-    by_logs = np.sqrt((rest**2).sum() * len(calls) / max(len(calls) - 1, 1)) / total
-    mean = sure.sum() / total
-    return float(mean), float(right.sum() / total), float(max(by_logs, np.sqrt(mean * (1 - mean) / total)))
+        return {"calls": 0, "sure": float("nan"), "right": float("nan"), "standard_error": float("nan")}
+    gap, mean = (right - sure) / total, sure / total
+    weights = np.array([-gap, -1.0, 1.0])
+    squares = float(weights @ np.array(part[1:]) @ weights)
+    by_logs = np.sqrt(max(squares, 0.0) * studies / max(studies - 1, 1)) / total
+    error = max(by_logs, np.sqrt(mean * (1 - mean) / total))
+    return {"calls": int(total), "sure": mean, "right": right / total, "standard_error": float(error)}
 
 
-def summary(studies: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return for each method the calibration of all calls, of those above .9, and of each bin."""
-    found: dict[str, Any] = {}
-    for method in METHODS:
-        bins = np.array([each[method] for each in studies], float)  # logs, bins, 3
-        high = bins[:, np.array(EDGES[:-1]) >= 0.9].sum(axis=1)
-        parts = {"all": bins.sum(axis=1), "above .9": high}
-        parts |= {f"from {low:.2f}": bins[:, b] for b, low in enumerate(EDGES[:-1])}
-        found[method] = {
-            name: dict(
-                zip(("calls", "sure", "right", "standard_error"), (int(part[:, 0].sum()), *ratio(*part.T)), strict=True)
-            )
-            for name, part in parts.items()
-        }
-    return found
+def summary(sums: dict[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return for each method the calibration of each part."""
+    return {method: {name: ratio(sums["studies"], part) for name, part in sums[method].items()} for method in METHODS}
 
 
 def show(results: dict[str, Any]) -> None:
     """Print every cell."""
-    for name, each in results.items():
-        print(f"\n{name}: {len(each['studies'])} logs")
-        for method, rows in each["summary"].items():
+    for name, sums in results.items():
+        print(f"\n{name}: {sums['studies']} logs")
+        for method, rows in summary(sums).items():
             for part, row in rows.items():
                 if row["calls"]:
                     gap = row["right"] - row["sure"]
                     note = "" if abs(gap) <= WITHIN + 2 * row["standard_error"] else "  outside"
                     print(
-                        f"  {method:<12} {part:<10} {row['calls']:>7} calls, {row['sure']:.3f} sure,"
+                        f"  {method:<12} {part:<16} {row['calls']:>7} calls, {row['sure']:.3f} sure,"
                         f" {row['right']:.3f} right, {gap:+.3f} (standard error {row['standard_error']:.3f}){note}"
                     )
 
 
 def main() -> None:
-    """Run what is missing, and save after every log."""
+    """Run what is missing, a log of each cell in turn, and save now and then."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=1000)
     parser.add_argument("--cell", choices=list(CELLS))
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for number, (name, cell) in enumerate(CELLS.items()):
-        if given.show or given.cell not in (None, name):
-            continue
-        done = results.setdefault(name, {"studies": []})["studies"]
-        while len(done) < given.studies:
-            done.append(study(cell, [2026, number, len(done)]))
-            results[name]["summary"] = summary(done)
+    wanted = [] if given.show else [name for name in CELLS if given.cell in (None, name)]
+    for number in range(given.studies):
+        for name in wanted:
+            sums = results.setdefault(name, {"studies": 0})
+            if sums["studies"] == number:
+                add(sums, study(CELLS[name], [2026, list(CELLS).index(name), number]))
+        if (number + 1) % SAVED == 0 or number + 1 == given.studies:
             RESULTS.write_text(json.dumps(results) + "\n")
     show(results)
 

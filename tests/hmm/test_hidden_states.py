@@ -79,6 +79,14 @@ def sampled(release):
     return Posterior.from_release(release)
 
 
+@pytest.mark.long
+def test_noise_beyond_the_sums_has_the_plug_in_posterior(tmp_path):
+    pytest.importorskip("numba")
+    found = Posterior.from_release(made(spend="epsilon=1e-7", tmp_path=tmp_path), sweeps=20)
+    assert found.label == "plug-in"
+    assert found.states().probabilities.shape == (len(REGIONS), len(MONTHS), 2)
+
+
 def test_two_planted_states_come_back(sampled):
     """Laplace noise at epsilon = 5 and 40 entries a cell: at least 95 % of the cells."""
     found, truth = sampled.states(), planted()[1]

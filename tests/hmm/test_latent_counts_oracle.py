@@ -21,6 +21,7 @@ from scipy.special import gammaln
 from share import examples
 
 from vestry.hmm import blocked_gibbs
+from vestry.hmm import latent_counts_kernels as kernels
 from vestry.hmm.latent_counts import NoisyCells, RatePrior, state_probabilities
 from vestry.hmm.latent_counts import noise_aware_gibbs as sampler
 from vestry.posterior.discrete_noise import Gaussian, Laplace
@@ -232,3 +233,23 @@ def test_a_sampler_that_ignores_the_noise_is_rejected(name):
 def test_rates_of_another_exposure_are_rejected(monkeypatch):
     monkeypatch.setattr(NoisyCells, "exposure", 1.0)
     assert worst("two features", *sampled.__wrapped__("two features")) > 6
+
+
+# --- one count --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mean", "z", "noise"), [(8.0, 12, Laplace(4.0)), (8.0, -9, Laplace(4.0)), (300.0, 250, Gaussian(8.0))]
+)
+def test_a_count_is_drawn_by_the_inverse_of_its_weights(mean, z, noise):
+    """Places at equal steps fall on each count in proportion to Poisson(n; mean) P(z - n), to within two steps."""
+    form = NoisyCells(None, None, None, None, noise).form
+    prior, steps = kernels.poisson(np.sqrt(mean)), 20_000
+    start = kernels.summit(prior, float(z), form)
+    total = np.exp(kernels.log_sum(prior, float(z), form) - kernels.log_weight(prior, start, float(z), form))
+    places = (np.arange(steps) + 0.5) / steps * total
+    found = np.bincount([int(kernels.walk(prior, start, float(z), form, place)[1]) for place in places], minlength=900)
+    counts = np.arange(900)
+    logs = stats.poisson.logpmf(counts, mean) + log_noise(noise, z - counts)
+    exact = np.exp(logs - logs.max())
+    assert found == pytest.approx(steps * exact / exact.sum(), abs=2.0)

@@ -29,6 +29,8 @@ from vestry.releases import NoisyStatistics, Release
 from vestry.validation import is_number, require_choice, require_number, require_whole
 
 SWEEPS, CHAINS = 200, 4
+# Beyond these a sum over true counts takes too many terms, and the posterior is plug-in.
+LARGEST_COUNT, LARGEST_SCALE = 1e8, 1e6
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,12 @@ class NoisyTable:
     totals: Array | None
     noise: Laplace | Gaussian
 
+    @property
+    def can_be_summed(self) -> bool:
+        """Whether the noise can be summed out."""
+        tables = [*self.counts, *([] if self.totals is None else [self.totals])]
+        return self.noise.scale <= LARGEST_SCALE and max(np.abs(table).max() for table in tables) <= LARGEST_COUNT
+
 
 @dataclass(frozen=True, eq=False)
 class HiddenStates(Reader):
@@ -210,7 +218,7 @@ class HiddenStates(Reader):
         return found
 
     def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
-        """Return the states, which are sampled when they are first looked at."""
+        """Return the states, sampled when they are first looked at; plug-in where the noise cannot be summed out."""
         chosen, cells = Options.of(options), len(self.regions) * len(self.times)
         states = self.states if chosen.states is None else chosen.states
         if states > cells:
@@ -218,6 +226,8 @@ class HiddenStates(Reader):
         if method == NOISE_AWARE and chosen.sampler != "blocked":
             instead = f'sampler="blocked", or method="{PLUG_IN}"'
             raise InvalidParameter("sampler", chosen.sampler, "blocked where the noise is summed out", instead)
+        if method == NOISE_AWARE and not self.noisy(release).can_be_summed:
+            method = PLUG_IN
         distributions: Any = StateDistributions(self, release, method, chosen, states)
         return ReadRelease(self, distributions, method, "state")
 

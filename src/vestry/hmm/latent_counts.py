@@ -29,6 +29,7 @@ prior of lambda_c is improper, and its posterior is proper all the same: the noi
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,7 @@ import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.hmm import latent_counts_kernels as kernels
+from vestry.hmm.hidden_states import LARGEST_COUNT, LARGEST_SCALE
 from vestry.hmm.state_model import CellLayout, StateDraws, StatePrior, chain, layout, prior
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 from vestry.validation import require_number, require_whole
@@ -49,8 +51,6 @@ Noise = Laplace | Gaussian
 _STEEPEST = 80.0
 # Of tabulated likelihoods in each chain: 14 megabytes.
 _MOST_PANELS = 2**17
-# Beyond these a sum over true counts takes too many terms.
-_LARGEST_COUNT, _LARGEST_SCALE = 1e8, 1e6
 # Sweeps that take noisy counts as exact, of which the last path starts the chain: from a random path it needs longer.
 START = 50
 
@@ -113,10 +113,13 @@ class NoisyCells:
         return float(full + (self.totals.size > 0))
 
     @property
-    def slope(self) -> float:
-        """What multiplies -|k| or -k^2 in log P(k)."""
-        scale = self.noise.scale
-        return min(1 / scale if isinstance(self.noise, Laplace) else 0.5 / scale**2, _STEEPEST)
+    def form(self) -> kernels.NoiseForm:
+        """The noise as sums over counts use it."""
+        if isinstance(self.noise, Gaussian):
+            slope = min(0.5 / self.noise.scale**2, _STEEPEST)
+            return kernels.NoiseForm(True, slope, math.exp(-2 * slope))
+        slope = min(1 / self.noise.scale, _STEEPEST)
+        return kernels.NoiseForm(False, slope, math.exp(slope))
 
 
 def noise_aware_gibbs(
@@ -175,8 +178,8 @@ def noisy_cells(
     if not (np.isfinite(whole).all() and (np.rint(whole) == whole).all() and (np.rint(noisy) == noisy).all()):
         raise InvalidParameter("counts", "some that are not", "whole numbers", "the noisy counts as they were released")
     largest = max(np.abs(noisy).max(), np.abs(whole).max(initial=0.0))
-    if largest > _LARGEST_COUNT or noise.scale > _LARGEST_SCALE:
-        allowed = f"at most {_LARGEST_COUNT:.0e}, of noise of scale {_LARGEST_SCALE:.0e}, where it is summed out"
+    if largest > LARGEST_COUNT or noise.scale > LARGEST_SCALE:
+        allowed = f"at most {LARGEST_COUNT:.0e}, of noise of scale {LARGEST_SCALE:.0e}, where it is summed out"
         raise InvalidParameter("noisy counts", largest, allowed, 'method="plug-in", which takes them as exact')
     return NoisyCells(data, np.ascontiguousarray(noisy), np.ascontiguousarray(whole), np.array(kinds), noise)
 
@@ -268,8 +271,7 @@ def _member(
         kinds=cells.kinds,
         seen=data.seen[member],
         ends=np.cumsum(data.levels, dtype=int),
-        gaussian=isinstance(cells.noise, Gaussian),
-        slope=cells.slope,
+        noise=cells.form,
         shape=float(rates.shape),
         rate=float(rates.rate),
         exposure=cells.exposure,

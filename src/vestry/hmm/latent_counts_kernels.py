@@ -4,12 +4,13 @@ A true count n has weight w(n) = prior(n) P(z - n), z the noisy count. The prior
 discrete Laplace or Gaussian. prior(n + 1)/prior(n) is mu/(n + 1) for a Poisson of mean mu, and (N - n)/(n + 1) times
 p/(1 - p) for a binomial of N and p. Both fall with n, and so does P(z - n - 1)/P(z - n), so w is log-concave: it has
 one summit, and falls on both sides at least as fast as a geometric series. The window is what lies around the summit
-until a term is below 1e-17 of the sum so far. Sum and draw take the same terms in the same order: the summit, the
-counts above it, the counts below it.
+until a term is below 1e-17 of the sum so far. Sum and draw take the same terms in the same order, outward from the
+summit, so a draw by the inverse of that sum looks at few of them.
 
 Sums of Poisson weights are needed for every cell, level and state of every sweep, but z is a whole number, and log
 sum_n Poisson(n; t^2) P(z - n) is smooth in t. So it is tabulated, as polynomials over panels of t, each made when it
-is first needed and checked at two points; where it is not good to 1e-11, or no place is left, the sum is made anew.
+is first needed and checked at two points; where it is not good to 1e-11, or no place is left, the sum is made anew. A
+draw takes its total from there, too, where the logarithms of its terms are good to as much: counts up to 1e4.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ Array = np.ndarray
 POISSON, BINOMIAL, REST = 0, 1, 2
 _NEGLIGIBLE = 1e-17
 _LEAST, _LARGEST = -650.0, 600.0  # of exponents
+_EXACT = 1e4  # counts and means up to which the logarithm of a weight is good to 1e-11
 
 # Polynomials on panels of width 1/_PANELS by values at Chebyshev nodes in [-1, 1]: coefficients = values @ _FROM_NODES.
 _PANELS, _NODES, _GOOD = 4.0, 12, 1e-11
@@ -33,6 +35,14 @@ _AT = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
 _FROM_NODES = np.linalg.inv(np.vander(_AT, increasing=True)).T.copy()
 _CHECKS = (-0.97, 0.31)
 PANEL_WIDTH = _NODES + 2  # a key, whether it is good, coefficients
+
+
+class NoiseForm(NamedTuple):
+    """Noise k with log P(k) = -slope |k|, or -slope k^2 if Gaussian; `ratio` is exp(slope), or exp(-2 slope)."""
+
+    gaussian: bool
+    slope: float
+    ratio: float
 
 
 class NoisyChain(NamedTuple):
@@ -50,8 +60,8 @@ class NoisyChain(NamedTuple):
         1 where a cell is in training, (cells).
     ends
         Where the levels of each feature end.
-    gaussian, slope
-        The noise: log P(k) = -slope |k|, or -slope k^2 if Gaussian.
+    noise
+        The distribution of the noise.
     shape, rate, exposure
         A cell's rate is Gamma(shape, rate) before, and `exposure` sums of counts are Poisson of that mean.
     months, alpha, beta, burn_in
@@ -72,8 +82,7 @@ class NoisyChain(NamedTuple):
     kinds: Array
     seen: Array
     ends: Array
-    gaussian: bool
-    slope: float
+    noise: NoiseForm
     shape: float
     rate: float
     exposure: float
@@ -133,10 +142,10 @@ def likelihoods(chain, tables, rates, logs):  # type: ignore[no-untyped-def]
             z = chain.noisy[cell, v]
             for k in range(states):
                 if chain.kinds[v] == POISSON:
-                    logs[cell, k] += log_sum_by_panel(chain.panels, z, root * roots[k, v], chain.gaussian, chain.slope)
+                    logs[cell, k] += log_sum_by_panel(chain.panels, z, root * roots[k, v], chain.noise)
                 elif chain.kinds[v] == BINOMIAL:
                     prior = count_prior(chain, cell, v, tables[k], log_rate)
-                    logs[cell, k] += log_sum(prior, z, chain.gaussian, chain.slope)
+                    logs[cell, k] += log_sum(prior, z, chain.noise)
         for k in range(states):
             top = max(top, logs[cell, k])
         for k in range(states):
@@ -144,21 +153,21 @@ def likelihoods(chain, tables, rates, logs):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def log_sum_by_panel(panels, z, root, gaussian, slope):  # type: ignore[no-untyped-def]
+def log_sum_by_panel(panels, z, root, noise):  # type: ignore[no-untyped-def]
     """Return log sum_n Poisson(n; root^2) P(z - n), from its panel if there is one."""
     panel = np.floor(root * _PANELS)
     key, x = z * 2.0**20 + panel, 2.0 * (root * _PANELS - panel) - 1.0
     slot = (np.int64(z) * 211 + np.int64(panel)) & (len(panels) - 1)  # panels of one z lie side by side
     for _ in range(2):
         if panels[slot, 0] == -np.inf:
-            fill_panel(panels, slot, z, panel, gaussian, slope)
+            fill_panel(panels, slot, z, panel, noise)
             panels[slot, 0] = key
         if panels[slot, 0] == key:
             if panels[slot, 1] == 0.0:
                 break
             return polynomial(panels, slot, x)
         slot = (slot + len(panels) // 2) & (len(panels) - 1)
-    return log_sum(poisson(root), z, gaussian, slope)
+    return log_sum(poisson(root), z, noise)
 
 
 @compiled
@@ -171,19 +180,19 @@ def polynomial(panels, slot, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def fill_panel(panels, slot, z, panel, gaussian, slope):  # type: ignore[no-untyped-def]
+def fill_panel(panels, slot, z, panel, noise):  # type: ignore[no-untyped-def]
     """Make a panel's polynomial, and note whether it is good."""
-    centre = log_sum(poisson((panel + 0.5) / _PANELS), z, gaussian, slope)
+    centre = log_sum(poisson((panel + 0.5) / _PANELS), z, noise)
     for j in range(_NODES):
         panels[slot, 2 + j] = 0.0
     for i in range(_NODES):
-        value = log_sum(poisson((panel + 0.5 + 0.5 * _AT[i]) / _PANELS), z, gaussian, slope) - centre
+        value = log_sum(poisson((panel + 0.5 + 0.5 * _AT[i]) / _PANELS), z, noise) - centre
         for j in range(_NODES):
             panels[slot, 2 + j] += value * _FROM_NODES[i, j]
     panels[slot, 2] += centre
     panels[slot, 1] = 1.0
     for x in _CHECKS:
-        wanted = log_sum(poisson((panel + 0.5 + 0.5 * x) / _PANELS), z, gaussian, slope)
+        wanted = log_sum(poisson((panel + 0.5 + 0.5 * x) / _PANELS), z, noise)
         if not abs(polynomial(panels, slot, x) - wanted) < _GOOD:
             panels[slot, 1] = 0.0
 
@@ -191,14 +200,21 @@ def fill_panel(panels, slot, z, panel, gaussian, slope):  # type: ignore[no-unty
 @compiled
 def draw_counts(chain, path, tables, rates):  # type: ignore[no-untyped-def]
     """Draw every true count given its cell's state; what a total leaves is not drawn here."""
+    roots = np.exp(tables / 2.0)
     for cell in range(len(path)):
         if chain.seen[cell] > 0.0:
-            log_rate = np.log(rates[cell])
+            root, log_rate, k = np.sqrt(rates[cell]), np.log(rates[cell]), path[cell]
             for v in range(len(chain.kinds)):
                 if chain.kinds[v] != REST:
-                    prior = count_prior(chain, cell, v, tables[path[cell]], log_rate)
-                    z, uniform = chain.noisy[cell, v], chain.rng.random()
-                    chain.counts[cell, v] = draw_count(prior, z, chain.gaussian, chain.slope, uniform)
+                    prior, z = count_prior(chain, cell, v, tables[k], log_rate), chain.noisy[cell, v]
+                    start = summit(prior, z, chain.noise)
+                    if prior.size < 0.0 and max(start, prior.factor) < _EXACT:
+                        log = log_sum_by_panel(chain.panels, z, root * roots[k, v], chain.noise)
+                        total = np.exp(log - log_weight(prior, start, z, chain.noise))
+                    else:
+                        total, _ = walk(prior, start, z, chain.noise, np.inf)
+                    place = chain.rng.random() * total
+                    _, chain.counts[cell, v] = walk(prior, start, z, chain.noise, place)
 
 
 @compiled
@@ -256,7 +272,7 @@ def size_step(chain, counts, n, z, log_factor):  # type: ignore[no-untyped-def]
     """Return the log weight of n + 1 less that of n; infinite where n is too small."""
     if n < 0.0:
         return np.inf
-    log = log_factor - np.log(n + 1.0) + noise_step(n, z, chain.gaussian, chain.slope)
+    log = log_factor - np.log(n + 1.0) + noise_step(n, z, chain.noise)
     for v in range(len(chain.kinds)):
         if chain.kinds[v] == BINOMIAL:
             left = n + 1.0 - counts[v]
@@ -326,27 +342,27 @@ def prior_step(prior, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def noise_step(n, z, gaussian, slope):  # type: ignore[no-untyped-def]
+def noise_step(n, z, noise):  # type: ignore[no-untyped-def]
     """Return log P(z - n - 1) - log P(z - n)."""
-    if gaussian:
-        return slope * (2.0 * (z - n) - 1.0)
-    return slope if n < z else -slope
+    if noise.gaussian:
+        return noise.slope * (2.0 * (z - n) - 1.0)
+    return noise.slope if n < z else -noise.slope
 
 
 @compiled
-def summit(prior, z, gaussian, slope):  # type: ignore[no-untyped-def]
+def summit(prior, z, noise):  # type: ignore[no-untyped-def]
     """Return a count at or beside the largest weight."""
     if prior_step(prior, 0.0) == 0.0:
         return 0.0
-    if not gaussian:
-        low, high = sloped_summit(prior, np.exp(-slope)), sloped_summit(prior, np.exp(slope))
+    if not noise.gaussian:
+        low, high = sloped_summit(prior, 1.0 / noise.ratio), sloped_summit(prior, noise.ratio)
         return min(max(z, low), high)
     if prior.size < 0.0:
-        return np.floor(gaussian_summit(prior.log_p, z, slope))
+        return np.floor(gaussian_summit(prior.log_p, z, noise.slope))
     low, high = 0.0, prior.size
     while low < high:
         n = np.floor((low + high) / 2.0)
-        if np.log(prior_step(prior, n) / (n + 1.0)) + noise_step(n, z, gaussian, slope) > 0.0:
+        if np.log(prior_step(prior, n) / (n + 1.0)) + noise_step(n, z, noise) > 0.0:
             low = n + 1.0
         else:
             high = n
@@ -373,11 +389,10 @@ def gaussian_summit(log_mean, z, slope):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def log_sum(prior, z, gaussian, slope):  # type: ignore[no-untyped-def]
-    """Return log sum_n prior(n) P(z - n), but for the noise's own constant."""
-    n = summit(prior, z, gaussian, slope)
+def log_weight(prior, n, z, noise):  # type: ignore[no-untyped-def]
+    """Return log prior(n) P(z - n), but for the noise's own constant."""
     far = z - n
-    log = -slope * far * far if gaussian else -slope * abs(far)
+    log = -noise.slope * far * far if noise.gaussian else -noise.slope * abs(far)
     log -= math.lgamma(n + 1.0)
     if prior.size < 0.0:
         log -= prior.factor
@@ -386,60 +401,52 @@ def log_sum(prior, z, gaussian, slope):  # type: ignore[no-untyped-def]
         log += math.lgamma(prior.size + 1.0) - math.lgamma(left + 1.0)
         if left > 0.0:
             log += left * prior.log_q
-    if n > 0.0:
-        log += n * prior.log_p
-    total, _ = walk(prior, n, z, gaussian, slope, np.inf)
-    return log + np.log(total)
+    return log + n * prior.log_p if n > 0.0 else log
 
 
 @compiled
-def draw_count(prior, z, gaussian, slope, uniform):  # type: ignore[no-untyped-def]
-    """Draw a true count by the inverse of the distribution function, over the terms of `log_sum` in their order."""
-    n = summit(prior, z, gaussian, slope)
-    total, _ = walk(prior, n, z, gaussian, slope, np.inf)
-    _, new = walk(prior, n, z, gaussian, slope, uniform * total)
-    return new
+def log_sum(prior, z, noise):  # type: ignore[no-untyped-def]
+    """Return log sum_n prior(n) P(z - n), but for the noise's own constant."""
+    n = summit(prior, z, noise)
+    total, _ = walk(prior, n, z, noise, np.inf)
+    return log_weight(prior, n, z, noise) + np.log(total)
 
 
 @compiled
-def walk(prior, start, z, gaussian, slope, place):  # type: ignore[no-untyped-def]
-    """Add up weights relative to the start's: it, the counts above, the counts below; stop where the sum passes.
+def walk(prior, start, z, noise, place):  # type: ignore[no-untyped-def]
+    """Add up weights relative to the start's, outward from it, above and below in turn; stop where the sum passes.
 
     Returns
     -------
     The sum, and the count at which it passed `place`.
     """
-    total, n, term = 1.0, start, 1.0
+    total, above, below, high, low = 1.0, 1.0, 1.0, start, start
     if place < total or prior_step(prior, 0.0) == 0.0:
         return total, start
-    factor, change = step_factors(n, z, gaussian, slope)
-    while term > _NEGLIGIBLE * total:
-        if not gaussian:
-            factor = change if n < z else 1.0 / change
-        term *= prior_step(prior, n) / (n + 1.0) * factor
-        if gaussian:
-            factor *= change
-        n, total = n + 1.0, total + term
+    rise, fall = noise_ratio(start, z, noise), noise_ratio(start - 1.0, z, noise)
+    while above > _NEGLIGIBLE * total or below > _NEGLIGIBLE * total:
+        above *= prior_step(prior, high) / (high + 1.0) * rise
+        high, total = high + 1.0, total + above
         if place < total:
-            return total, n
-    n, term = start, 1.0
-    factor, change = step_factors(n - 1.0, z, gaussian, slope)
-    while term > _NEGLIGIBLE * total and n > 0.0:
-        n -= 1.0
-        if not gaussian:
-            factor = change if n < z else 1.0 / change
-        term *= (n + 1.0) / (prior_step(prior, n) * factor)
-        if gaussian:
-            factor /= change
-        total += term
-        if place < total:
-            return total, n
+            return total, high
+        if low > 0.0:
+            low -= 1.0
+            below *= (low + 1.0) / (prior_step(prior, low) * fall)
+            total += below
+            if place < total:
+                return total, low
+        else:
+            below = 0.0
+        if noise.gaussian:
+            rise, fall = rise * noise.ratio, fall / noise.ratio
+        else:
+            rise, fall = noise_ratio(high, z, noise), noise_ratio(low - 1.0, z, noise)
     return total, start
 
 
 @compiled
-def step_factors(n, z, gaussian, slope):  # type: ignore[no-untyped-def]
-    """Return the noise's ratio from n to n + 1, and by what it changes; for Laplace noise, the ratio below z."""
-    if gaussian:
-        return np.exp(min(noise_step(n, z, gaussian, slope), _LARGEST)), np.exp(-2.0 * slope)
-    return 0.0, np.exp(slope)
+def noise_ratio(n, z, noise):  # type: ignore[no-untyped-def]
+    """Return P(z - n - 1)/P(z - n)."""
+    if noise.gaussian:
+        return np.exp(min(noise_step(n, z, noise), _LARGEST))
+    return noise.ratio if n < z else 1.0 / noise.ratio
