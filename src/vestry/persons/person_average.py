@@ -20,7 +20,7 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import calibrate_noise
 from vestry.mechanisms.release import ADDITIVE
 from vestry.model.averaging import PERSON, Averaged, person_units
-from vestry.model.request import PreparedSums, Request, Size, TableSchema
+from vestry.model.request import MOST_PARAMETERS, PreparedSums, Request, Size, TableSchema
 from vestry.numerics import Array
 from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
@@ -176,7 +176,7 @@ class PersonAverage:
     def size(self, domains: Mapping[str, Domain]) -> Size:
         """Return how many averages a release has."""
         size: Size = self.model.size(domains)
-        return size
+        return size._replace(most=min(size.most, MOST_PARAMETERS))
 
     def sum_unit(self, schema: TableSchema) -> float:
         """Return what one unit of noisy sums stands for, in persons."""

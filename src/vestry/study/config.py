@@ -294,8 +294,6 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
     section.require(("spend", *(field.name for field in own if field.default is MISSING)))
     spend = section.guarantee("spend", schema.neighbours)
     model = _model(model_type, section, schema)
-    with releases.at(name):
-        check_size(model, schema.domains)
     draws = section.whole("draws", 1, most=_DRAWS)
     truncation = section.number("truncation", "0.05")
     with section.at("truncation"):
@@ -305,6 +303,8 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
     with section.at("average") if "average" in section.record else releases.at(name):
         drawn = is_drawn(mechanism, draws)
         model, earlier = question_of(model, schema.unit, section.record.get("average"), drawn=drawn)
+    with releases.at(name):
+        check_size(model, schema.domains)
     with section.at("mechanism") if "mechanism" in section.record else releases.at(name):
         request = Request(model, spend, mechanism, draws, truncation)
         if request.mechanism == "ops" and truncation is None:
