@@ -234,7 +234,7 @@ def test_the_terminal_and_json_warn(study):
     assert run.exit_code == 0
     assert run.output.count("warning: About") == 3  # two beside quality, one beside smoking
     record = json.loads(CliRunner().invoke(app, ["release", str(study), "--yes", "--json"]).stdout)
-    warned = {each["name"]: each["warnings"] for each in record["releases"]}
+    warned = {each["name"]: each.get("warnings", []) for each in record["releases"]}
     assert [len(warned[name]) for name in ("quality", "smoking", "good")] == [2, 1, 0]
     assert warned["smoking"][0].endswith("(see quality)")
     file = study.parent / "quality" / "release.json"
