@@ -82,6 +82,9 @@ def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]
         lines = [found.note, "", *lines]
     if found.label == "plug-in":
         lines = ["plug-in: the noise is ignored, so these intervals are too short.", "", *lines]
+    if warned := [each.sentence for each in found.reader.findings(found.distributions)]:
+        record["warnings"] = warned
+        lines = [*lines, "", *(f"warning: {each}" for each in warned)]
     if found.reader.display == "states":
         if found.label == "noise-aware":
             lines = ["noise-aware: intervals are of a Markov chain, with the noise summed out.", "", *lines]
