@@ -115,16 +115,17 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
 
 def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
     heads = _heads(result)
-    rows = []
-    for each in found:
+    remarks = [result.posterior.reader.remark(each.marginal) for each in found]
+    noted, rows = any(remarks), []
+    for each, remark in zip(found, remarks, strict=True):
         digits = Digits(each.mean, each.sd)
         numbers = (digits(each.mean), number(each.sd), digits.interval(*each.half), digits.interval(*each.wide))
-        rows.append((*_names(each.group, each.label, result), *numbers))
+        rows.append((*_names(each.group, each.label, result), *numbers, *((remark,) if noted else ())))
     what = result.posterior.reader.parameter
     return table(
         f"Posterior of the {what}: mean, standard deviation, 50 % and 90 % credible intervals"
         + content.first_of(len(found), content.size(result)),
-        (*heads, "mean", "sd", "50 %", "90 %"),
+        (*heads, "mean", "sd", "50 %", "90 %", *(("note",) if noted else ())),
         rows,
         names=len(heads),
     )
