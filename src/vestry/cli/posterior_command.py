@@ -55,7 +55,8 @@ def posterior(
         from vestry.display.plotting import plot as draw
 
         draw(found, prob=prob, path=plot)
-    emit({"posterior": found.label, **record}, "\n".join(lines), as_json=json)
+    told_of = {"posterior": found.label, "interval_method": found.interval_method}
+    emit({**told_of, **record}, "\n".join(lines), as_json=json)
 
 
 def _write_draws(found: Posterior, release: Path, path: Path) -> None:
@@ -76,26 +77,34 @@ def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]
         return {"rows": _draw_rows(found)}, draw_lines(found)
     rows = found.rows(prob)
     record: dict[str, Any] = {"prob": prob, "rows": rows}
-    lines = _table(rows)
-    if found.label == "plug-in":
-        lines = ["plug-in: the noise is ignored, so these intervals are too short.", "", *lines]
+    lines = [
+        f"{100 * prob:g} % credible intervals ({found.interval_method}):",
+        "",
+        *_table(rows, found.interval_method),
+    ]
     if found.reader.display == "states":
-        if found.label == "noise-aware":
-            lines = ["noise-aware: intervals are of a Markov chain, with the noise summed out.", "", *lines]
         states = found.states()
         record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
         lines += ["", *_map(states)]
     return record, lines
 
 
-def _table(rows: Rows) -> list[str]:
+def _table(rows: Rows, method: str) -> list[str]:
     """Lay out a summary."""
     cells = [
         (row["group"], row["parameter"], f"{row['mean']:.5g}", f"{row['sd']:.3g}", f"{row['low']:.5g}",
-         f"{row['high']:.5g}")
+         f"{row['high']:.5g}", interval_note(row, method))
         for row in rows
     ]  # fmt: skip
-    return columns([("group", "parameter", "mean", "sd", "low", "high"), *cells], names=2)
+    return columns([("group", "parameter", "mean", "sd", "low", "high", ""), *cells], names=2)
+
+
+def interval_note(row: dict[str, Any], method: str) -> str:
+    """Say what is wrong with one interval, beside it; nothing if all is well."""
+    from vestry.posterior.reader import NOT_CALIBRATED
+
+    own = row["interval_method"].removeprefix(method).removeprefix("; ")
+    return "; ".join(filter(None, (NOT_CALIBRATED if NOT_CALIBRATED in method else "", own)))
 
 
 def draw_lines(found: Posterior, most: int | None = None) -> list[str]:

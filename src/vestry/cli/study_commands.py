@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from vestry.cli.output import Json, columns, emit, examples, say, working
-from vestry.cli.posterior_command import draw_lines
+from vestry.cli.posterior_command import draw_lines, interval_note
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
@@ -270,11 +270,14 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
         return [f"  {line}" for line in draw_lines(outcome.posterior, most=_ROWS)]
     if not rows:
         return ["  the counts are released; hidden states need an extra: pip install 'vestry[glm]'"]
+    method = min((row["interval_method"] for row in rows), key=len)
     shown = [
-        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:_ROWS]
+        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}", interval_note(r, method))
+        for r in rows[:_ROWS]
     ]
     more = [f"  and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []
-    return columns([("group", "parameter", "mean", "90 % credible interval"), *shown], indent=2) + more
+    head = "group", "parameter", "mean", f"90 % credible interval ({method})", ""
+    return columns([head, *shown], indent=2) + more
 
 
 def _say(line: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -114,17 +114,23 @@ class Posterior:
         labels = self.labels or range(dimension)
         return (name,) if dimension == 1 else tuple(f"{name}[{label}]" for label in labels)
 
+    @property
+    def interval_method(self) -> str:
+        """How the credible intervals are made, in a few words; one that is not calibrated says so."""
+        return self.reader.interval_method(self.label)
+
     def summary(self, prob: float = 0.9) -> DataFrame:
         """Return mean, sd and the ends of the equal-tailed credible interval, by group and parameter.
 
-        Refused for released draws: k draws are not an interval.
+        The name of the columns says how the intervals are made, and whether they are not calibrated; where only some
+        are not, a column `interval_method` says so of each. Refused for released draws: k draws are not an interval.
         """
         return _frame(self.rows(prob), "group", "parameter")
 
     def interval(self, prob: float = 0.9) -> DataFrame:
         """Return the ends, low and high, of the equal-tailed credible intervals, by group and parameter.
 
-        Refused for released draws: k draws are not an interval.
+        How they are made is said as in `summary`. Refused for released draws: k draws are not an interval.
         """
         return _frame(self._rows(lambda marginal: _ends(marginal, prob)), "group", "parameter")
 
@@ -140,10 +146,14 @@ class Posterior:
     def _rows(self, numbers: Callable[[Marginal], dict[str, float]]) -> Rows:
         with refuse_extremes():
             return [
-                {"group": group, "parameter": parameter, **numbers(distribution.marginal(index))}
+                {"group": group, "parameter": parameter, **numbers(marginal), "interval_method": self._made(marginal)}
                 for group, distribution in self.distributions.items()
-                for index, parameter in enumerate(self.parameters)
+                for parameter, marginal in zip(self.parameters, _marginals(distribution), strict=True)
             ]
+
+    def _made(self, marginal: Marginal) -> str:
+        """Say how one interval is made, and what is wrong with it."""
+        return "; ".join(filter(None, (self.interval_method, self.reader.remark(marginal))))
 
     def plot(self, ax: Any = None, *, prob: float = 0.9) -> Any:
         """Draw the posterior into these axes, or into new ones, and return them; see `vestry.plot`."""
@@ -188,7 +198,8 @@ class Posterior:
         """Return the difference of group a's parameters from group b's, from joint draws of both.
 
         The groups' noise is independent, and so are their posteriors; of classes, whose probabilities add up to 1, the
-        probabilities are drawn together. `prob_positive` is P(difference > 0).
+        probabilities are drawn together. `prob_positive` is P(difference > 0). How intervals are made is said as in
+        `summary`.
         """
         if self.by is None:
             raise InvalidParameter("a contrast", "a release without groups", "between two groups", "a release with by")
@@ -209,6 +220,7 @@ class Posterior:
                 "low": float(low),
                 "high": float(high),
                 "prob_positive": float((values > 0).mean()),
+                "interval_method": self.interval_method,
             }
             for parameter, values, (low, high) in zip(self.parameters, difference.T, ends.T, strict=True)
         ]
@@ -217,7 +229,8 @@ class Posterior:
     def to_arviz(self, rng: np.random.Generator | None = None, *, chains: int = 4, draws: int = 1000) -> Any:
         """Return the draws as an ArviZ tree (dimensions chain and draw), without data or likelihoods.
 
-        Released draws are one chain. The tree's attributes hold the label and the certificate.
+        Released draws are one chain. The tree's attributes hold the label, how intervals are made, and the
+        certificate.
         """
         import arviz_base as arviz
 
@@ -241,7 +254,8 @@ class Posterior:
     def _tree(self, arviz: Any, variables: Mapping[str, Any], coords: Mapping[str, Any]) -> Any:
         values, dims = ({name: each[place] for name, each in variables.items()} for place in (0, 1))
         tree = arviz.from_dict({"posterior": values}, dims=dims, coords=dict(coords))
-        tree.attrs.update(posterior=self.label, certificate=json.dumps(asdict(self.certificate), default=dict))
+        certificate = json.dumps(asdict(self.certificate), default=dict)
+        tree.attrs.update(posterior=self.label, interval_method=self.interval_method, certificate=certificate)
         return tree
 
     def _sample(self, group: str, draws: int | None, rng: np.random.Generator) -> Array:
@@ -255,10 +269,19 @@ class Posterior:
 _DRAWS = 1000
 
 
+def _marginals(distribution: PosteriorDistribution) -> Iterator[Marginal]:
+    return (distribution.marginal(index) for index in range(distribution.dimension))
+
+
 def _frame(rows: Rows, *index: str) -> DataFrame:
+    """Return rows as a frame that says how intervals are made: above its columns, or in one where rows differ."""
     from pandas import DataFrame
 
-    return DataFrame(rows).set_index(list(index))
+    frame = DataFrame(rows).set_index(list(index))
+    methods = frame["interval_method"]
+    if methods.nunique() > 1:
+        return frame
+    return frame.drop(columns="interval_method").rename_axis(columns=methods.iloc[0])
 
 
 def _ends(marginal: Marginal, prob: float) -> dict[str, float]:
