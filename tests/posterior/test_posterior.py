@@ -120,8 +120,14 @@ class FewEvents(ConjugateReader):
 def test_an_interval_that_is_not_calibrated_says_so_in_its_row():
     read = Posterior.from_release(CASES["beta, grouped"])
     found = replace(read, reader=FewEvents(read.reader.family, read.reader.prior)).summary()
-    assert found["interval_method"].tolist() == ["noise summed out", "noise summed out; few events"]
-    assert found.columns.name is None
+    assert found["note"].fillna("").tolist() == ["", "few events"]
+
+
+def test_rows_of_persons_that_are_taken_as_independent_are_not_calibrated():
+    release = CASES["beta"]
+    several = replace(release.certificate, population={**release.certificate.population, "rows": 3})
+    found = Posterior.from_release(replace(release, certificate=several))
+    assert found.interval_method == "noise summed out, rows as independent: not calibrated"
 
 
 @each_case

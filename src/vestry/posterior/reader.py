@@ -104,6 +104,10 @@ class Reader:
         Whether the model may release noisy statistics.
     sampled
         Whether draws are computed once, and asked for as they are.
+    label
+        What its posterior is called, where it is not a plug-in.
+    average_words
+        What is averaged, and taken as independent, where a unit has several rows.
     """
 
     parameter: Any
@@ -112,6 +116,10 @@ class Reader:
     has_statistics: ClassVar[bool] = True
     note: Any = ""
     sampled: ClassVar[bool] = False
+    label: ClassVar[str] = NOISE_AWARE
+    average_words: ClassVar[str] = (
+        "Each row counts once. The interval takes a person's rows as independent: it is too short where they are alike."
+    )
 
     @property
     def dimension(self) -> int:
@@ -140,7 +148,8 @@ class Reader:
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Compute the posterior of each group from its noisy statistics."""
         make: Any = self.noise_aware if method == NOISE_AWARE else self.plug_in
-        return ReadRelease(self, {group: make(each) for group, each in release.contents.items()}, method, release.by)
+        label = self.label if method == NOISE_AWARE else method
+        return ReadRelease(self, {group: make(each) for group, each in release.contents.items()}, label, release.by)
 
     def _released(self, content: Any) -> ReleasedDraws:
         values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
@@ -178,8 +187,13 @@ class Reader:
         """Say what one unit of a noisy sum stands for."""
         return f"One unit of a sum stands for {grid}, counted from the middle of the interval."
 
-    def interval_method(self, label: str) -> str:
-        """Say in a few words how the intervals of a posterior of this label are made."""
+    def interval_method(self, label: str, *, several_rows: bool) -> str:
+        """Say in a few words how the intervals of a posterior of this label are made, and if they are not calibrated.
+
+        `several_rows` tells that a unit may have several, which the model takes as independent.
+        """
+        if several_rows and label == NOISE_AWARE:
+            return f"{_INTERVALS[label]}, rows as independent: {NOT_CALIBRATED}"
         return _INTERVALS.get(label, label)
 
     def remark(self, marginal: Any) -> str:
