@@ -81,6 +81,9 @@ def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]
     if found.note:
         record["note"] = found.note
         lines = [found.note, "", *lines]
+    if warned := [each.sentence for each in found.reader.findings(found.distributions)]:
+        record["warnings"] = warned
+        lines = [*lines, "", *(f"warning: {each}" for each in warned)]
     if found.reader.display == "states":
         states = found.states()
         record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))

@@ -97,7 +97,7 @@ class Reader:
     parameters
         The names of its numbers, where they are of different kinds.
     display
-        Which part of a report shows it: `parameters`, `coefficients` or `states`.
+        Which part of a report shows it: `parameters`, `coefficients`, `states` or `quality`.
     note
         What a report says of how records were read.
     has_statistics
@@ -213,6 +213,10 @@ class Reader:
     def is_ready(self, distributions: Any) -> bool:
         """Tell whether the distributions are computed, and not sampled when they are first looked at."""
         return True
+
+    def findings(self, distributions: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return which columns do not fit what is declared of them; nothing for models that do not look."""
+        return ()
 
     def state_map(self, distributions: Any) -> Any:
         """Return the map of hidden states; refused for other models."""

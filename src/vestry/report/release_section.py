@@ -12,7 +12,7 @@ from vestry.display.plotting import name_of
 from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
 from vestry.posterior.reader import DRAWS, NOT_CALIBRATED, PLUG_IN
 from vestry.releases import NoisyStatistics
-from vestry.report import content, figures, hmm_section, regression_section
+from vestry.report import content, figures, hmm_section, quality_section, regression_section
 from vestry.report.content import MOST_ESTIMATES, MOST_ROWS, Estimate, Result, Share
 from vestry.report.guarantee_section import claim, weight_parts
 
@@ -29,6 +29,7 @@ class _Section(NamedTuple):
 _SECTIONS = {
     "states": _Section(hmm_section.headline, hmm_section.parts),
     "coefficients": _Section(regression_section.headline, regression_section.parts),
+    "quality": _Section(quality_section.headline, quality_section.parts),
 }
 
 
@@ -37,10 +38,18 @@ def section(result: Result, place: int, found: tuple[Estimate, ...], album: Albu
     parts = [
         tag("h2", f"Release {place}: {result.name}"),
         tag("p", result.question, class_="question"),
+        *_warnings(result),
         *_body(result, found, album),
         *claim(result, album),
     ]
     return tag("section", joined(parts), id=f"release-{place}")
+
+
+def _warnings(result: Result) -> list[Content]:
+    """Write what is wrong with the columns that the release rests on; a quality release says it itself."""
+    if result.posterior.reader.display == "quality":
+        return []
+    return [tag("p", f"Warning. {each}", class_="warning") for each in result.warnings]
 
 
 def _body(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:

@@ -335,6 +335,8 @@ def _model(model_type: Any, section: Section, schema: TableSchema) -> Any:
         if isinstance(values.get(name), tuple | int | float):
             with section.at(name):
                 values[name] = _floats(name, values[name])
+    if hasattr(model_type, "defaults"):  # what an omitted key means depends on what is declared
+        values = {**model_type.defaults(schema.domains), **values}
     for name in model_type.column_keys:
         named = values.get(name, ())  # one that is omitted has a default
         columns = named.values() if isinstance(named, Mapping) else named if isinstance(named, tuple) else (named,)

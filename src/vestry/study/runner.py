@@ -95,6 +95,13 @@ class ReleaseRunner:
             self._report(outcomes, progress)
         return outcomes
 
+    def warnings(self, outcomes: Sequence[ReleaseOutcome]) -> dict[str, tuple[str, ...]]:
+        """Return what is to be said beside each release of the columns that it rests on."""
+        from vestry.study.column_warnings import warnings_by_release
+
+        known = {each.name: each.computed for each in outcomes if each.computed is not None}
+        return warnings_by_release(self.config, self.store, known)
+
     def _settled(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> list[ReleaseSpec]:
         """Return what is meant by each: what was charged before by the same lines stays what it was."""
         return [spec.settled(index, self.config.schema) for spec in specs]
