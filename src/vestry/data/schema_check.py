@@ -38,8 +38,6 @@ def schema_faults(types: Mapping[str, Any], domains: Mapping[str, Domain], perso
 
 
 _NONE = "none of the declared columns is in the data; a CSV file begins with its names, and csv.separator divides them"
-    "none of the declared columns is in the data; a CSV file begins with a line of names, and csv.separator divides it"
-)
 
 
 def _absence(column: str, types: Mapping[str, Any]) -> str:
