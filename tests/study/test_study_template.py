@@ -12,6 +12,7 @@ from study.fault_study import vestry
 from vestry.schema.domain import Interval, Levels
 from vestry.study import Study
 
+PERSON = '{ person = "patient", rows = 3'
 DICTIONARY = """\
 name,type,levels,low,high,missing,unit,description
 smoker,levels,no;yes,,,level,,Smokes now
@@ -69,7 +70,7 @@ def test_each_thing_that_is_missing_is_one_sentence(dictionary, tmp_path):
     study = tmp_path / "new" / "study.toml"
     steps = [
         ("study.data: this key is missing", '# data = "records.parquet"', 'data = "records.parquet"'),
-        ("study.unit: this key is missing", '# unit = { person = "patient", rows = K', 'unit = { person = "patient", rows = 3'),
+        ("study.unit: this key is missing", '# unit = { person = "patient", rows = K', f"unit = {PERSON}"),
         ("columns: no column is declared", "# age = { interval = [LOW, HIGH] }", "age = { interval = [0, 100] }"),
     ]  # fmt: skip
     for sentence, before, after in steps:
