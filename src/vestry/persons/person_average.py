@@ -21,7 +21,7 @@ from vestry.mechanisms.additive_noise import calibrate_noise
 from vestry.mechanisms.release import ADDITIVE
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import PERSON, Averaged, person_units
-from vestry.model.request import PreparedSums, Request, Size, TableSchema
+from vestry.model.request import PreparedSums, Request, Size, TableSchema, pools
 from vestry.model.worst_pair import Pair
 from vestry.numerics import Array
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
@@ -159,6 +159,11 @@ class PersonAverage:
     mechanisms: ClassVar[tuple[str, ...]] = ADDITIVE
     reader: ClassVar[Any] = staticmethod(person_reader)
     sum_words: ClassVar[str] = "a person's weight"
+
+    def __post_init__(self) -> None:
+        if pools(self.model):
+            allowed = "omitted for averages over persons"
+            raise InvalidParameter("pool", True, allowed, 'average = "row", or no pool')
 
     @property
     def name(self) -> str:

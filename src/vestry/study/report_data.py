@@ -10,6 +10,7 @@ from typing import Any
 
 from vestry.ledger import Ledger
 from vestry.ledger.ledger import Summary
+from vestry.model.request import pools
 from vestry.posterior import Posterior
 from vestry.report.page import Part, ReportContent, Result, page, part
 from vestry.study.config import StudyConfig
@@ -48,7 +49,8 @@ def _part(cache: Cache, result: Result, place: int, figures: int) -> Part:
 def _facts(result: Result) -> dict[str, Any]:
     """Return everything that a page's part follows from."""
     facts = {key: getattr(result, key) for key in ("name", "question", "entry", "spent", "remaining", "labels")}
-    return {**facts, "release": result.release.to_dict()["sha256"]}
+    pooled = {"pool": True} if result.pool else {}
+    return {**facts, **pooled, "release": result.release.to_dict()["sha256"]}
 
 
 def report_content(
@@ -71,6 +73,7 @@ def report_content(
                 remaining=str(facts.get("remaining", "")),
                 labels=release.labels,
                 given=known.get(spec.name),
+                pool=pools(spec.request.model),
             )
         )
     return ReportContent(
