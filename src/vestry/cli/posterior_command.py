@@ -85,8 +85,14 @@ def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]
     rows = found.rows(prob)
     record: dict[str, Any] = {"prob": prob, "rows": rows}
     lines = _table(rows)
+    if found.note:
+        record["note"] = found.note
+        lines = [found.note, "", *lines]
     if found.label == "plug-in":
         lines = ["plug-in: the noise is ignored, so these intervals are too short.", "", *lines]
+    if warned := [each.sentence for each in found.reader.findings(found.distributions)]:
+        record["warnings"] = warned
+        lines = [*lines, "", *(f"warning: {each}" for each in warned)]
     if found.reader.display == "states":
         if found.label == "noise-aware":
             lines = ["noise-aware: intervals are of a Markov chain, with the noise summed out.", "", *lines]
@@ -120,10 +126,10 @@ def _table(rows: Rows) -> list[str]:
     names = [name for name in ("group", "parameter") if name in rows[0]]
     cells = [
         (*(row[name] for name in names), f"{row['mean']:.5g}", f"{row['sd']:.3g}", f"{row['low']:.5g}",
-         f"{row['high']:.5g}")
+         f"{row['high']:.5g}", row.get("note", ""))
         for row in rows
     ]  # fmt: skip
-    return columns([(*names, "mean", "sd", "low", "high"), *cells], names=len(names))
+    return columns([(*names, "mean", "sd", "low", "high", ""), *cells], names=len(names))
 
 
 def draw_lines(found: Posterior, most: int | None = None) -> list[str]:

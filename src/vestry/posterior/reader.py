@@ -89,7 +89,7 @@ class Reader:
     parameters
         The names of its numbers, where they are of different kinds.
     display
-        Which part of a report shows it: `parameters`, `coefficients` or `states`.
+        Which part of a report shows it: `parameters`, `coefficients`, `states` or `quality`.
     note
         What a report says of how records were read.
     prior_words
@@ -98,6 +98,10 @@ class Reader:
         Whether the model may release noisy statistics.
     sampled
         Whether draws are computed once, and asked for as they are.
+    label
+        What its posterior is called, where it is not a plug-in.
+    average_words
+        What is averaged, and taken as independent, where a unit has several rows.
     """
 
     parameter: Any
@@ -107,6 +111,10 @@ class Reader:
     note: Any = ""
     prior_words: ClassVar[str] = "prior"
     sampled: ClassVar[bool] = False
+    label: ClassVar[str] = NOISE_AWARE
+    average_words: ClassVar[str] = (
+        "Each row counts once. The interval takes a person's rows as independent: it is too short where they are alike."
+    )
 
     @property
     def dimension(self) -> int:
@@ -135,7 +143,8 @@ class Reader:
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Compute the posterior of each group from its noisy statistics."""
         make: Any = self.noise_aware if method == NOISE_AWARE else self.plug_in
-        return ReadRelease(self, {group: make(each) for group, each in release.contents.items()}, method, release.by)
+        label = self.label if method == NOISE_AWARE else method
+        return ReadRelease(self, {group: make(each) for group, each in release.contents.items()}, label, release.by)
 
     def _released(self, content: Any) -> ReleasedDraws:
         values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
@@ -204,6 +213,10 @@ class Reader:
     def is_ready(self, distributions: Any) -> bool:
         """Tell whether the distributions are computed, and not sampled when they are first looked at."""
         return True
+
+    def findings(self, distributions: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return which columns do not fit what is declared of them; nothing for models that do not look."""
+        return ()
 
     def state_map(self, distributions: Any) -> Any:
         """Return the map of hidden states; refused for other models."""

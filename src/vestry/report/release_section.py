@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from vestry.display.plotting import name_of
 from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
 from vestry.posterior.reader import DRAWS, PLUG_IN, POOLED
 from vestry.releases import NoisyStatistics
-from vestry.report import content, figures, hmm_section, regression_section
+from vestry.report import content, figures, hmm_section, quality_section, regression_section
 from vestry.report.content import MOST_ESTIMATES, MOST_ROWS, Estimate, Result, Share
 from vestry.report.guarantee_section import claim, weight_parts
 
@@ -28,6 +29,7 @@ class _Section(NamedTuple):
 _SECTIONS = {
     "states": _Section(hmm_section.headline, hmm_section.parts),
     "coefficients": _Section(regression_section.headline, regression_section.parts),
+    "quality": _Section(quality_section.headline, quality_section.parts),
 }
 
 
@@ -36,10 +38,18 @@ def section(result: Result, place: int, found: tuple[Estimate, ...], album: Albu
     parts = [
         tag("h2", f"Release {place}: {result.name}"),
         tag("p", result.question, class_="question"),
+        *_warnings(result),
         *_body(result, found, album),
         *claim(result, album),
     ]
     return tag("section", joined(parts), id=f"release-{place}")
+
+
+def _warnings(result: Result) -> list[Content]:
+    """Write what is wrong with the columns that the release rests on; a quality release says it itself."""
+    if result.posterior.reader.display == "quality":
+        return []
+    return [tag("p", f"Warning. {each}", class_="warning") for each in result.warnings]
 
 
 def _body(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
@@ -95,8 +105,7 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
                 "This posterior takes the noisy statistics as exact. Its intervals are too short: for comparison only."
             )
         )
-    if posterior.reader.note:
-        parts.append(paragraph(posterior.reader.note))
+    parts += [paragraph(said) for said in (posterior.note, posterior.reader.note) if said]
     parts += [
         beside(album.figure(drawn, alternative=_alternative(result, found), caption=caption), _table(result, found)),
         *_contrast_parts(result, found, album),
@@ -108,16 +117,17 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
 
 def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
     heads = _heads(result)
-    rows = []
-    for each in found:
+    remarks = [result.posterior.reader.remark(each.marginal) for each in found]
+    noted, rows = any(remarks), []
+    for each, remark in zip(found, remarks, strict=True):
         digits = Digits(each.mean, each.sd)
         numbers = (digits(each.mean), number(each.sd), digits.interval(*each.half), digits.interval(*each.wide))
-        rows.append((*_names(each.group, each.label, result), *numbers))
+        rows.append((*_names(each.group, each.label, result), *numbers, *((remark,) if noted else ())))
     what = result.posterior.reader.parameter
     return table(
         f"Posterior of the {what}: mean, standard deviation, 50 % and 90 % credible intervals"
         + content.first_of(len(found), content.size(result)),
-        (*heads, "mean", "sd", "50 %", "90 %"),
+        (*heads, "mean", "sd", "50 %", "90 %", *(("note",) if noted else ())),
         rows,
         names=len(heads),
     )
@@ -250,11 +260,15 @@ def widening(share: Share) -> str:
     more = share.ratio - 1
     if more < 0.005:
         return "nothing"
+    if math.isinf(more):
+        return "cannot be told"
     return f"about {roughly(more)}" if more < 2 else f"makes it {number(share.ratio)} times as wide"
 
 
 def _cost(measured: tuple[Share, ...]) -> str:
     least, most = min(measured, key=lambda s: s.ratio), max(measured, key=lambda s: s.ratio)
+    if math.isinf(most.ratio):
+        return "The noise hides how much the records differ, so its share of the width cannot be told everywhere."
     if most.ratio < 1.005:
         return "The noise adds next to nothing to the width of the interval. The rest is sampling error."
 

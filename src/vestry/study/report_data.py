@@ -13,6 +13,7 @@ from vestry.ledger.ledger import Summary
 from vestry.model.request import pools
 from vestry.posterior import Posterior
 from vestry.report.page import Part, ReportContent, Result, page, part
+from vestry.study.column_warnings import warnings_by_release
 from vestry.study.config import StudyConfig
 from vestry.study.storage import REPORT, Cache, ReleaseStore
 
@@ -48,7 +49,8 @@ def _part(cache: Cache, result: Result, place: int, figures: int) -> Part:
 
 def _facts(result: Result) -> dict[str, Any]:
     """Return everything that a page's part follows from."""
-    facts = {key: getattr(result, key) for key in ("name", "question", "entry", "spent", "remaining", "labels")}
+    keys = ("name", "question", "entry", "spent", "remaining", "labels", "warnings")
+    facts = {key: getattr(result, key) for key in keys}
     pooled = {"pool": True} if result.pool else {}
     return {**facts, **pooled, "release": result.release.to_dict()["sha256"]}
 
@@ -57,7 +59,7 @@ def report_content(
     config: StudyConfig, ledger: Ledger, summary: Summary, store: ReleaseStore, known: Known
 ) -> ReportContent:
     """Return what the page tells."""
-    state, results = summary.state, []
+    state, results, warned = summary.state, [], warnings_by_release(config, store, known)
     for spec in config.releases:
         release = store.release(spec.name)
         if release is None:
@@ -73,6 +75,7 @@ def report_content(
                 remaining=str(facts.get("remaining", "")),
                 labels=release.labels,
                 given=known.get(spec.name),
+                warnings=warned[spec.name],
                 pool=pools(spec.request.model),
             )
         )
