@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from vestry.cli.output import Json, columns, emit, examples, say, working
-from vestry.cli.posterior_command import draw_lines
+from vestry.cli.posterior_command import draw_lines, interval_note
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
@@ -283,11 +283,11 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     if not rows:
         return ["  the counts are released; hidden states need an extra: pip install 'vestry[glm]'"]
     shown = [
-        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}", r.get("note", ""))
+        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}", interval_note(r))
         for r in rows[:_ROWS]
     ]
     more = [f"  and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []
-    head = ("group", "parameter", "mean", "90 % credible interval", "")
+    head = ("group", "parameter", "mean", f"90 % credible interval ({rows[0]['interval_method']})", "")
     note = note_of(outcome.release)
     return [*([f"  {note}"] if note else []), *columns([head, *shown], indent=2), *more]
 

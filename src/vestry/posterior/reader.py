@@ -16,6 +16,15 @@ from vestry.registry import AVERAGES, MODELS
 from vestry.releases import Draws, NoisyStatistics, Release
 
 NOISE_AWARE, PLUG_IN, DRAWS, POOLED = "noise-aware", "plug-in", "released draws", "pooled noise-aware"
+# What an interval says that does not have its nominal coverage.
+NOT_CALIBRATED = "not calibrated"
+# How intervals are made, by the posterior's label; another label says it itself.
+_INTERVALS = {
+    NOISE_AWARE: "noise summed out",
+    PLUG_IN: f"plug-in: {NOT_CALIBRATED}",
+    POOLED: "noise and population summed out",
+    DRAWS: "no interval: released draws",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +190,15 @@ class Reader:
     def unit_words(self, grid: str) -> str:
         """Say what one unit of a noisy sum stands for."""
         return f"One unit of a sum stands for {grid}, counted from the middle of the interval."
+
+    def interval_method(self, label: str, *, several_rows: bool) -> str:
+        """Say in a few words how the intervals of a posterior of this label are made, and if they are not calibrated.
+
+        `several_rows` tells that a unit may have several, which the model takes as independent.
+        """
+        if several_rows and label in (NOISE_AWARE, POOLED):
+            return f"{_INTERVALS[label]}, rows as independent: {NOT_CALIBRATED}"
+        return _INTERVALS.get(label, label)
 
     def remark(self, marginal: Any) -> str:
         """Say what is wrong with one interval; nothing if all is well."""
