@@ -20,6 +20,7 @@ import exact
 import gradient
 import hmm
 import langevin
+import large_tables
 import ledger
 import noise
 import releases
@@ -29,7 +30,7 @@ import wide_csv
 
 _MODULES = (
     ledger, accounting, conjugate, noise, exact, audit, data, study, releases, gradient, langevin, estimators, hmm,
-    events, wide_csv, ways_in,
+    events, wide_csv, ways_in, large_tables,
 )  # fmt: skip
 
 
