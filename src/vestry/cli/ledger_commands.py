@@ -83,13 +83,14 @@ def charge(
     purpose: Annotated[str, Option(help="Why; it is written into the ledger.")],
     unit: Annotated[str | None, Option(help="Refuse unless the ledger protects this unit.")] = None,
     neighbours: Annotated[str | None, Option(help="Refuse unless the ledger protects this change.")] = None,
+    done: Annotated[bool, Option("--done", help="The work was done before, so its output may have been seen.")] = False,
     who: Who = None,
     json: Json = False,
 ) -> None:
-    """Charge the budget; exit code 3 if it does not fit. A charge cannot be taken back."""
+    """Charge the budget, before noise is drawn; exit code 3 if it does not fit. A charge cannot be taken back."""
     ledger = _open(url)
     ledger.require(unit=unit, neighbours=neighbours)
-    made = ledger.charge(guarantee, purpose=purpose, who=who)
+    made = ledger.charge(guarantee, purpose=purpose, who=who, done=done)
     state = ledger.state()
     remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
     record = {"entry": made.sequence, "charged": guarantee, "remaining": remaining, "head": made.entry.hash}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,8 +12,6 @@ from vestry.mechanisms.release import Mechanism
 from vestry.model.request import PreparedRelease
 from vestry.pipeline import NEW, ChargeIndex, PastCharge, calibrate
 from vestry.planning import DEFAULT_EXPECTED_ROWS
-from vestry.privacy.guarantee import ApproxDP, PureDP
-from vestry.privacy.pricing import event_of_guarantee
 from vestry.releases import Certificate
 from vestry.study.config import ReleaseSpec, StudyConfig
 
@@ -88,26 +85,6 @@ def price_of(mechanism: Mechanism, state: State) -> Spent:
     return state.filter.price(mechanism.charge.under(mechanism.adjacency.neighbours))
 
 
-def remaining_words(filter: PrivacyFilter, spent: Spent) -> str:
-    """Say what the next release may spend: its epsilon, and the delta that it may bring; rounded down."""
-    epsilon = _epsilon_left(filter, spent)
-    if epsilon == "nothing" or not isinstance(filter.budget, ApproxDP):
-        return epsilon
-    return f"{epsilon} for the next release, with its own delta up to {filter.delta_left(spent)}"
-
-
-def _epsilon_left(filter: PrivacyFilter, spent: Spent) -> str:
-    if not isinstance(filter.budget, ApproxDP):
-        return filter.left(spent)
-    step = 10.0 ** (math.floor(math.log10(filter.budget.epsilon)) - 5)
-    low, high = 0, math.floor(filter.budget.epsilon / step) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        price = filter.price(event_of_guarantee(PureDP(float(f"{middle * step:.6g}"))))
-        low, high = (middle, high) if filter.holds(spent.plus(price)) else (low, middle)
-    return f"epsilon={low * step:.6g}" if low else "nothing"
-
-
 def refusal(
     spec: ReleaseSpec, filter: PrivacyFilter, spent: Spent, price: Spent, before: Sequence[str] = ()
 ) -> BudgetExceeded:
@@ -118,7 +95,7 @@ def refusal(
         str(spec.request.guarantee),
         str(filter.budget),
         filter.remaining(spent),
-        _epsilon_left(filter, spent),
+        filter.epsilon_left(spent),
         filter.delta_note(spent, price),
         f"Nothing was charged; {others} alone would fit." if before else "",
     )
