@@ -293,7 +293,7 @@ def test_what_meets_the_budget_alone_is_one_batch_with_a_line_for_each(make):
     assert [sorted(followed) for _, followed in ledger.charges()] == [[], ["open", "release"]]
     alone = make("epsilon=1,delta=0.005")
     alone.charge(asks[0].what, purpose="first")
-    with pytest.raises(BudgetExceeded, match=r"epsilon=0.49 of epsilon=1"):
+    with pytest.raises(BudgetExceeded, match=r"and epsilon=0.48999 of epsilon=1"):
         alone.charge(asks[1].what, purpose="second")
 
 

@@ -279,6 +279,22 @@ class PrivacyFilter:
             return decimal(self.budget.delta) if isinstance(self.budget, ApproxDP) else "0"
         return decimal(_floor_digits(max(0, self.failure_limit - spent.failure) / FAILURE_UNITS))
 
+    def sharing(self) -> str:
+        """Say how delta is shared."""
+        if not isinstance(self.budget, ApproxDP):
+            return "no delta to share"
+        if self.undecided:
+            return "equal shares of delta, unless the first charge needs others"
+        if self.failure_share is None:
+            return "equal shares of delta"
+        if any(each.definition == ALONE for each in self.alternatives):
+            return "all of delta to what was charged first"
+        own = decimal(_floor_digits(self.failure_limit / FAILURE_UNITS))
+        names = {"zcdp": "rho", "gdp": "mu", "renyi": "one Renyi order"}
+        rest = [names[each.definition] for each in self.alternatives if each.definition in names]
+        words = f"delta={own} to charges with their own"
+        return f"{words}, the rest to {rest[0]}, as the first charge needed it" if rest else f"{words}, which is all"
+
     def delta_note(self, spent: Spent, price: Spent) -> str:
         """Say that a charge's own delta is too large; nothing where it is not."""
         if price.failure <= self.failure_limit - spent.failure:
