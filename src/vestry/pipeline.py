@@ -16,14 +16,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vestry.data import Table
 from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, InvalidParameter, LedgerCorrupt
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
-from vestry.mechanisms.release import Mechanism, assumptions_of, pays_for, publish
+from vestry.mechanisms.release import ADDITIVE, Mechanism, assumptions_of, pays_for, publish
+from vestry.model.averaging import question_of
 from vestry.model.request import AUTO, Model, PreparedRelease, Request, TableSchema, check_size, purpose_of
 from vestry.noise import NoiseSource
 from vestry.planning import choose_mechanism
@@ -46,6 +47,7 @@ def release(
     truncation: float | None = None,
     purpose: str | None = None,
     again: bool = False,
+    average: str | None = None,
 ) -> Posterior:
     """Release a model's posterior from a table, charged to its ledger.
 
@@ -68,9 +70,17 @@ def release(
         Why, for the ledger; the model's question if omitted.
     again
         Whether to release what was released before; it costs again.
+    average
+        Where persons have several rows: `person`, each weighs 1 (the default for proportions, categories, means and
+        rates), or `row`, each row does, and the interval takes a person's rows as independent.
     """
     ledger = _open_ledger(ledger)
-    request = Request(model, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
+    asked, earlier = question_of(model, table.unit, average, drawn=is_drawn(mechanism, draws))
+    request = Request(asked, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
+    if earlier is not None and asked_as(
+        replace(request, model=earlier), request, ChargeIndex.of(ledger), schema_of(table)
+    ):
+        request = replace(request, model=earlier)
     prepared = prepare(request, table, ledger)
     definition = request.definition(schema_of(table))
     past = ChargeIndex.of(ledger).find_charge(definition)
@@ -82,6 +92,16 @@ def release(
         except AskedBefore:
             raise _asked_before(ChargeIndex.of(ledger).find_charge(definition)) from None
         return Posterior.from_release(run(prepared, table, charge, keep=save))
+
+
+def is_drawn(mechanism: str, draws: int | None) -> bool:
+    """Tell whether draws are asked for, and not noisy statistics."""
+    return draws is not None or mechanism not in (AUTO, *ADDITIVE)
+
+
+def asked_as(earlier: Request, request: Request, index: ChargeIndex, schema: TableSchema) -> bool:
+    """Tell whether words that may mean either were charged as the earlier question, and never as the other."""
+    return request.definition(schema) not in index.questions and earlier.definition(schema) in index.questions
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,10 @@ def _is_number(value: Any) -> bool:
     return is_number(value) and abs(value) <= _LARGEST
 
 
+def _is_listed(value: Any) -> bool:
+    return isinstance(value, list) and len(value) >= 2 and all(isinstance(each, (str, int, float)) for each in value)
+
+
 def _is_integer(value: Any) -> bool:
     return is_whole(value) and abs(value) <= _INTEGER
 
@@ -187,7 +191,7 @@ _RELEASE = _object(
     {
         "schema": _text,
         "family": _object({"name": _text}, more=True),
-        "prior": _list(_number, least=1),
+        "prior": _list(_number),
         "by": _or_null(_text),
         "labels": _texts,
         "contents": _table(_content, least=1),
@@ -224,6 +228,10 @@ _REGRESSION: dict[str, Check] = {
     "scales": _list(_or_null(_pair)),
     "outcome": _or_null(_pair),
 }
+_DOMAIN = _check_that(
+    lambda value: isinstance(value, Mapping) and (_is_listed(value.get("levels")) or _is_listed(value.get("interval"))),
+    "a column as it was declared",
+)
 _FAMILIES: dict[str, dict[str, Check]] = {
     "beta-bernoulli": {},
     "dirichlet-categorical": {},
@@ -234,6 +242,7 @@ _FAMILIES: dict[str, dict[str, Check]] = {
     "logistic": _REGRESSION,
     "linear": _REGRESSION,
     "naive-bayes": {"target": _or_null(_text), "classes": _texts, "features": _FEATURES, "levels": _LEVELS},
+    "quality": {"columns": _table(_DOMAIN, least=1)},
     "hmm": {
         "states": _one,
         "sequence": _object({"region": _text, "time": _text}),
@@ -296,6 +305,11 @@ def _check_coefficients(record: Mapping[str, Any], family: Mapping[str, Any]) ->
         raise _refusal("family.scales", len(family["scales"]), "one for each feature except the intercept")
 
 
+def _check_whole(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
+    if list(record["contents"]) != ["all"]:
+        raise _refusal("contents", "of other groups", "of the group all")
+
+
 def _check_cells(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
     if list(record["contents"]) != family["regions"]:
         raise _refusal("contents", "of other groups", "of each region")
@@ -306,6 +320,7 @@ def _check_cells(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
 _CHECKS: dict[str, tuple[Callable[[Mapping[str, Any], Mapping[str, Any]], None], ...]] = {
     "naive-bayes": (_check_levels, _check_classes),
     "hmm": (_check_levels, _check_cells),
+    "quality": (_check_whole,),
     "logistic": (_check_coefficients,),
     "linear": (_check_coefficients,),
 }

@@ -25,7 +25,7 @@ EXAMPLES = examples(
 
 def posterior(
     release: Annotated[Path, Argument(metavar="RELEASE", help="A release.json file.")],
-    prior: Annotated[str | None, Option(help="Another prior; the release's own if omitted.")] = None,
+    prior: Annotated[str | None, Option(help="Another prior, as numbers; or sparse, for a table of levels.")] = None,
     prob: Annotated[float, Option(help="The probability of each credible interval.")] = 0.9,
     plug_in: Annotated[
         bool, Option("--plug-in", help="Take the noisy statistics as exact: intervals are too short.")
@@ -41,7 +41,7 @@ def posterior(
     """Compute a posterior from a release. Nothing is spent: what is released may be used freely."""
     from vestry.releases import open_release
 
-    told = None if prior is None else numbers("--prior", prior, "2,2")
+    told = prior if prior in (None, "sparse") else numbers("--prior", prior, "2,2")
     options = {name: value for name, value in (("states", states), ("sweeps", sweeps)) if value is not None}
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
@@ -55,7 +55,8 @@ def posterior(
         from vestry.display.plotting import plot as draw
 
         draw(found, prob=prob, path=plot)
-    emit({"posterior": found.label, **record}, "\n".join(lines), as_json=json)
+    told_of = {"posterior": found.label, "interval_method": found.interval_method}
+    emit({**told_of, **record}, "\n".join(lines), as_json=json)
 
 
 def _write_draws(found: Posterior, release: Path, path: Path) -> None:
@@ -76,12 +77,14 @@ def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]
         return {"rows": _draw_rows(found)}, draw_lines(found)
     rows = found.rows(prob)
     record: dict[str, Any] = {"prob": prob, "rows": rows}
-    lines = _table(rows)
-    if found.label == "plug-in":
-        lines = ["plug-in: the noise is ignored, so these intervals are too short.", "", *lines]
+    lines = [f"{100 * prob:g} % credible intervals ({found.interval_method}):", "", *_table(rows)]
+    if found.note:
+        record["note"] = found.note
+        lines = [found.note, "", *lines]
+    if warned := [each.sentence for each in found.reader.findings(found.distributions)]:
+        record["warnings"] = warned
+        lines = [*lines, "", *(f"warning: {each}" for each in warned)]
     if found.reader.display == "states":
-        if found.label == "noise-aware":
-            lines = ["noise-aware: intervals are of a Markov chain, with the noise summed out.", "", *lines]
         states = found.states()
         record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
         lines += ["", *_map(states)]
@@ -92,10 +95,18 @@ def _table(rows: Rows) -> list[str]:
     """Lay out a summary."""
     cells = [
         (row["group"], row["parameter"], f"{row['mean']:.5g}", f"{row['sd']:.3g}", f"{row['low']:.5g}",
-         f"{row['high']:.5g}")
+         f"{row['high']:.5g}", interval_note(row))
         for row in rows
     ]  # fmt: skip
-    return columns([("group", "parameter", "mean", "sd", "low", "high"), *cells], names=2)
+    return columns([("group", "parameter", "mean", "sd", "low", "high", ""), *cells], names=2)
+
+
+def interval_note(row: dict[str, Any]) -> str:
+    """Say what is wrong with one interval, beside it; nothing if all is well."""
+    from vestry.posterior.reader import NOT_CALIBRATED
+
+    wrong = NOT_CALIBRATED if NOT_CALIBRATED in row["interval_method"] else ""
+    return "; ".join(filter(None, (wrong, row.get("note", ""))))
 
 
 def draw_lines(found: Posterior, most: int | None = None) -> list[str]:

@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from vestry.cli.output import Json, columns, emit, examples, say, working
-from vestry.cli.posterior_command import draw_lines
+from vestry.cli.posterior_command import draw_lines, interval_note
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ File = Annotated[Path, Argument(metavar="STUDY", help="A study file, for example
 Names = Annotated[list[str] | None, Argument(metavar="NAME", help="Releases; all if omitted.")]
 Output = Annotated[Path | None, Option(help="The folder to write to; the study file's own if omitted.")]
 
-CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --json")
+CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --data", "vestry check study.toml --json")
 PLAN_EXAMPLES = examples("vestry plan study.toml", "vestry plan study.toml readmission --width 0.1")
 RELEASE_EXAMPLES = examples(
     "vestry release study.toml", "vestry release study.toml readmission --yes", "vestry release study.toml --dry-run"
@@ -31,16 +31,29 @@ RELEASE_EXAMPLES = examples(
 REPORT_EXAMPLES = examples("vestry report .", "vestry report study.toml")
 
 
-def check(study: File, json: Json = False) -> None:
+def check(
+    study: File,
+    data: Annotated[
+        bool, Option("--data", help="Also compare names and types of the data's columns; no value is read.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Read a study file and show what each release would cost, and whether it fits the budget. Reads no data.
 
-    Exit code 2: the file has a fault, which is shown with its line, its key and what to write instead. Exit code 3:
-    no new release fits what remains of the budget. Exit code 0: at least one does, or all were released before.
+    With --data the names of the data's columns are compared with the declared ones, and their types where the data have
+    types (Parquet, Arrow, databases; a CSV file has names alone). That reads no value, costs nothing and is not
+    charged. Whether the values fit, a release of the model quality tells.
+
+    Exit code 2: the file has a fault, which is shown with its line, its key and what to write instead, or the data do
+    not have what it declares. Exit code 3: no new release fits what remains of the budget. Exit code 0: at least one
+    does, or all were released before.
     """
     opened = _open(study)
     with working("calibrating"):
         costs = opened.costs()
     config, schema = opened.config, opened.config.schema
+    with working("looking at names and types"):
+        faults = opened.data_faults() if data else None
     record = {
         "study": config.name,
         "unit": str(schema.unit),
@@ -48,6 +61,7 @@ def check(study: File, json: Json = False) -> None:
         "budget": str(config.budget),
         "ledger": "there" if opened.has_ledger() else "missing",
         "data": "missing" if opened.lacks_data() else "not read",
+        **({"data_faults": list(faults)} if faults is not None else {}),
         "fits": all(cost.fits for cost in costs),
         "releases": [vars(cost) for cost in costs],
     }
@@ -62,7 +76,12 @@ def check(study: File, json: Json = False) -> None:
         lines += ["There is no ledger yet. Create it once:", f"  {opened.create_command()}"]
     if record["data"] == "missing":
         lines.append(f"The data file {config.data} is missing; a release needs it.")
+    if faults == ():
+        typed = "" if opened.table.is_csv else ", and types that can hold what is declared"
+        lines.append(f"The columns of {config.data} have the declared names{typed}.")
     emit(record, "\n".join([*lines, "", *_cost_lines(opened, costs)]), as_json=json)
+    if faults:
+        raise VestryError(f"{config.data} does not have what {study.name} declares: {'; '.join(faults)}.")
     if none:
         raise typer.Exit(BudgetExceeded.exit_code)
 
@@ -155,12 +174,14 @@ def release(
         with working("releasing") as progress:
             runner.release(specs, progress=progress, on_outcome=outcomes.append, on_wait=_say)
     finally:  # what was released and paid for is told, whatever became of the rest
+        warned = runner.warnings(outcomes)
         if not json:
-            say("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
+            told = [line for each in outcomes for line in _outcome_lines(each, warned[each.name])]
+            say("".join(f"{line}\n" for line in told), nl=False)
     after = runner.after(outcomes)
     left, page = after.state, runner.store.path / "report.html"
     record = {
-        "releases": [{"name": each.name, "done": each.done, "summary": each.summary} for each in outcomes],
+        "releases": [_outcome_record(each, warned[each.name]) for each in outcomes],
         "left": left.filter.left(left.spent),
         "head": after.head,
         "report": str(page),
@@ -233,7 +254,7 @@ def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
         state = "" if cost.state == "new" else cost.state
         faint = cost.value if cost.parameter == "likelihood_power" and cost.value < _FAINT else None
         notes = [state or fits, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
-        value = study.format_parameter(cost.name, cost.parameter, cost.value)
+        value = study.format_parameter(cost.name, cost.parameter, cost.value, cost.question)
         rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
     return columns(rows)
 
@@ -250,17 +271,27 @@ def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]
     return columns(rows, indent=2)
 
 
-def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
+def _outcome_record(outcome: ReleaseOutcome, warned: tuple[str, ...]) -> dict[str, Any]:
+    from vestry.posterior.posterior import note_of
+
+    record = {"name": outcome.name, "done": outcome.done, "summary": outcome.summary}
+    notes = {"note": note_of(outcome.release), "warnings": list(warned)}
+    return {**record, **{key: note for key, note in notes.items() if note}}
+
+
+def _outcome_lines(outcome: ReleaseOutcome, warned: tuple[str, ...]) -> list[str]:
     from vestry.report.guarantee_section import weight
 
     weakened = " ".join(weight(outcome.release.certificate).split())  # a terminal needs no thin spaces
     how = [f"  {weakened}"] if weakened else []
     if outcome.moved is not None:
         how.append(f"  another release was in its place; it is now {outcome.moved}")
+    how += [f"  warning: {each}" for each in warned]
     return [f"{outcome.name}: {outcome.done}", *_posterior_lines(outcome), *how, ""]
 
 
 def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
+    from vestry.posterior.posterior import note_of
     from vestry.releases import Draws
 
     rows = outcome.summary
@@ -269,10 +300,13 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     if not rows:
         return ["  the counts are released; hidden states need an extra: pip install 'vestry[glm]'"]
     shown = [
-        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:_ROWS]
+        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}", interval_note(r))
+        for r in rows[:_ROWS]
     ]
     more = [f"  and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []
-    return columns([("group", "parameter", "mean", "90 % credible interval"), *shown], indent=2) + more
+    head = ("group", "parameter", "mean", f"90 % credible interval ({rows[0]['interval_method']})", "")
+    note = note_of(outcome.release)
+    return [*([f"  {note}"] if note else []), *columns([head, *shown], indent=2), *more]
 
 
 def _say(line: str) -> None:

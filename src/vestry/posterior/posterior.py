@@ -28,13 +28,15 @@ from vestry.posterior.reader import (
     refuse_extremes,
 )
 from vestry.registry import FACADE
-from vestry.releases import Certificate, Release
-from vestry.validation import require_choice, require_whole
+from vestry.releases import Certificate, Draws, Release
+from vestry.validation import is_number, require_choice, require_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 Rows = list[dict[str, Any]]
+# The prior of a table whose concentration is unknown.
+SPARSE = "sparse"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,23 +80,32 @@ class Posterior:
         cls,
         release: Any,
         *,
-        prior: tuple[float, ...] | None = None,
+        prior: tuple[float, ...] | str | None = None,
         method: str = NOISE_AWARE,
         **options: Any,
     ) -> Posterior:
         """Compute the posterior from a release, by any prior.
 
         From noisy statistics, p(theta | z) = sum over s of p(theta | s) p(s | z), with p(s) the prior predictive and
-        the distribution of the noise as released; or the plug-in posterior. From draws, the draws. Hidden states are
-        sampled, by `options` (see `vestry.hmm.hidden_states.Options`).
+        the distribution of the noise as released; or the plug-in posterior. The prior "sparse" leaves the concentration
+        of a table's Dirichlet unknown. From draws, the draws. Hidden states are sampled, by `options` (see
+        `vestry.hmm.hidden_states.Options`).
         """
         require_choice("method", method, (NOISE_AWARE, PLUG_IN), f'method="{NOISE_AWARE}"')
         if not isinstance(release, Release):
             instead = 'for example vestry.open_release("release.json")'
             raise InvalidParameter("release", type(release).__name__, "a release", instead)
+        if isinstance(prior, str):
+            require_choice("prior", prior, (SPARSE,), 'prior="sparse", or numbers')
+            prior = ()
         reader = reader_of(release.family, release.prior if prior is None else prior)
         result = reader.read(release, method, options, other_prior=prior is not None)
         return cls(result.distributions, result.label, result.reader, release.certificate, result.by, release.labels)
+
+    @property
+    def note(self) -> str:
+        """What is averaged and taken as independent, in one sentence; empty where every row is a unit."""
+        return _note(self.reader, self.certificate) if self.label in (NOISE_AWARE, self.reader.label) else ""
 
     def __repr__(self) -> str:
         groups = f" in {len(self.distributions)} groups by {self.by}" if self.by is not None else ""
@@ -114,17 +125,23 @@ class Posterior:
         labels = self.labels or range(dimension)
         return (name,) if dimension == 1 else tuple(f"{name}[{label}]" for label in labels)
 
+    @property
+    def interval_method(self) -> str:
+        """How the credible intervals are made, in a few words; one that is not calibrated says so."""
+        return self.reader.interval_method(self.label, several_rows=_has_several_rows(self.certificate))
+
     def summary(self, prob: float = 0.9) -> DataFrame:
         """Return mean, sd and the ends of the equal-tailed credible interval, by group and parameter.
 
-        Refused for released draws: k draws are not an interval.
+        The name of the columns says how the intervals are made; a column `note` says what is wrong with single ones, if
+        something is. Refused for released draws: k draws are not an interval.
         """
         return _frame(self.rows(prob), "group", "parameter")
 
     def interval(self, prob: float = 0.9) -> DataFrame:
         """Return the ends, low and high, of the equal-tailed credible intervals, by group and parameter.
 
-        Refused for released draws: k draws are not an interval.
+        How they are made is said as in `summary`. Refused for released draws: k draws are not an interval.
         """
         return _frame(self._rows(lambda marginal: _ends(marginal, prob)), "group", "parameter")
 
@@ -135,15 +152,19 @@ class Posterior:
             ends = _ends(marginal, prob)
             return {"mean": _finite(marginal.mean()), "sd": _finite(np.sqrt(marginal.variance())), **ends}
 
-        return self._rows(numbers)
+        return self._rows(numbers, remarked=True)
 
-    def _rows(self, numbers: Callable[[Marginal], dict[str, float]]) -> Rows:
+    def _rows(self, numbers: Callable[[Marginal], dict[str, float]], *, remarked: bool = False) -> Rows:
+        rows: Rows = []
+        made = self.interval_method
         with refuse_extremes():
-            return [
-                {"group": group, "parameter": parameter, **numbers(distribution.marginal(index))}
-                for group, distribution in self.distributions.items()
-                for index, parameter in enumerate(self.parameters)
-            ]
+            for group, distribution in self.distributions.items():
+                for index, parameter in enumerate(self.parameters):
+                    marginal = distribution.marginal(index)
+                    said = self.reader.remark(marginal) if remarked else ""
+                    more = {"interval_method": made, **({"note": said} if said else {})}
+                    rows.append({"group": group, "parameter": parameter, **numbers(marginal), **more})
+        return rows
 
     def plot(self, ax: Any = None, *, prob: float = 0.9) -> Any:
         """Draw the posterior into these axes, or into new ones, and return them; see `vestry.plot`."""
@@ -188,7 +209,8 @@ class Posterior:
         """Return the difference of group a's parameters from group b's, from joint draws of both.
 
         The groups' noise is independent, and so are their posteriors; of classes, whose probabilities add up to 1, the
-        probabilities are drawn together. `prob_positive` is P(difference > 0).
+        probabilities are drawn together. `prob_positive` is P(difference > 0). How intervals are made is said as in
+        `summary`.
         """
         if self.by is None:
             raise InvalidParameter("a contrast", "a release without groups", "between two groups", "a release with by")
@@ -209,6 +231,7 @@ class Posterior:
                 "low": float(low),
                 "high": float(high),
                 "prob_positive": float((values > 0).mean()),
+                "interval_method": self.interval_method,
             }
             for parameter, values, (low, high) in zip(self.parameters, difference.T, ends.T, strict=True)
         ]
@@ -217,7 +240,8 @@ class Posterior:
     def to_arviz(self, rng: np.random.Generator | None = None, *, chains: int = 4, draws: int = 1000) -> Any:
         """Return the draws as an ArviZ tree (dimensions chain and draw), without data or likelihoods.
 
-        Released draws are one chain. The tree's attributes hold the label and the certificate.
+        Released draws are one chain. The tree's attributes hold the label, how intervals are made, and the
+        certificate.
         """
         import arviz_base as arviz
 
@@ -241,7 +265,9 @@ class Posterior:
     def _tree(self, arviz: Any, variables: Mapping[str, Any], coords: Mapping[str, Any]) -> Any:
         values, dims = ({name: each[place] for name, each in variables.items()} for place in (0, 1))
         tree = arviz.from_dict({"posterior": values}, dims=dims, coords=dict(coords))
-        tree.attrs.update(posterior=self.label, certificate=json.dumps(asdict(self.certificate), default=dict))
+        certificate = json.dumps(asdict(self.certificate), default=dict)
+        tree.attrs.update({"note": self.note} if self.note else {})
+        tree.attrs.update(posterior=self.label, interval_method=self.interval_method, certificate=certificate)
         return tree
 
     def _sample(self, group: str, draws: int | None, rng: np.random.Generator) -> Array:
@@ -251,14 +277,33 @@ class Posterior:
         return distribution.draw(rng, require_whole("draws", draws))
 
 
+def note_of(release: Release) -> str:
+    """Return a posterior's note, without computing it."""
+    if any(isinstance(content, Draws) for content in release.contents.values()):
+        return ""
+    return _note(reader_of(release.family, release.prior), release.certificate)
+
+
+def _note(reader: Reader, certificate: Certificate) -> str:
+    return reader.average_words if _has_several_rows(certificate) else ""
+
+
+def _has_several_rows(certificate: Certificate) -> bool:
+    """Tell whether a unit may have several rows."""
+    rows = certificate.population.get("rows", 1)
+    return bool(is_number(rows) and rows > 1)
+
+
 # Draws where the caller names no number.
 _DRAWS = 1000
 
 
 def _frame(rows: Rows, *index: str) -> DataFrame:
+    """Return rows as a frame that says above its columns how intervals are made."""
     from pandas import DataFrame
 
-    return DataFrame(rows).set_index(list(index))
+    frame = DataFrame(rows).set_index(list(index))
+    return frame.drop(columns="interval_method").rename_axis(columns=rows[0]["interval_method"])
 
 
 def _ends(marginal: Marginal, prob: float) -> dict[str, float]:

@@ -16,6 +16,14 @@ from vestry.registry import AVERAGES, MODELS
 from vestry.releases import Draws, NoisyStatistics, Release
 
 NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
+# What an interval says that does not have its nominal coverage.
+NOT_CALIBRATED = "not calibrated"
+# How intervals are made, by the posterior's label; another label says it itself.
+_INTERVALS = {
+    NOISE_AWARE: "noise summed out",
+    PLUG_IN: f"plug-in: {NOT_CALIBRATED}",
+    DRAWS: "no interval: released draws",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +97,17 @@ class Reader:
     parameters
         The names of its numbers, where they are of different kinds.
     display
-        Which part of a report shows it: `parameters`, `coefficients` or `states`.
+        Which part of a report shows it: `parameters`, `coefficients`, `states` or `quality`.
     note
         What a report says of how records were read.
     has_statistics
         Whether the model may release noisy statistics.
     sampled
         Whether draws are computed once, and asked for as they are.
+    label
+        What its posterior is called, where it is not a plug-in.
+    average_words
+        What is averaged, and taken as independent, where a unit has several rows.
     """
 
     parameter: Any
@@ -104,6 +116,10 @@ class Reader:
     has_statistics: ClassVar[bool] = True
     note: Any = ""
     sampled: ClassVar[bool] = False
+    label: ClassVar[str] = NOISE_AWARE
+    average_words: ClassVar[str] = (
+        "Each row counts once. The interval takes a person's rows as independent: it is too short where they are alike."
+    )
 
     @property
     def dimension(self) -> int:
@@ -132,7 +148,8 @@ class Reader:
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Compute the posterior of each group from its noisy statistics."""
         make: Any = self.noise_aware if method == NOISE_AWARE else self.plug_in
-        return ReadRelease(self, {group: make(each) for group, each in release.contents.items()}, method, release.by)
+        label = self.label if method == NOISE_AWARE else method
+        return ReadRelease(self, {group: make(each) for group, each in release.contents.items()}, label, release.by)
 
     def _released(self, content: Any) -> ReleasedDraws:
         values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
@@ -170,6 +187,15 @@ class Reader:
         """Say what one unit of a noisy sum stands for."""
         return f"One unit of a sum stands for {grid}, counted from the middle of the interval."
 
+    def interval_method(self, label: str, *, several_rows: bool) -> str:
+        """Say in a few words how the intervals of a posterior of this label are made, and if they are not calibrated.
+
+        `several_rows` tells that a unit may have several, which the model takes as independent.
+        """
+        if several_rows and label == NOISE_AWARE:
+            return f"{_INTERVALS[label]}, rows as independent: {NOT_CALIBRATED}"
+        return _INTERVALS.get(label, label)
+
     def remark(self, marginal: Any) -> str:
         """Say what is wrong with one interval; nothing if all is well."""
         return ""
@@ -187,6 +213,10 @@ class Reader:
     def is_ready(self, distributions: Any) -> bool:
         """Tell whether the distributions are computed, and not sampled when they are first looked at."""
         return True
+
+    def findings(self, distributions: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return which columns do not fit what is declared of them; nothing for models that do not look."""
+        return ()
 
     def state_map(self, distributions: Any) -> Any:
         """Return the map of hidden states; refused for other models."""

@@ -64,7 +64,8 @@ class ReleaseRunner:
     def preview(self, specs: Sequence[ReleaseSpec], state: State) -> tuple[list[Cost], list[str]]:
         """Return what a run would charge, and notes. Of the records at most their number is read, if it is public."""
         index = ChargeIndex.of(self.ledger)
-        return costs(self.config, specs, state, index, self._mechanism), _clock_notes(index)
+        meant = self._settled(specs, index)
+        return costs(self.config, meant, state, index, self._mechanism), _clock_notes(index)
 
     def release(
         self,
@@ -78,6 +79,7 @@ class ReleaseRunner:
         outcomes: list[ReleaseOutcome] = []
         with locked(self.store.path, on_wait):
             index = ChargeIndex.of(self.ledger)
+            specs = self._settled(specs, index)
             self._check_folder(specs, index)
             paid, index = self._pay(specs, index)
             try:
@@ -93,6 +95,17 @@ class ReleaseRunner:
                 raise
             self._report(outcomes, progress)
         return outcomes
+
+    def warnings(self, outcomes: Sequence[ReleaseOutcome]) -> dict[str, tuple[str, ...]]:
+        """Return what is to be said beside each release of the columns that it rests on."""
+        from vestry.study.column_warnings import warnings_by_release
+
+        known = {each.name: each.computed for each in outcomes if each.computed is not None}
+        return warnings_by_release(self.config, self.store, known)
+
+    def _settled(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> list[ReleaseSpec]:
+        """Return what is meant by each: what was charged before by the same lines stays what it was."""
+        return [spec.settled(index, self.config.schema) for spec in specs]
 
     def after(self, outcomes: Sequence[ReleaseOutcome]) -> Summary:
         """Return the ledger after these: as it was seen last, or now."""
@@ -431,5 +444,7 @@ def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows
 def summary_of(posterior: Posterior) -> Rows:
     """Return the rows of a posterior's table; of released draws, the draws."""
     if posterior.label == DRAWS:
-        return [{"group": group, "draw": row.tolist()} for group, rows in posterior.sample().items() for row in rows]
+        made = {"interval_method": posterior.interval_method}
+        tables = posterior.sample().items()
+        return [{"group": group, "draw": row.tolist(), **made} for group, rows in tables for row in rows]
     return posterior.rows()
