@@ -231,6 +231,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     return norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
 
 
+@pytest.mark.long
 def test_gaussian_noise_gets_all_of_delta():
     """Then the limit is the exact one; equal shares ask for a tenth more noise."""
     budget = ApproxDP(1, 1e-6)
@@ -278,6 +279,7 @@ def test_a_batch_is_priced_by_its_joint_profile(count, each):
         )
 
 
+@pytest.mark.long
 def test_what_meets_the_budget_alone_is_one_batch_with_a_line_for_each(make):
     ledger = make("epsilon=1,delta=0.005")
     asks = [Ask(event("laplace", sensitivity=1, scale=1 / 0.51), f"part {i}", f"hash {i}") for i in range(2)]
@@ -320,6 +322,7 @@ def test_an_amendment_keeps_orders_and_fractions(make):
     assert ledger.verify().entries == 3
 
 
+@pytest.mark.long
 def test_what_met_a_budget_alone_is_joined_by_others_once_the_budget_is_raised(make):
     ledger = make("epsilon=1,delta=0.005")
     ledger.charge_together([Ask(event("laplace", sensitivity=1, scale=1 / 0.51), f"part {i}") for i in range(2)])
