@@ -58,7 +58,7 @@ def _plain(name: str) -> str:
 
 def _misfit(column: str, dtype: Any, domain: Domain | None) -> Iterator[str]:
     """Yield what a column's type makes impossible: a domain that no value of it can be of."""
-    kind = _kind(dtype)
+    kind = type_words(dtype)
     if not usable(dtype):
         yield f"{column} holds {kind}, which are not single values; name another column, or a view that has one"
     elif isinstance(domain, Levels):
@@ -87,7 +87,8 @@ def _is_open(dtype: Any) -> bool:
     return any(getattr(dtype, f"is_{name}")() for name in ("string", "unknown", "null", "uuid"))
 
 
-def _kind(dtype: Any) -> str:
+def type_words(dtype: Any) -> str:
+    """Return what a column of a type holds, in words."""
     kinds = {"boolean": "truth values", "numeric": "numbers", "date": "dates", "timestamp": "times with a date"}
     kinds |= {"time": "times of day", "interval": "durations", "string": "text", "nested": "lists or records"}
     return next((words for name, words in kinds.items() if getattr(dtype, f"is_{name}")()), "values of another type")
