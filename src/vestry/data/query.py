@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
+from operator import add, and_
 from typing import Any
 
 import ibis
@@ -15,7 +15,7 @@ from vestry.data.encoding import code, person, plain, scale
 from vestry.data.source import PLACED, Expression, Source, check_column, usable
 from vestry.privacy.neighbours import Unit
 from vestry.schema.domain import Domain, Levels, drops
-from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
+from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery, Within, summand
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Query:
         levels = {name: records[name] for column, name in named.items() if isinstance(self.domains[column], Levels)}
         units = {
             f"t{place}": scale(term, codes)
-            for place, term in enumerate(self.tally.terms)
-            if isinstance(term, (Sum, Product))
+            for place, term in enumerate(map(summand, self.tally.terms))
+            if isinstance(term, (Sum, Product)) and place == self._place(place)
         }
         if self.unit.person is not None:
             records = records.select(person=records["person"], **levels, **units)
@@ -125,7 +125,7 @@ class Query:
         return [
             int(cells[cell][f"s{place}"] or 0) * (term.units if isinstance(term, Count) else 1) if cell in cells else 0
             for cell in self.tally.cells(self.domains)
-            for place, term in enumerate(self.tally.terms)
+            for place, term in enumerate(map(summand, self.tally.terms))
         ]
 
     def _sum(self, place: int, records: Expression, named: Mapping[str, str]) -> Expression:
@@ -135,10 +135,30 @@ class Query:
             return records.count().cast("string")
         if isinstance(term, Indicator):
             return self._having(term, records, records[named[term.column]]).cast("string")
-        value = records[f"t{place}"]
+        if isinstance(term, Within):
+            return self._sum_within(term, place, records, named).cast("string")
+        return self._total(records[f"t{place}"], records).cast("string")
+
+    def _place(self, place: int) -> int:
+        """Return where a term's numbers are: its own column; within levels, that of the same sum, if there is one."""
+        term = self.tally.terms[place]
+        if not isinstance(term, Within):
+            return place
+        return next(first for first, each in enumerate(self.tally.terms) if summand(each) == term.term)
+
+    def _sum_within(self, term: Within, place: int, records: Expression, named: Mapping[str, str]) -> Expression:
+        """Return the sum, or the number, of the records that have the levels."""
+        chosen = [records[named[column]] == self._names(column).index(level) for column, level in term.levels]
+        inside = reduce(and_, chosen)
+        if isinstance(term.term, Count):
+            return inside.sum()
+        return self._total(inside.ifelse(records[f"t{self._place(place)}"], 0), records)
+
+    @staticmethod
+    def _total(value: Expression, records: Expression) -> Expression:
         # Spark alone would sum in 64 bits, and fail or wrap if there were more records than declared.
         wide = value.cast("decimal(38, 0)") if records.get_backend().name == "pyspark" else value
-        return wide.sum().cast("string")
+        return wide.sum()
 
     def _having(self, term: Indicator, records: Expression, code: Expression) -> Expression:
         """Return the number of records with one of the levels."""

@@ -47,7 +47,15 @@ class Product:
     grid: float
 
 
-Term = Count | Indicator | Sum | Product
+@dataclass(frozen=True)
+class Within:
+    """Each record that has all these levels adds what the term says; the others add 0."""
+
+    levels: tuple[tuple[str, str], ...]
+    term: Count | Sum
+
+
+Term = Count | Indicator | Sum | Product | Within
 
 
 @dataclass(frozen=True)
@@ -87,15 +95,13 @@ class SumQuery:
         for key in self.keys:
             self._levels(key, domains)
         for term in self.terms:
-            if isinstance(term, Indicator):
-                names = self._levels(term.column, domains).names
-                for level in term.levels:
-                    if level not in names:
-                        raise InvalidParameter(
-                            f"a level of {term.column}", level, "one of " + ", ".join(names), names[0]
-                        )
-            for column in _columns(term):
-                if isinstance(term, (Sum, Product)) and not isinstance(domains[column], Interval):
+            for column, level in _required(term):
+                names = self._levels(column, domains).names
+                if level not in names:
+                    raise InvalidParameter(f"a level of {column}", level, "one of " + ", ".join(names), names[0])
+            summed = summand(term)
+            for column in _columns(summed):
+                if isinstance(summed, (Sum, Product)) and not isinstance(domains[column], Interval):
                     raise InvalidParameter(f"the column {column}", "levels", "an interval", "interval = [0, 60]")
 
     @staticmethod
@@ -112,8 +118,22 @@ def _columns(term: Term) -> tuple[str, ...]:
             return ()
         case Product():
             return term.columns
+        case Within():
+            return (*(column for column, _ in term.levels), *_columns(term.term))
         case _:
             return (term.column,)
+
+
+def _required(term: Term) -> tuple[tuple[str, str], ...]:
+    """Return the levels that a term names, each with its column."""
+    if isinstance(term, Within):
+        return term.levels
+    return tuple((term.column, level) for level in term.levels) if isinstance(term, Indicator) else ()
+
+
+def summand(term: Term) -> Count | Indicator | Sum | Product:
+    """Return what a record adds where it adds something."""
+    return term.term if isinstance(term, Within) else term
 
 
 def sides(term: Sum | Product) -> tuple[tuple[str, ...], tuple[float, ...]]:
