@@ -244,7 +244,7 @@ _RHO = 0.3
 # Chains, steps of the warm-up, of a round, and rounds until the chains must agree.
 CHAINS, WARM, ROUND, ROUNDS = 32, 150, 100, 10
 # The largest split R-hat that counts as agreement, and how many draws are kept.
-AGREE, KEPT = 1.05, 1600
+AGREE, KEPT = 1.03, 2400
 
 
 class ChainsDisagree(Exception):
