@@ -192,7 +192,10 @@ def posteriors(folder: Path) -> Iterator[str]:
             continue
         prior = "1,2,3,4" if path.parent.name == "wards" else OTHER_PRIORS[family]
         yield f"{line} --prior {prior} --level 0.5"
-        yield f"{line} --states 3 --sweeps 100" if family == "hmm" else f"{line} --plug-in"
+        yield f"{line} --plug-in"
+        if family == "hmm":
+            yield f"{line} --states 3 --sweeps 100"
+            yield f"{line} --states 3 --sweeps 100 --plug-in"
 
 
 def cases(folder: Path) -> Iterator[Case]:

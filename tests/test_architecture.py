@@ -18,7 +18,7 @@ ROWS = [
     {"display"},
     {"model", "mcmc"},
     {"conjugate"},
-    {"regression", "naive_bayes", "hmm"},
+    {"regression", "naive_bayes", "hmm", "persons"},
     {"planning"},
     {"pipeline"},
     {"estimators", "audit", "report"},

@@ -39,6 +39,9 @@ MODELS = LazyTable(
     }
 )
 
+# What may be averaged over instead of rows: a model of the question, made of the model of the rows.
+AVERAGES = LazyTable({"person": "vestry.persons.person_average:PersonAverage"})
+
 # Where records may be: an address (FILE marks a path), how a file's name ends, or a package and a class. What stands
 # there takes what was given and a `Selection`, and returns a `Source`: see `vestry.data.source`.
 SOURCES = LazyTable(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from vestry.errors import InvalidParameter
-from vestry.registry import MODELS
+from vestry.registry import AVERAGES, MODELS
 from vestry.validation import is_number, is_whole
 
 Check = Callable[[Any, str], None]
@@ -244,6 +244,15 @@ _FAMILIES: dict[str, dict[str, Check]] = {
         "totals": _truth,
     },
 }
+# An average over persons, whatever the model.
+_AVERAGED: dict[str, Check] = {
+    "average": _check_that(lambda value: value in AVERAGES, "a known average"),
+    "kind": _check_that(lambda value: value in ("numbers", "levels"), "numbers or levels"),
+    "grouped": _truth,
+    "dimension": _one,
+    "low": _number,
+    "high": _number,
+}
 
 
 def _check_family(record: Mapping[str, Any]) -> None:
@@ -252,7 +261,8 @@ def _check_family(record: Mapping[str, Any]) -> None:
     name = family["name"]
     if name not in MODELS:
         raise _refusal("family.name", name, "one of " + ", ".join(MODELS))
-    fields = _FAMILIES.get(name, {})  # what a model of somebody else's needs, its reader refuses
+    # What a model of somebody else's needs, its reader refuses.
+    fields = _AVERAGED if "average" in family else _FAMILIES.get(name, {})
     _object(fields, more=True)(family, "family")
     if "low" in fields and not family["low"] < family["high"]:
         raise _refusal("family.low", family["low"], "below family.high")

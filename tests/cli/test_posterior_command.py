@@ -51,7 +51,7 @@ def test_a_plug_in_posterior_is_called_so(shown):
 def test_hidden_states_have_a_map(shown):
     pytest.importorskip("numba")
     lines = shown(hidden())
-    assert lines[0].startswith("plug-in: ")
+    assert lines[0] == "noise-aware: intervals are of a Markov chain, with the noise summed out."
     table, told = lines[2:13], lines[14:]
     assert in_line(table)
     assert table[1].startswith("state 1  probability[type: find]")
@@ -74,7 +74,7 @@ def test_a_long_map_is_folded(shown):
 def test_the_record_has_the_map(shown):
     pytest.importorskip("numba")
     found = json.loads("".join(shown(hidden(), "--json")))
-    assert found["posterior"] == "plug-in"
+    assert found["posterior"] == "noise-aware"
     assert ["".join(map(str, row)) for row in found["states"].values()] == [line[7:] for line in STATES]
 
 

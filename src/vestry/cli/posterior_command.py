@@ -80,6 +80,8 @@ def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]
     if found.label == "plug-in":
         lines = ["plug-in: the noise is ignored, so these intervals are too short.", "", *lines]
     if found.reader.display == "states":
+        if found.label == "noise-aware":
+            lines = ["noise-aware: intervals are of a Markov chain, with the noise summed out.", "", *lines]
         states = found.states()
         record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
         lines += ["", *_map(states)]

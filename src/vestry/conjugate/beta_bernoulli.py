@@ -34,6 +34,7 @@ from vestry.conjugate.draw_cost import draw, grouped_draw
 from vestry.conjugate.family import CategoryFamily, ConjugateFamily, Distribution, check_range, noisy_values, points
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
+from vestry.model.averaging import Averaged
 from vestry.model.request import Size, levels_of
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
@@ -295,6 +296,10 @@ class BetaBernoulli(ConjugateModel):
     def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Indicator, ...]:
         """Add 1 for a success."""
         return self._indicators(domains)[:1]
+
+    def averaged(self, domains: Mapping[str, Domain]) -> Averaged:
+        """Average successes over persons."""
+        return Averaged(self._indicators(domains)[:1], (1,))
 
     def size(self, domains: Mapping[str, Domain]) -> Size:
         """Return one probability per group."""

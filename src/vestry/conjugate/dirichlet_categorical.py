@@ -33,6 +33,7 @@ from vestry.conjugate.family import (
 )
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
+from vestry.model.averaging import Averaged
 from vestry.model.request import levels_of
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
@@ -356,6 +357,10 @@ class DirichletCategorical(ConjugateModel):
     def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Indicator, ...]:
         """Add 1 to the record's level."""
         return tuple(Indicator(self.column, (name,)) for name in levels_of(domains, self.column).names)
+
+    def averaged(self, domains: Mapping[str, Domain]) -> Averaged:
+        """Average the levels over persons."""
+        return Averaged(levels=self.column)
 
     def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
         """Return the levels."""

@@ -25,6 +25,7 @@ from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma, sum_and_count_
 from vestry.conjugate.interval_family import public_count
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
+from vestry.model.averaging import Averaged, averaged_numbers
 from vestry.model.request import interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
 from vestry.noise.bits import BitSource
@@ -184,6 +185,10 @@ class GammaPoisson(ConjugateModel):
     def terms(self, domains: Mapping[str, Domain], layout: Layout) -> tuple[Sum, ...]:
         """Add the count."""
         return (Sum(self.column, 0.0, layout.grid),)
+
+    def averaged(self, domains: Mapping[str, Domain]) -> Averaged:
+        """Average the counts over persons."""
+        return averaged_numbers((self.column,), 0.0, float(self.family(domains).high), step=1.0)
 
     def question(self) -> str:
         """Say what is asked."""

@@ -23,6 +23,7 @@ from vestry.conjugate.interval_family import IntervalFamily, half_width, public_
 from vestry.conjugate.normal_posterior import NormalModel, NormalPosterior
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
+from vestry.model.averaging import Averaged, averaged_numbers
 from vestry.model.request import interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
@@ -347,6 +348,11 @@ class NormalMean(ConjugateModel):
                     "one interval, or a release for each column",
                 )
         return NormalMeanFamily(self.variance, interval.low, interval.high, len(self.own))
+
+    def averaged(self, domains: Mapping[str, Domain]) -> Averaged:
+        """Average each column over persons."""
+        family = self.family(domains)
+        return averaged_numbers(self.own, family.low, family.high)
 
     def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
         """Return the columns, if there are several."""

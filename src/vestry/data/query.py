@@ -12,10 +12,15 @@ import ibis
 
 from vestry.data.contribution_bounding import choose_records, person_name
 from vestry.data.encoding import code, person, plain, scale
+from vestry.data.person_sums import person_sums, wide_sum
 from vestry.data.source import PLACED, Expression, Source, check_column, usable
 from vestry.privacy.neighbours import Unit
 from vestry.schema.domain import Domain, Levels, drops
+<<<<<<< HEAD
 from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery, Within, summand
+=======
+from vestry.schema.statistics import Count, Indicator, PersonQuery, Product, Sum, SumQuery
+>>>>>>> main
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,9 @@ class Query:
     def expression(self, source: Source, *, row_key: str) -> Expression:
         """Return the sums of every cell that has records, as one expression over the table."""
         records, named = self._records(source, row_key)
+        if isinstance(self.tally, PersonQuery):
+            values = [self._value(place, records, named) for place in range(len(self.tally.terms))]
+            return person_sums(records, self.tally, [named[key] for key in self.tally.keys], values)
         sums = {f"s{place}": self._sum(place, records, named) for place in range(len(self.tally.terms))}
         return records.aggregate(by=[named[key] for key in self.tally.keys], **sums)
 
@@ -123,10 +131,24 @@ class Query:
         names = [self._names(key) for key in self.tally.keys]
         cells = {tuple(level[row[key]] for key, level in zip(keys, names, strict=True)): row for row in rows}
         return [
-            int(cells[cell][f"s{place}"] or 0) * (term.units if isinstance(term, Count) else 1) if cell in cells else 0
+            int(cells[cell][f"s{place}"] or 0) * self._units(place) if cell in cells else 0
             for cell in self.tally.cells(self.domains)
-            for place, term in enumerate(map(summand, self.tally.terms))
+            for place in range(self.tally.sums)
         ]
+
+    def _units(self, place: int) -> int:
+        """Return what one unit of a sum, as the engine has it, stands for."""
+        term = summand(self.tally.terms[place]) if place < len(self.tally.terms) else None
+        return term.units if isinstance(term, Count) else 1
+
+    def _value(self, place: int, records: Expression, named: Mapping[str, str]) -> Expression:
+        """Return what a record adds to a term of a person."""
+        term = self.tally.terms[place]
+        if not isinstance(term, Indicator):
+            return records[f"t{place}"]
+        names = self._names(term.column)
+        has = records[named[term.column]].isin([names.index(level) for level in term.levels] or [-1])
+        return has.ifelse(ibis.literal(1, type="int64"), ibis.literal(0, type="int64"))
 
     def _sum(self, place: int, records: Expression, named: Mapping[str, str]) -> Expression:
         """Return one term's sum as text: engines sum in 64 bits, 128 bits or decimals, and text holds them all."""
@@ -136,8 +158,8 @@ class Query:
         if isinstance(term, Indicator):
             return self._having(term, records, records[named[term.column]]).cast("string")
         if isinstance(term, Within):
-            return self._sum_within(term, place, records, named).cast("string")
-        return self._total(records[f"t{place}"], records).cast("string")
+            return self._sum_within(term, place, records, named)
+        return wide_sum(records[f"t{place}"], records)
 
     def _place(self, place: int) -> int:
         """Return where a term's numbers are: its own column; within levels, that of the same sum, if there is one."""
@@ -151,14 +173,8 @@ class Query:
         chosen = [records[named[column]] == self._names(column).index(level) for column, level in term.levels]
         inside = reduce(and_, chosen)
         if isinstance(term.term, Count):
-            return inside.sum()
-        return self._total(inside.ifelse(records[f"t{self._place(place)}"], 0), records)
-
-    @staticmethod
-    def _total(value: Expression, records: Expression) -> Expression:
-        # Spark alone would sum in 64 bits, and fail or wrap if there were more records than declared.
-        wide = value.cast("decimal(38, 0)") if records.get_backend().name == "pyspark" else value
-        return wide.sum()
+            return inside.sum().cast("string")
+        return wide_sum(inside.ifelse(records[f"t{self._place(place)}"], ibis.literal(0, type="int64")), records)
 
     def _having(self, term: Indicator, records: Expression, code: Expression) -> Expression:
         """Return the number of records with one of the levels."""

@@ -22,7 +22,7 @@ from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain, Interval, Levels
 from vestry.schema.meaning import EXACT
 from vestry.schema.private import Block, Private, PrivateRows
-from vestry.schema.statistics import Count, Product, Sum, SumQuery, sides, summand
+from vestry.schema.statistics import Count, PersonQuery, Product, Sum, SumQuery, sides, summand
 from vestry.validation import require_number, require_whole
 
 if TYPE_CHECKING:
@@ -228,9 +228,11 @@ def check_bound(tally: SumQuery, domains: Mapping[str, Domain], max_rows: int) -
     """
     for column in tally.columns:
         _check_domain(column, domains[column])
+    most = (LIMIT - 1) // max_rows
+    if isinstance(tally, PersonQuery):
+        require_whole("units", tally.units, f"units={most}", most=most)
     for term in map(summand, tally.terms):
         if isinstance(term, Count):
-            most = (LIMIT - 1) // max_rows
             require_whole("units", term.units, f"units={most}", most=most)
         elif isinstance(term, (Sum, Product)):
             _check_grid(term, domains, max_rows)

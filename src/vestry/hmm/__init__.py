@@ -12,6 +12,7 @@ _HOMES = {
     "blocked_gibbs": "gibbs",
     "collapsed_gibbs": "gibbs",
     "held_out_log_likelihood": "predictive",
+    "noise_aware_gibbs": "latent_counts",
     "relabel": "state_model",
 }
 __getattr__ = late_import(__name__, _HOMES, needs="numba")

@@ -1,7 +1,8 @@
 """Hidden states from noisy counts: Gibbs sweeps over what was released, as many as one likes, for nothing.
 
-The noisy counts, none below 0, are put into the model as if they were exact [FouldsGWC16, sec. 5]. That is the plug-in
-posterior of that paper, and is labelled so: probabilities near a boundary between states are too sure.
+Noise-aware, the default: true counts are latent, and states see the noisy ones with the noise summed out
+(`vestry.hmm.latent_counts`). Plug-in, for that paper's figures: the noisy counts, none below 0, are put into the model
+as if they were exact [FouldsGWC16, sec. 5], and probabilities near a boundary between states are too sure.
 
 States have no names of their own. Every draw's states are matched to those of the last draw of the first chain, by
 their emission tables; then all are numbered by decreasing mean probability of the first feature's first level.
@@ -20,13 +21,16 @@ import numpy as np
 from vestry.errors import InvalidParameter, VestryError
 from vestry.mcmc.late_import import require_burn_in
 from vestry.numerics import Array
+from vestry.posterior.discrete_noise import Gaussian, Laplace, noise_of
 from vestry.posterior.mixture import Marginal
 from vestry.posterior.posterior import Names, generator_of
-from vestry.posterior.reader import PLUG_IN, Reader, ReadRelease
+from vestry.posterior.reader import NOISE_AWARE, PLUG_IN, Reader, ReadRelease
 from vestry.releases import NoisyStatistics, Release
 from vestry.validation import is_number, require_choice, require_number, require_whole
 
 SWEEPS, CHAINS = 200, 4
+# Beyond these a sum over true counts takes too many terms, and the posterior is plug-in.
+LARGEST_COUNT, LARGEST_SCALE = 1e8, 1e6
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Options:
     sweeps, burn_in, chains
         Sweeps of each chain, how many of the first are omitted (half, if None), and how many chains run.
     sampler
-        `blocked` (a region's whole path at a time) or `collapsed` (a cell at a time).
+        `blocked` (a region's whole path at a time) or, for the plug-in posterior alone, `collapsed` (a cell at a time).
     held_out
         The share of cells that are omitted and predicted; None for none.
     rng
@@ -113,6 +117,31 @@ class States:
 
 
 @dataclass(frozen=True, eq=False)
+class NoisyTable:
+    """What a release says of its cells, negative counts too.
+
+    Attributes
+    ----------
+    counts
+        By feature, (regions, times, levels); beside totals, a feature of two levels has the first alone.
+    totals
+        The number of entries, (regions, times); None if every level is counted.
+    noise
+        The noise of every count and total.
+    """
+
+    counts: list[Array]
+    totals: Array | None
+    noise: Laplace | Gaussian
+
+    @property
+    def can_be_summed(self) -> bool:
+        """Whether the noise can be summed out."""
+        tables = [*self.counts, *([] if self.totals is None else [self.totals])]
+        return self.noise.scale <= LARGEST_SCALE and max(np.abs(table).max() for table in tables) <= LARGEST_COUNT
+
+
+@dataclass(frozen=True, eq=False)
 class HiddenStates(Reader):
     """A hidden Markov model with naive Bayes emissions, and how its release lays out the counts.
 
@@ -162,35 +191,45 @@ class HiddenStates(Reader):
         counted = [rng.multinomial(size, part / part.sum(axis=1, keepdims=True)) for part in parts]
         return np.concatenate(counted, axis=1).astype(float)
 
-    def counts(self, release: Release) -> list[Array]:
-        """Return the noisy counts of each feature, none below 0, (regions, times, levels)."""
+    def noisy(self, release: Release) -> NoisyTable:
+        """Return the noisy counts as they were released, and their noise."""
         sizes = [1 if self.totals and len(names) == 2 else len(names) for names in self.levels]
         width = sum(sizes) + self.totals
-        rows = []
+        rows, noises = [], set()
         for region in self.regions:
             content = release.contents.get(region)
             if not isinstance(content, NoisyStatistics) or len(content.values) != width * len(self.times):
                 raise InvalidParameter(f"the counts of {region}", "others", "those of the layout", "the release's own")
             rows.append([float(value) for value in content.values])
+            noises.add(noise_of(content))
+        if len(noises) > 1:
+            raise InvalidParameter("the noise of the regions", noises, "the same in each", "the release's own")
         table = np.array(rows).reshape(len(self.regions), len(self.times), width)
-        total, start = table[..., 0], int(self.totals)
-        found = []
-        for names, size in zip(self.levels, sizes, strict=True):
-            part = table[..., start : start + size]
-            if size < len(names):
-                part = np.concatenate([part, total[..., None] - part], axis=-1)
-            found.append(np.maximum(part, 0.0))
-            start += size
+        ends = np.cumsum(sizes) + self.totals
+        counts = [table[..., end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        return NoisyTable(counts, table[..., 0] if self.totals else None, noises.pop())
+
+    def counts(self, release: Release) -> list[Array]:
+        """Return the noisy counts of each feature, none below 0, (regions, times, levels)."""
+        noisy, found = self.noisy(release), []
+        for part, names in zip(noisy.counts, self.levels, strict=True):
+            rest = [] if noisy.totals is None or part.shape[-1] == len(names) else [noisy.totals[..., None] - part]
+            found.append(np.maximum(np.concatenate([part, *rest], axis=-1), 0.0))
         return found
 
     def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
-        """Return the states, which are sampled when they are first looked at, from the noisy counts as they are."""
+        """Return the states, sampled when they are first looked at; plug-in where the noise cannot be summed out."""
         chosen, cells = Options.of(options), len(self.regions) * len(self.times)
         states = self.states if chosen.states is None else chosen.states
         if states > cells:
             raise InvalidParameter("states", states, f"from 2 to {cells}, the number of cells", "states=2")
-        distributions: Any = StateDistributions(self, release, chosen, states)
-        return ReadRelease(self, distributions, PLUG_IN, "state")
+        if method == NOISE_AWARE and chosen.sampler != "blocked":
+            instead = f'sampler="blocked", or method="{PLUG_IN}"'
+            raise InvalidParameter("sampler", chosen.sampler, "blocked where the noise is summed out", instead)
+        if method == NOISE_AWARE and not self.noisy(release).can_be_summed:
+            method = PLUG_IN
+        distributions: Any = StateDistributions(self, release, method, chosen, states)
+        return ReadRelease(self, distributions, method, "state")
 
     def is_ready(self, distributions: Any) -> bool:
         """Tell whether the states were sampled."""
@@ -222,8 +261,8 @@ class StateDistributions(Mapping[str, "StateDistribution"]):
     After the release nothing here depends on the number of entries: neither what is held nor how long a sweep takes.
     """
 
-    def __init__(self, reading: HiddenStates, release: Release, options: Options, states: int) -> None:
-        self.reader, self.release, self.options, self.number = reading, release, options, states
+    def __init__(self, reading: HiddenStates, release: Release, method: str, options: Options, states: int) -> None:
+        self.reader, self.release, self.method, self.options, self.number = reading, release, method, options, states
 
     def __getitem__(self, name: str) -> StateDistribution:
         return self._by_state[name]
@@ -246,24 +285,28 @@ class StateDistributions(Mapping[str, "StateDistribution"]):
         import vestry.hmm as samplers
 
         reading, options = self.reader, self.options
-        counts = reading.counts(self.release)
         rng = options.rng or np.random.default_rng(list(bytes.fromhex(self.release.to_dict()["sha256"])))
         hidden: np.ndarray | None = None
         if options.held_out is not None:
             hidden = np.zeros((len(reading.regions), len(reading.times)), bool)
             hidden.flat[rng.permutation(hidden.size)[: max(1, round(options.held_out * hidden.size))]] = True
-        run = samplers.blocked_gibbs if options.sampler == "blocked" else samplers.collapsed_gibbs
-        draws = run(
-            counts,
-            states=self.number,
-            sweeps=options.sweeps,
-            burn_in=options.sweeps // 2 if options.burn_in is None else options.burn_in,
-            rng=rng,
-            alpha=reading.alpha,
-            beta=reading.beta,
-            chains=options.chains,
-            held_out=hidden,
-        )
+        given: dict[str, Any] = {
+            "states": self.number,
+            "sweeps": options.sweeps,
+            "burn_in": options.sweeps // 2 if options.burn_in is None else options.burn_in,
+            "rng": rng,
+            "alpha": reading.alpha,
+            "beta": reading.beta,
+            "chains": options.chains,
+            "held_out": hidden,
+        }
+        counts = reading.counts(self.release)
+        if self.method == NOISE_AWARE:
+            noisy = reading.noisy(self.release)
+            draws = samplers.noise_aware_gibbs(noisy.counts, totals=noisy.totals, noise=noisy.noise, **given).states
+        else:
+            run = samplers.blocked_gibbs if options.sampler == "blocked" else samplers.collapsed_gibbs
+            draws = run(counts, **given)
         score = None
         if hidden is not None:
             score = float(samplers.held_out_log_likelihood(draws, counts, hidden).sum(axis=(1, 2)).mean())

@@ -120,7 +120,8 @@ class Database:
         """Refuse a file whose pages, index or schema were changed. A server looks after its own."""
         with self._translate_errors(), self._connected().connect() as connection:
             if self.address.path is not None:
-                require_sound(connection.connection.driver_connection, self.address.path)  # type: ignore[arg-type]
+                driver: Any = connection.connection.driver_connection
+                require_sound(driver, self.address.path, PATIENCE_S)
 
     def create(self, head: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
         """Make the tables with their first rows, all or nothing, where no ledger was."""

@@ -21,7 +21,7 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -40,7 +40,6 @@ SCHEMA = {
     " WHERE target IS NOT NULL",
 }
 _KINDS = {"vestry_head": "table", "vestry_journal": "table", "vestry_journal_once": "index"}
-_VERSIONS = {1, 2}  # who may write and read a file: with a rollback journal, or with a write-ahead log
 _BESIDE = ("-journal", "-wal")
 
 
@@ -70,18 +69,30 @@ def writes_one_file(connection: sqlite3.Connection) -> bool:
     return bool(mode == "persist")
 
 
-def require_sound(connection: sqlite3.Connection, path: Path) -> None:
+def require_sound(connection: sqlite3.Connection, path: Path, patience_s: float) -> None:
     """Refuse a file whose header, pages, index or schema are not as they must be."""
-    with path.open("rb") as file:
-        versions = file.read(20)[18:]
-    if not set(versions) <= _VERSIONS:
-        raise LedgerCorrupt("its header was changed")
+    if is_writable(path):
+        _require_writable_header(path, patience_s)
     found = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
     expected = {(name, _KINDS[name], text) for name, text in SCHEMA.items()}
     if {(name, kind, " ".join(str(text).split())) for name, kind, text in found} != expected or len(found) != 3:
         raise LedgerCorrupt("its schema was changed")
     if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
         raise LedgerCorrupt("its pages or its index were changed")
+
+
+def _require_writable_header(path: Path, patience_s: float) -> None:
+    """Refuse a file that SQLite only reads, because its header names a later version though its pages are as before.
+
+    A connection finds that out when it begins to write before it has read anything, so it must be a new one.
+    """
+    with closing(_open(path, "mode=rw", patience_s)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if "readonly" not in str(error):
+                raise
+            raise LedgerCorrupt("its header was changed") from None
 
 
 @contextmanager

@@ -191,7 +191,7 @@ class Request:
         """Return the mechanisms that `auto` compares, or the one that is named."""
         if self.mechanism != AUTO:
             return (self.mechanism,)
-        if self.model.mechanisms is not None:
+        if self.model.mechanisms not in (None, ADDITIVE):
             return self.model.mechanisms
         pure = isinstance(self.guarantee, PureDP)  # kept by Laplace noise and by a truncated posterior alone
         if self.draws is None:

@@ -12,7 +12,9 @@ from vestry.papers.experiment import Numbers, picture
 
 RELEASED = "OPS, the one draw released"
 UNKNOWN = "The real log's states are not known:\nbelow, agreement with the map\nthat is made without privacy."
-MARKS = (None, "o", "s", "^", "x")
+# By the place of a method: not private, noise-aware, and the rest.
+MARKS = (None, "D", "o", "s", "^", "x")
+LINES = (DASHES[0], (0, (9, 2)), *DASHES[1:])
 
 
 def draw(numbers: Numbers, path: Path) -> None:
@@ -33,7 +35,7 @@ def _draw_scores(numbers: Numbers, path: Path) -> None:
                 if found:
                     exact = "OPS" in method and "paid" not in method
                     label = f"{method} (below: as if converged)" if exact else method
-                    style = {"color": (GREY, *COLOURS)[index], "linestyle": DASHES[index], "marker": MARKS[index]}
+                    style = {"color": (GREY, *COLOURS)[index], "linestyle": LINES[index], "marker": MARKS[index]}
                     means = [value["mean"] for value in found]
                     panel.plot(numbers["epsilons"], means, markersize=5, label=label, **style)
             panel.set(xscale="log", xlabel="epsilon")
@@ -46,9 +48,9 @@ def _draw_scores(numbers: Numbers, path: Path) -> None:
 
 def _draw_sizes(scan: Numbers, path: Path) -> None:
     with picture(1, path=path, width=5.6, height=3.4) as (_, (panel,)):
-        for index, (method, found) in enumerate(scan["below_not_private"].items(), start=1):
+        for index, (method, found) in enumerate(scan["below_not_private"].items(), start=2):
             gaps = [max(-value["mean"], 1e-5) for value in found]
-            style = {"color": COLOURS[index - 1], "linestyle": DASHES[index], "marker": MARKS[index]}
+            style = {"color": COLOURS[index - 1], "linestyle": LINES[index], "marker": MARKS[index]}
             panel.plot(scan["entries"], gaps, markersize=5, label=method, **style)
         panel.set(xscale="log", yscale="log", xlabel="entries a cell", ylabel="log-likelihood lost per entry")
         panel.set_title("hidden Markov model at epsilon 1, dense log")

@@ -86,7 +86,7 @@ class Posterior:
 
         From noisy statistics, p(theta | z) = sum over s of p(theta | s) p(s | z), with p(s) the prior predictive and
         the distribution of the noise as released; or the plug-in posterior. From draws, the draws. Hidden states are
-        sampled, by `options` (see `vestry.hmm.hidden_states.Options`), from the noisy counts as they are.
+        sampled, by `options` (see `vestry.hmm.hidden_states.Options`).
         """
         require_choice("method", method, (NOISE_AWARE, PLUG_IN), f'method="{NOISE_AWARE}"')
         if not isinstance(release, Release):

@@ -12,7 +12,7 @@ import numpy as np
 from vestry.errors import InvalidParameter, VestryError
 from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
-from vestry.registry import MODELS
+from vestry.registry import AVERAGES, MODELS
 from vestry.releases import Draws, NoisyStatistics, Release
 
 NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
@@ -160,6 +160,20 @@ class Reader:
         """Return the noise's standard deviation on one parameter, to first order; None where there is no formula."""
         return None
 
+    def before(self) -> PosteriorDistribution:
+        """Return the prior: the posterior of no records at all."""
+        zeros = max(2, self.dimension) if self.parameter == "probability" else self.dimension + 1
+        names = tuple(str(place) for place in range(zeros))
+        return self.plug_in(NoisyStatistics(names, (0,) * zeros, "discrete-laplace", 1.0))
+
+    def unit_words(self, grid: str) -> str:
+        """Say what one unit of a noisy sum stands for."""
+        return f"One unit of a sum stands for {grid}, counted from the middle of the interval."
+
+    def remark(self, marginal: Any) -> str:
+        """Say what is wrong with one interval; nothing if all is well."""
+        return ""
+
     def joint(self, tables: dict[str, Array], rng: np.random.Generator) -> dict[str, Array]:
         """Return draws of several groups that belong together; they are independent unless a model says otherwise."""
         return tables
@@ -191,7 +205,11 @@ def reader_of(family: Mapping[str, Any], prior: tuple[float, ...]) -> Reader:
     name = family.get("name")
     if not isinstance(name, str) or name not in MODELS:
         raise InvalidParameter("the release's family", name, "one of " + ", ".join(MODELS), "one of these")
-    reader: Reader = MODELS[name].reader(family, tuple(float(each) for each in prior))
+    average = family.get("average")
+    if average is not None and (not isinstance(average, str) or average not in AVERAGES):
+        raise InvalidParameter("the release's average", average, "one of " + ", ".join(AVERAGES), "the original file")
+    model = MODELS[name] if average is None else AVERAGES[average]
+    reader: Reader = model.reader(family, tuple(float(each) for each in prior))
     return reader
 
 

@@ -176,10 +176,7 @@ def size(result: Result) -> int:
 
 def prior(posterior: Posterior) -> PosteriorDistribution:
     """Return the prior: the posterior of no records at all."""
-    size = posterior.reader.dimension
-    zeros = max(2, size) if posterior.reader.parameter == "probability" else size + 1
-    names = tuple(str(place) for place in range(zeros))
-    return posterior.reader.plug_in(NoisyStatistics(names, (0,) * zeros, "discrete-laplace", 1.0))
+    return posterior.reader.before()
 
 
 def _estimate(distribution: PosteriorDistribution, group: str, label: str, index: int) -> Estimate:

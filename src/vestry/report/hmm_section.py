@@ -14,6 +14,7 @@ from vestry.display.templates import Album, Content, beside, paragraph, register
 from vestry.errors import MissingExtra
 from vestry.hmm.hidden_states import HiddenStates, States
 from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.reader import NOISE_AWARE, PLUG_IN
 from vestry.releases import NoisyStatistics
 from vestry.report.content import Result
 
@@ -22,6 +23,16 @@ _HATCHES = ("////", "....", "xxxx", "||||", "----", "oo", "++")
 FILLS: tuple[tuple[str, str | None], ...] = ((INK, None), (PAPER, None), *((PAPER, each) for each in _HATCHES))
 # A cell is marked as unsure below this probability of its state.
 SURE = 0.9
+# What is said of the counts, and of intervals, by the posterior's label.
+_COUNTS = {
+    NOISE_AWARE: "The model does not know the true counts: it sums over what they may have been, given the noisy ones.",
+    PLUG_IN: "The noisy counts, none taken below 0, were put into the model as if they were exact: probabilities are"
+    " too sure, and intervals too short. For comparison only.",
+}
+_INTERVALS = {
+    NOISE_AWARE: "from draws of a Markov chain, with the noise summed out",
+    PLUG_IN: "from draws of a Markov chain, which ignore the noise and are too short",
+}
 # Letters of runs that an alternative text tells.
 _MOST_DESCRIBED = 900
 # Inches: the widest map, a cell of it while there is room, a letter of a name, and what stands around names.
@@ -53,9 +64,8 @@ def parts(result: Result, album: Album) -> list[Content]:
     runs = {name: _runs(found, row) for row, name in enumerate(found.regions)}
     parts += [
         paragraph(
-            "The noisy counts, none taken below 0, were put into the model as if they were exact: probabilities are a"
-            " little too sure. States have no names of their own; they are numbered by decreasing probability of"
-            f" {reading.features[0]}: {reading.levels[0][0]}."
+            f"{_COUNTS[result.posterior.label]} States have no names of their own; they are numbered by decreasing"
+            f" probability of {reading.features[0]}: {reading.levels[0][0]}."
         ),
         album.figure(
             state_map(found, region=region, time=time),
@@ -70,7 +80,7 @@ def parts(result: Result, album: Album) -> list[Content]:
                 emission_bars(found, reading, ends.reshape(len(found.start), -1, 2)),
                 alternative=_describe_bars(found, reading),
                 caption="Probability of each level in each state, one panel per feature. Bars end at the mean; short"
-                " lines are 90 % credible intervals, which ignore the noise.",
+                f" lines are 90 % credible intervals, {_INTERVALS[result.posterior.label]}.",
             ),
             _emissions(result, reading),
         ),
@@ -180,7 +190,8 @@ def _emissions(result: Result, reading: HiddenStates) -> Any:
             marginal = distribution.marginal(place)
             digits = Digits(marginal.mean(), float(np.sqrt(marginal.variance())))
             rows.append((name, label, digits(marginal.mean()), digits.interval(*marginal.interval(0.9))))
-    caption = "The probability of each level in each state, with credible intervals that ignore the noise"
+    made = _INTERVALS[result.posterior.label]
+    caption = f"The probability of each level in each state, with credible intervals, {made}"
     return table(caption, ("state", "level", "mean", "90 %"), rows, names=2)
 
 

@@ -173,7 +173,7 @@ def _noise_parts(result: Result, found: tuple[Estimate, ...]) -> list[Content]:
     kind = first.noise.removeprefix("discrete-").capitalize()
     notes = [f"{kind} noise of scale {number(first.scale)} was added to each number below, in whole units."]
     if first.grid != 1:
-        notes.append(f"One unit of a sum stands for {number(first.grid)}, counted from the middle of the interval.")
+        notes.append(result.posterior.reader.unit_words(number(first.grid)))
     if first.count_grid != 1:
         notes.append(f"One unit of the count stands for {number(first.count_grid)} of a record.")
     if first.count is not None:

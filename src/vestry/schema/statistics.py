@@ -2,6 +2,7 @@
 
 A `SumQuery` sums integers over all records, once for each combination of the levels of its keys: counts, indicators,
 and sums of clipped numbers on a grid. Histograms and cross-tabulations are sums of `Count` by their columns.
+A `PersonQuery` sums what persons add, each with the weight of one record.
 """
 
 from __future__ import annotations
@@ -79,6 +80,11 @@ class SumQuery:
         named = [*self.keys, *(column for term in self.terms for column in _columns(term))]
         return tuple(dict.fromkeys(named))
 
+    @property
+    def sums(self) -> int:
+        """How many numbers each cell has."""
+        return len(self.terms)
+
     def cells(self, domains: Mapping[str, Domain]) -> Iterator[tuple[str, ...]]:
         """List the combinations of levels, the last key's changing fastest: the order of the sums."""
         return product(*(self._levels(key, domains).names for key in self.keys))
@@ -110,6 +116,50 @@ class SumQuery:
         if not isinstance(domain, Levels):
             raise InvalidParameter(f"the column {column}", "an interval", "levels", 'levels = ["no", "yes"]')
         return domain
+
+
+@dataclass(frozen=True)
+class PersonQuery(SumQuery):
+    """What persons add, where each has the weight of one record, summed by the levels of the keys.
+
+    Each of a person's m rows that count weighs 1/m. In a group, w is their weight, and s that of a term, which is
+    between 0 and w (a row adds a share of its weight); f = w - s. She adds to the group, for each term,
+
+        (s^2, 2 s f, f^2, s (1 - w), f (1 - w)), which sum to w;
+
+    or, `within` the levels of the last key, of which q is one's weight, to each level
+
+        (q^2, q (w - q), q (1 - w)), which sum to q.
+
+    What ends in 1 - w is omitted without groups, where w = 1. No number is negative, and over all groups and levels
+    they sum to at most 1: a person adds no more than one record would, whatever her rows are.
+
+    Attributes
+    ----------
+    units
+        How many units the weight of a person has; every number is rounded down to them, and the last of each row above
+        is what remains of its sum, so that the sum is exact.
+    spans
+        The most that a row may add to each term.
+    within
+        Whether the last key holds the levels of what is asked, and not of groups.
+    """
+
+    units: int = 1
+    spans: tuple[int, ...] = ()
+    within: bool = False
+
+    @property
+    def grouped(self) -> bool:
+        """Whether there are groups."""
+        return len(self.keys) > self.within
+
+    @property
+    def sums(self) -> int:
+        """How many numbers each cell has."""
+        if self.within:
+            return 3 if self.grouped else 2
+        return len(self.terms) * (5 if self.grouped else 3)
 
 
 def _columns(term: Term) -> tuple[str, ...]:

@@ -1,0 +1,292 @@
+"""The average over persons: proportions, categories, means and rates in which each person weighs 1.
+
+A person's rows that count weigh 1/m each, m their number, over groups and levels together, so she moves a mass of 1
+and the noise is that of one record. Persons are independent, so intervals hold however alike a person's rows are; the
+second moments that they need are part of the same mass, and cost nothing: see `PersonQuery` and `person_posterior`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vestry.conjugate.simulation import simulated_noise
+from vestry.errors import InvalidParameter
+from vestry.mechanisms.additive_noise import calibrate_noise
+from vestry.mechanisms.release import ADDITIVE
+from vestry.mechanisms.statistic_family import Layout
+from vestry.model.averaging import PERSON, Averaged, person_units
+from vestry.model.request import PreparedSums, Request, Size, TableSchema
+from vestry.model.worst_pair import Pair
+from vestry.numerics import Array
+from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
+from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.reader import NOISE_AWARE, Reader, ReadRelease
+from vestry.privacy.neighbours import Adjacency
+from vestry.registry import MODELS
+from vestry.releases import NoisyStatistics, Release
+from vestry.schema.domain import Domain
+from vestry.schema.statistics import PersonQuery
+
+LABEL = "normal approximation"
+NUMBERS, LEVELS = "numbers", "levels"
+_PARTS = {
+    NUMBERS: ("s^2", "2sf", "f^2", "s(1-w)", "f(1-w)"),
+    LEVELS: ("q^2", "q(w-q)", "q(1-w)"),
+}
+# Without groups a person's weight in the one that there is, w, is 1.
+_WITHOUT_GROUPS = {NUMBERS: 3, LEVELS: 2}
+# Fewer expected events than this, and the normal approximation is rough.
+FEW = 10
+# Simulated datasets, and the most persons of each: more are as many times those.
+_DATASETS, _PERSONS = 64, 20_000
+_WIDE = 0.9
+
+
+@dataclass(frozen=True)
+class PersonReader(Reader):
+    """How a release of averages over persons is read.
+
+    Attributes
+    ----------
+    parameter
+        What is averaged.
+    kind
+        `numbers` or `levels`.
+    grouped
+        Whether there are groups.
+    averages
+        How many averages each group has.
+    ends
+        The ends of the numbers.
+    """
+
+    parameter: str
+    kind: str
+    grouped: bool
+    averages: int
+    ends: tuple[float, float]
+
+    dimension = property(attrgetter("averages"))
+    note = (
+        "Each person weighs 1, whatever the number of her rows; the interval is a normal approximation that takes"
+        " persons, not rows, as independent, and uses no prior."
+    )
+
+    def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
+        """Compute the averages of each group; another prior is refused, because none is used."""
+        if other_prior:
+            raise InvalidParameter("prior", "another one", "omitted for an average over persons", "no prior")
+        found = super().read(release, method, options, other_prior=False)
+        label = LABEL if method == NOISE_AWARE else method
+        return ReadRelease(self, found.distributions, label, found.by)
+
+    def noise_aware(self, statistics: NoisyStatistics) -> SeparateAverages:
+        """Invert the test, the noise's variance added to that of sampling."""
+        return self._averages(statistics, deviation(statistics.noise, statistics.scale))
+
+    def plug_in(self, statistics: NoisyStatistics) -> SeparateAverages:
+        """Invert the test that takes the noisy sums as exact."""
+        return self._averages(statistics, 0.0)
+
+    def _averages(self, statistics: NoisyStatistics, spread: float) -> SeparateAverages:
+        size = len(part_names(self.kind, grouped=self.grouped)) * self.dimension
+        if len(statistics.values) != size:
+            raise InvalidParameter("the number of noisy statistics", len(statistics.values), str(size), "the release")
+        values = np.array(statistics.values, dtype=float) * statistics.grid
+        variance = (spread * statistics.grid) ** 2
+        if self.kind == LEVELS:
+            return levels_average(values, variance, grouped=self.grouped)
+        return numbers_average(values, variance, grouped=self.grouped, ends=self.ends)
+
+    def before(self) -> SeparateAverages:
+        """Return what is known without records: anything between the ends."""
+        names = part_names(self.kind, grouped=self.grouped) * self.dimension
+        return self.plug_in(NoisyStatistics(names, (0,) * len(names), "discrete-laplace", 1.0))
+
+    def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
+        """Refuse: how new rows spread around a person's average is not released."""
+        raise InvalidParameter("predict", "an average over persons", "asked of rows", 'average = "row"')
+
+    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
+        """Return sqrt(V(R))/(S + F), in units of the average."""
+        part = self.noise_aware(content).parts[index]
+        total, low, width = part.yes + part.no, self.ends[0], self.ends[1] - self.ends[0]
+        share, (a, b, c) = (mean - low) / width, part.noise
+        variance = a * (1 - share) ** 2 + b * (0.5 - share) ** 2 + c * share**2
+        return width * math.sqrt(variance) / total if total > 0 else None
+
+    def unit_words(self, grid: str) -> str:
+        """Say what one unit of a noisy sum stands for."""
+        return f"One unit stands for {grid} of a person's weight."
+
+    def remark(self, marginal: Any) -> str:
+        """Warn where so few events are expected that the normal approximation is rough."""
+        if min(marginal.yes, marginal.no) >= FEW:
+            return ""
+        return f"fewer than about {FEW} expected events: the interval may be too short; rows = 1 has an exact model"
+
+
+def person_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> PersonReader:
+    """Read what a release says of itself."""
+    parameter = MODELS[described["name"]].family_type.parameter
+    ends = float(described["low"]), float(described["high"])
+    return PersonReader(parameter, described["kind"], described["grouped"], described["dimension"], ends)
+
+
+def part_names(kind: str, *, grouped: bool) -> tuple[str, ...]:
+    """Return what each number of one average is."""
+    return _PARTS[kind] if grouped else _PARTS[kind][: _WITHOUT_GROUPS[kind]]
+
+
+@dataclass(frozen=True)
+class PersonAverage:
+    """A model's question, asked of persons.
+
+    Attributes
+    ----------
+    model
+        What is asked: a proportion, categories, a mean or a rate.
+    """
+
+    model: Any
+
+    mechanisms: ClassVar[tuple[str, ...]] = ADDITIVE
+    reader: ClassVar[Any] = staticmethod(person_reader)
+    sum_words: ClassVar[str] = "a person's weight"
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return str(self.model.name)
+
+    @property
+    def by(self) -> str | None:
+        """The column of the groups."""
+        found: str | None = self.model.by
+        return found
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        return tuple(self.model.columns)
+
+    def question(self) -> str:
+        """Say what is asked."""
+        return f"{self.model.question()}, each person weighing 1"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration, as a study file writes it."""
+        return {**self.model.to_dict(), "average": PERSON}
+
+    def size(self, domains: Mapping[str, Domain]) -> Size:
+        """Return how many averages a release has."""
+        size: Size = self.model.size(domains)
+        return size
+
+    def sum_unit(self, schema: TableSchema) -> float:
+        """Return what one unit of noisy sums stands for, in persons."""
+        return 1 / person_units(schema.unit.rows)
+
+    def layout(self, domains: Mapping[str, Domain], adjacency: Adjacency) -> Layout:
+        """Lay out the parts of a person's weight.
+
+        She adds numbers of at least 0 that sum to at most U units for each number asked, d of them (1 for levels). So
+        she moves them by at most d U, and sqrt(d) U; under replace, where she leaves some and enters others, by 2 d U
+        and sqrt(2 d) U. All is attained: a person whose rows are alike has one part.
+        """
+        asked, units = self._averaged(domains), person_units(adjacency.rows)
+        own = self.model.labels(domains) or ("",)
+        parts = part_names(LEVELS if asked.levels else NUMBERS, grouped=self.by is not None)
+        names = tuple(f"{label} {part}".strip() for label in own for part in parts)
+        moves = max(1, len(asked.terms)) * (2 if adjacency.replaces else 1)
+        return Layout(names, moves * units, math.sqrt(moves) * units, grid=1 / units)
+
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
+        """Calibrate from declarations; the number of persons is private."""
+        model, domains, asked = self.model, schema.domains, self._averaged(schema.domains)
+        adjacency = schema.adjacency(self, None)
+        layout = self.layout(domains, adjacency)
+        mechanism = calibrate_noise(
+            f"discrete-{request.mechanism}", layout, adjacency, request.guarantee, limits=_THEOREM
+        )
+        keys = model.keys if asked.levels is None else (*model.keys, asked.levels)
+        units, within = person_units(adjacency.rows), asked.levels is not None
+        tally = PersonQuery(keys, asked.terms, units, asked.spans, within)
+        tally.check(domains)
+        labels, (low, high) = model.labels(domains), asked.ends
+        described = {
+            "name": model.name,
+            "average": PERSON,
+            "kind": LEVELS if within else NUMBERS,
+            "grouped": self.by is not None,
+            "dimension": max(1, len(labels)),
+            "low": low,
+            "high": high,
+        }
+        return PreparedSums(self, described, model.numbers(domains), mechanism, tally, model.groups(domains), labels)
+
+    def _averaged(self, domains: Mapping[str, Domain]) -> Averaged:
+        found: Averaged = self.model.averaged(domains)
+        return found
+
+    def forecast(
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
+    ) -> tuple[float, float, None]:
+        """Return the expected 90 % width and that without privacy, where every person has as many rows as may count.
+
+        Her rows are taken to be alike and of one group: the fewest persons, and the widest interval, that so many rows
+        can have. Parameters are drawn from the model's prior, and persons from its likelihood.
+        """
+        family, persons = self.model.family(schema.domains), max(1, n // schema.unit.rows)
+        prior, mechanism = family.prior(self.model.numbers(schema.domains)), prepared.mechanism
+        reader = person_reader(prepared.described, ())
+        widths, drawn = [], min(persons, _PERSONS)
+        for _ in range(_DATASETS):
+            theta = np.repeat(np.reshape(prior.draw(rng, 1), (1, -1)), drawn, axis=0)
+            parts = self._parts(family.predict(theta, 1, rng).reshape(drawn, -1), reader)
+            values = np.rint(parts * (persons / drawn) / mechanism.layout.grid).astype(int)
+            noise = simulated_noise(mechanism, values.shape, rng)
+            exact, noisy = (mechanism.statistics(tuple(each.tolist())) for each in (values, values + noise))
+            widths.append((_width(reader.noise_aware(noisy)), _width(reader.plug_in(exact))))
+        width, exact_width = np.mean(widths, axis=0)
+        return float(width), float(exact_width), None
+
+    def _parts(self, values: Array, reader: PersonReader) -> Array:
+        """Return the sums of what persons add, each with one value; nothing is added outside her group."""
+        if reader.kind == LEVELS:
+            own = values.sum(axis=0)
+            return np.stack([own, *[np.zeros(len(own))] * (1 + reader.grouped)], axis=1).ravel()
+        low, high = reader.ends
+        s = np.clip((values - low) / (high - low), 0.0, 1.0)
+        zeros = [np.zeros(s.shape[1])] * (2 * reader.grouped)
+        sums = [(s * s).sum(axis=0), (2 * s * (1 - s)).sum(axis=0), ((1 - s) ** 2).sum(axis=0)]
+        return np.stack([*sums, *zeros], axis=1).ravel()
+
+    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
+        """Return a person whose rows all change, or who is added: her whole weight in one part."""
+        units, names = round(1 / layout.grid), layout.names
+        first, last = ({name for name in names if name.endswith(part)} for part in ("s^2", "f^2"))
+        one, other = (
+            tuple(units if name in chosen else 0 for name in names)
+            for chosen in (first or names[:1], last or names[-1:])
+        )
+        if adjacency.replaces:
+            return Pair("a person's rows all change", one, other)
+        return Pair("a person added", (0,) * len(names), one)
+
+
+_THEOREM = (
+    "A person's rows that count weigh 1 in all; what she adds is at least 0 everywhere and sums to at most 1 for each"
+    " number asked, so she moves the sums as one record would."
+)
+
+
+def _width(averages: SeparateAverages) -> float:
+    ends = [part.interval(_WIDE) for part in averages.parts[:4]]
+    return float(np.mean([high - low for low, high in ends]))
