@@ -242,7 +242,7 @@ _RHO = 0.3
 
 
 # Chains, steps of the warm-up, of a round, and rounds until the chains must agree.
-CHAINS, WARM, ROUND, ROUNDS = 32, 150, 100, 10
+CHAINS, WARM, ROUND, ROUNDS = 48, 100, 50, 12
 # The largest split R-hat that counts as agreement, and how many draws are kept.
 AGREE, KEPT = 1.03, 2400
 
@@ -340,7 +340,8 @@ class _Hamiltonian:
         momentum = self.rng.normal(size=self.z.shape)
         z, gradient, energy = self.z, self.gradient, self.value - 0.5 * (momentum**2).sum(axis=1)
         value = self.value
-        for _ in range(min(max(1, round(_LENGTH / self.step)), _MOST_STEPS)):
+        most = min(max(1, round(_LENGTH / self.step)), _MOST_STEPS)
+        for _ in range(int(self.rng.integers((most + 1) // 2, most + 1))):
             momentum = momentum + 0.5 * step * gradient
             z = z + step * momentum
             value, gradient = self.density(z)
@@ -356,5 +357,5 @@ class _Hamiltonian:
 
 # How far a proposal goes, in whitened units, and in how many steps at most; some chains' steps are shorter, so that none
 # is caught where it bends more sharply.
-_LENGTH, _MOST_STEPS = 1.6, 40
+_LENGTH, _MOST_STEPS = 6.0, 40
 _JITTER = np.array([0.1, 0.4, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2])

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -145,8 +145,10 @@ def plug_in_posterior(noisy: NoisyGram, prior_variance: float, units: LinearMap)
     """Return the posterior that takes the moments as exact; for comparison."""
     if not np.isfinite(noisy.kappa):
         raise NoInterval("the noisy moments are those of no records, so nothing can be plugged in.")
-    values = {**vars(noisy), "deviation": 1e-12 * max(noisy.count, 1.0)}
-    exact = NoisyGram(**{name: values[name] for name in NoisyGram.__dataclass_fields__})
+    matrix = noisy.matrix.copy()
+    explained = matrix[:-1, -1] @ np.linalg.solve(noisy.gram, matrix[:-1, -1])
+    matrix[-1, -1] = max(matrix[-1, -1], explained + 1e-6 * max(noisy.count, 1.0))
+    exact = replace(noisy, matrix=matrix, deviation=1e-12 * max(noisy.count, 1.0))
     return _by_delta(exact, prior_variance, units, 0)
 
 

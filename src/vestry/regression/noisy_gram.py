@@ -28,6 +28,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from vestry.errors import NoInterval
 from vestry.numerics import Array
 
 # Nodes of the residual standard deviation; of the noise in r; how far the log weight falls at the ends.
@@ -164,6 +165,8 @@ class DeltaFit:
         for _ in range(_ROUNDS):
             logs = self.log_weight(sigma, prior_variance)
             inside = np.flatnonzero(logs > logs.max() - _DROP)
+            if not inside.size:
+                raise NoInterval("the noisy moments leave no residual spread that could be; there is no interval.")
             low = float(sigma[max(inside[0] - 1, 0)]) if inside[0] else float(sigma[0]) / 2
             high = float(sigma[min(inside[-1] + 1, sigma.size - 1)])
             sigma = np.linspace(low, high, NODES)
