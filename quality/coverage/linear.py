@@ -4,11 +4,11 @@
     python quality/coverage/linear.py --studies 200 n1e3-d4
     python quality/coverage/linear.py --show           # the table of what was run
 
-A study draws predictors, coefficients from the prior (scaled coefficients N(0, .3^2); `fixed` cells keep them at .3 and
--.3 in turn), normal errors of sd .2, and the noise of the release; nothing is clipped. Then the posterior is computed as
-a release is read. Beside it are intervals that ignore the noise: plug-in, and AdaSSP (a ridge as large as the noise asks
-for) [Wang18]. `linear.json` keeps, by cell: studies, refusals, and for each coefficient and the residual sd how often the
-interval held the truth, and the sum of widths.
+A study draws predictors, coefficients from the prior (scaled coefficients N(0, .3^2); `fixed` cells keep them at .3
+and -.3 in turn), normal errors of sd .2, and the noise of the release; nothing is clipped. Then the posterior is
+computed as a release is read. Beside it are intervals that ignore the noise: plug-in, and AdaSSP (a ridge as large as
+the noise asks for). `linear.json` keeps, by cell: studies, refusals, and for each coefficient and the residual sd how
+often the interval held the truth, and the sum of widths.
 """
 
 from __future__ import annotations
@@ -117,10 +117,7 @@ def study(cell: Cell, run: Any, rng: np.random.Generator) -> tuple[np.ndarray, n
     pairs = cell.moments.pairs if cell.private else cell.moments.pairs[:-1]
     exact = [round(float(places[i, j]) * HALF) for i, j in pairs]
     scale = run.scale
-    if cell.noise == "discrete-laplace":
-        added = rng.laplace(0, scale, len(exact))
-    else:
-        added = rng.normal(0, scale, len(exact))
+    added = (rng.laplace if cell.noise == "discrete-laplace" else rng.normal)(0, scale, len(exact))
     return theta, full, run.statistics(tuple(int(x + round(e)) for x, e in zip(exact, added, strict=True)))
 
 
@@ -184,7 +181,8 @@ def run_cell(name: str, studies: int) -> None:
 
 def show() -> None:
     """Print coverage and mean width of the slopes, by cell."""
-    print(f"{'cell':<14}{'studies':>8}{'refused':>8}{'kappa':>7}  intercept slopes     sd  width   plug-in  AdaSSP  of each")
+    heads = "  intercept slopes     sd  width   plug-in  AdaSSP  of each"
+    print(f"{'cell':<14}{'studies':>8}{'refused':>8}{'kappa':>7}{heads}")
     for name, sums in load().items():
         answered = sums["studies"] - sums["refused"]
         if not answered:
@@ -196,7 +194,8 @@ def show() -> None:
         each = " ".join(f"{x:.3f}" for x in aware[:-1][:6])
         print(
             f"{name:<14}{sums['studies']:>8}{sums['refused']:>8}{sums['kappa'] / sums['studies']:>7.2f}"
-            f"  {aware[0]:>9.3f} {aware[1:-1].mean():>6.3f} {aware[-1]:>6.3f} {width:>6.4f}  {plug:>7.3f} {ada:>7.3f}  {each}"
+            f"  {aware[0]:>9.3f} {aware[1:-1].mean():>6.3f} {aware[-1]:>6.3f} {width:>6.4f}"
+            f"  {plug:>7.3f} {ada:>7.3f}  {each}"
         )
 
 

@@ -71,9 +71,11 @@ def release(
     """
     ledger = _open_ledger(ledger)
     request = Request(model, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
+    index = ChargeIndex.of(ledger)
+    request = index.as_asked(request, schema_of(table))
     prepared = prepare(request, table, ledger)
     definition = request.definition(schema_of(table))
-    past = ChargeIndex.of(ledger).find_charge(definition)
+    past = index.find_charge(definition)
     if past.was_opened and not again:
         raise _asked_before(past)
     with _new_file(path) as save:
@@ -147,6 +149,13 @@ class ChargeIndex:
         sha256 = self.releases.get(entry.sequence)
         state = RELEASED if sha256 is not None else OPENED if entry.sequence in self.opened else CHARGED
         return PastCharge(state, entry, sha256)
+
+    def as_asked(self, request: Request, schema: TableSchema) -> Request:
+        """Return the request as it was asked before: a default that has changed since keeps its old meaning there."""
+        earlier = request.earlier()
+        if earlier is None or self.find_charge(request.definition(schema)).entry is not None:
+            return request
+        return request if self.find_charge(earlier.definition(schema)).entry is None else earlier
 
     def charge_numbers(self) -> dict[str, int]:
         """Return the number of the charge of each release, by the hash of its file."""

@@ -148,7 +148,7 @@ def test_a_search_between_the_grid_finds_nothing_farther():
 
 
 def test_the_naive_count_of_blocks_is_refuted():
-    """A twin that takes each level for a number of its own asks for far more; one that forgets pairs, for too little."""
+    """A twin that takes each level for a number asks for far more; one that forgets a block, for too little."""
     numbers, sizes = 1, (3, 3)
     l1, l2 = farthest(numbers, sizes, 8)
     naive = numbers + sum(size - 1 for size in sizes)

@@ -19,6 +19,7 @@ EXAMPLES = examples(
     "vestry posterior release.json",
     "vestry posterior release.json --prior 2,2 --prob 0.95 --json",
     "vestry posterior release.json --states 3 --sweeps 1000",
+    "vestry posterior release.json --predictors age,ward --outcome stay",
     "vestry posterior release.json --draws draws.nc",
 )
 
@@ -32,6 +33,10 @@ def posterior(
     ] = False,
     states: Annotated[int | None, Option(help="hmm: another number of hidden states.")] = None,
     sweeps: Annotated[int | None, Option(help="hmm: the number of sweeps of the sampler.")] = None,
+    predictors: Annotated[
+        str | None, Option(help="linear by moments: some of the released columns, with commas between them.")
+    ] = None,
+    outcome: Annotated[str | None, Option(help="linear by moments: another released column to explain.")] = None,
     draws: Annotated[
         Path | None, Option(metavar="FILE", help="Also write draws as netCDF, 4 chains of 1000 each.")
     ] = None,
@@ -42,7 +47,9 @@ def posterior(
     from vestry.releases import open_release
 
     told = None if prior is None else numbers("--prior", prior, "2,2")
-    options = {name: value for name, value in (("states", states), ("sweeps", sweeps)) if value is not None}
+    columns = None if predictors is None else [each.strip() for each in predictors.split(",") if each.strip()]
+    given = {"states": states, "sweeps": sweeps, "predictors": columns, "outcome": outcome}
+    options = {name: value for name, value in given.items() if value is not None}
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
         found = open_release(release).posterior(prior=told, method=kind, **options)

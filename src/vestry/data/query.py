@@ -16,11 +16,7 @@ from vestry.data.person_sums import person_sums, wide_sum
 from vestry.data.source import PLACED, Expression, Source, check_column, usable
 from vestry.privacy.neighbours import Unit
 from vestry.schema.domain import Domain, Levels, drops
-<<<<<<< HEAD
-from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery, Within, summand
-=======
-from vestry.schema.statistics import Count, Indicator, PersonQuery, Product, Sum, SumQuery
->>>>>>> main
+from vestry.schema.statistics import Count, Indicator, PersonQuery, Product, Sum, SumQuery, Within, summand
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ Coordinates in which every point is a Gram matrix, so that what was released nee
     f = n - d;  where the count is private, log n.  rho may have either sign: it may be 0, and is no boundary then.
 
 The prior of M is m_j ~ U(0, 1) and a uniform correlation matrix (LKJ(1)), the intercept included, whose m is 1; theta
-~ N(0, t^2 I), so that t a is one theta and u ~ N(0, s2 S + t^2 S^2); the residual sd is flat; the outcome's mean square
-w/n is at most 1, by a smooth step. The target is the prior, (1) of `noisy_gram` and the noise of each statistic. Given a
-draw, theta ~ N(V u/s2, V), V = (S/s2 + I/t^2)^-1: coefficients are mixtures of normals.
+~ N(0, t^2 I), so that t a is one theta and u ~ N(0, s2 S + t^2 S^2); the residual sd is flat; the outcome's mean
+square w/n is at most 1, by a smooth step. The target is the prior, (1) of `noisy_gram` and the noise of each
+statistic. Given a draw, theta ~ N(V u/s2, V), V = (S/s2 + I/t^2)^-1: coefficients are mixtures of normals.
 
-Sampled by Hamiltonian Monte Carlo from the mode, whitened by the Hessian there (of Gaussian noise of the same variance,
-if it is Laplace's, which has none). Chains must agree (split R-hat of the coefficients and of the log density), or there
-is no answer.
+Sampled by Hamiltonian Monte Carlo from the mode, whitened by the Hessian there (of Gaussian noise of the same
+variance, if it is Laplace's, which has none). Chains must agree (split R-hat of the coefficients, of the residual sd
+and of the log density), or there is no answer.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ class GramTarget:
         """Return m's logits, v, a, e, rho, g and log n."""
         d, fixed, size = self.d, self._fixed, self.d * (self.d - 1) // 2
         at = np.cumsum([0, d - fixed, size, d, d, 1, 1])
-        parts = [x[:, low:high] for low, high in zip(at[:-1], at[1:], strict=True)]
+        parts = [x[:, low:high] for low, high in pairwise(at)]
         log_n = x[:, at[-1]] if self.noisy.private else np.full(len(x), math.log(self.noisy.count))
         return (*parts[:4], parts[4][:, 0], parts[5][:, 0], log_n)
 
@@ -247,7 +248,7 @@ CHAINS, WARM, ROUND, ROUNDS = 48, 100, 50, 12
 AGREE, KEPT = 1.03, 2400
 
 
-class ChainsDisagree(Exception):
+class ChainsDisagree(Exception):  # noqa: N818 - the name is the fact
     """The chains do not agree: no answer."""
 
 
@@ -263,7 +264,8 @@ class GramDraws:
     def mixture(self, prior_variance: float) -> CoefficientMixture:
         """Return the coefficients' mixture of normals, one for each draw."""
         ratio = self.s2[:, None, None]
-        covariances = np.linalg.inv(self.gram / ratio + np.eye(self.gram.shape[1]) / prior_variance)
+        precisions = self.gram / ratio + np.eye(self.gram.shape[1]) / prior_variance
+        covariances: Array = np.asarray(np.linalg.inv(precisions), dtype=float)
         means = np.einsum("nij,nj->ni", covariances, self.cross) / self.s2[:, None]
         weights = np.full(len(means), 1 / len(means))
         return CoefficientMixture(weights, np.sqrt(self.s2), means, covariances)
@@ -355,7 +357,7 @@ class _Hamiltonian:
         return float(probability.mean())
 
 
-# How far a proposal goes, in whitened units, and in how many steps at most; some chains' steps are shorter, so that none
-# is caught where it bends more sharply.
+# How far a proposal goes, in whitened units, and in how many steps at most; some chains' steps are shorter, so that
+# none is caught where the density bends more sharply.
 _LENGTH, _MOST_STEPS = 6.0, 40
 _JITTER = np.array([0.1, 0.4, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2])

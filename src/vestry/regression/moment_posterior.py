@@ -1,4 +1,4 @@
-"""What noisy moments say of a linear regression: coefficients, residual spread, R squared, and what is fitted at a point.
+"""What noisy moments say of a linear regression: coefficients, residual spread, R squared, fitted values.
 
 All in the units of the columns. Which computation is used follows from the noise alone (`kappa`, see `noisy_gram`):
 closed form where it is small, draws of the Gram matrix beyond that for numbers, and a refusal where neither was shown
@@ -79,8 +79,8 @@ class LinearPosterior:
             return self.combination(self.units.matrix[index], float(self.units.shift[index]))
         if index == size:
             reach = self.units.reach
-            kernels = np.full(self.mixture.sigma.shape, self.kernels * reach**2)
-            return NormalMixture(self.mixture.weights, reach * self.mixture.sigma, kernels)
+            kernels = reach**2 * np.minimum(self.kernels, (self.mixture.sigma / 4) ** 2)
+            return NormalMixture(self.mixture.weights, reach * self.mixture.sigma, np.maximum(kernels, 1e-24))
         return self._r_squared
 
     def combination(self, row: Array, shift: float, *, residual: bool = False) -> NormalMixture:
@@ -94,8 +94,10 @@ class LinearPosterior:
     @cached_property
     def _r_squared(self) -> NormalMixture:
         values = self.draw(np.random.default_rng(self.seed), _DRAWS)[:, -1]
-        kernels = np.full(len(values), max((_KERNEL * float(values.std())) ** 2, 1e-16))
-        return NormalMixture(np.full(len(values), 1 / len(values)), values, kernels)
+        values = np.clip(values, 1e-9, 1 - 1e-9)
+        room = np.minimum(values, 1 - values) / 4  # from 0 to 1, kernels included
+        kernels = np.minimum(_KERNEL * float(values.std()), room) ** 2
+        return NormalMixture(np.full(len(values), 1 / len(values)), values, np.maximum(kernels, 1e-24))
 
     def log_evidence(self, prior_variance: Array) -> float:
         """Return the log marginal likelihood with these prior variances; one of 0 leaves a coefficient out."""
@@ -185,7 +187,10 @@ def _by_delta(noisy: NoisyGram, prior_variance: float, units: LinearMap, seed: i
     def share(theta: Array, sigma: Array, places: np.ndarray, rng: np.random.Generator) -> Array:
         parts = max(1, _CHUNK // noisy.matrix.size)
         found = [
-            _variance(delta_gram(fit, theta[at : at + parts], sigma[at : at + parts], rng) / noisy.count, theta[at : at + parts])
+            _variance(
+                delta_gram(fit, theta[at : at + parts], sigma[at : at + parts], rng) / noisy.count,
+                theta[at : at + parts],
+            )
             for at in range(0, len(theta), parts)
         ]
         return np.concatenate(found)

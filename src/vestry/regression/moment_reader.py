@@ -65,11 +65,11 @@ class MomentReader(Reader):
     @cached_property
     def features(self) -> tuple[str, ...]:
         """The names of the coefficients, the intercept last."""
-        return (*(self.moments.basis[place] for place in self._places[1:]), INTERCEPT)
+        return (*(self.moments.basis[place] for place in self.feature_places[1:]), INTERCEPT)
 
     @cached_property
-    def _places(self) -> tuple[int, ...]:
-        """Where the features are among the moments: the intercept first."""
+    def feature_places(self) -> tuple[int, ...]:
+        """Where the features are among the released columns: the intercept first."""
         return (0, *(place for column in self.predictors for place in self.moments.require(column)))
 
     @property
@@ -136,7 +136,7 @@ class MomentReader(Reader):
             raise VestryError("the release does not hold the moments of its columns; use the file as it was written.")
         sums = [value * statistics.grid for value in statistics.values]
         count = float(sums[-1]) if statistics.count is None else float(statistics.count)
-        chosen = [*self._places, *self.moments.require(self.outcome)]
+        chosen = [*self.feature_places, *self.moments.require(self.outcome)]
         at = {place: new for new, place in enumerate(chosen)}
         matrix, entries = np.zeros((len(chosen), len(chosen))), []
         matrix[0, 0] = count
@@ -170,9 +170,9 @@ class MomentReader(Reader):
     def _units(self) -> LinearMap:
         """Return how scaled coefficients, the intercept first, become those of the columns, the intercept last."""
         middle, reach = self._scale(self.moments.require(self.outcome)[0])
-        size = len(self._places)
+        size = len(self.feature_places)
         matrix = np.zeros((size, size))
-        for row, place in enumerate(self._places[1:]):
+        for row, place in enumerate(self.feature_places[1:]):
             its_middle, its_reach = self._scale(place)
             matrix[row, row + 1] = reach / its_reach
             matrix[-1, row + 1] = -reach * its_middle / its_reach
@@ -238,8 +238,12 @@ class MomentReader(Reader):
             if column not in self.predictors:
                 raise InvalidParameter("a predictor", column, f"one of {', '.join(self.predictors)}", "one of these")
             kept |= set(self.moments.require(column))
-        variances = [self.prior_variance if place in kept else 0.0 for place in self._places]
+        variances = [self.prior_variance if place in kept else 0.0 for place in self.feature_places]
         return distribution.log_evidence(np.array(variances))
+
+    def is_ready(self, distributions: Any) -> bool:
+        """Tell whether there is a posterior to show."""
+        return not any(isinstance(each, NoPosterior) for each in distributions.values())
 
     def variables(self, posterior: Any, rng: np.random.Generator, chains: int, draws: int) -> Any:
         """Return coefficients, residual sd and R squared, by group where there are groups."""
@@ -269,6 +273,19 @@ class NoPosterior:
         raise NoInterval(self.reason)
 
     def draw(self, rng: np.random.Generator, size: int) -> Any:
+        """Refuse."""
+        raise NoInterval(self.reason)
+
+    @property
+    def units(self) -> Any:
+        """Refused."""
+        raise NoInterval(self.reason)
+
+    def combination(self, row: Array, shift: float, *, residual: bool = False) -> Any:
+        """Refuse."""
+        raise NoInterval(self.reason)
+
+    def log_evidence(self, prior_variance: Array) -> float:
         """Refuse."""
         raise NoInterval(self.reason)
 

@@ -9,18 +9,18 @@ Added or removed. No entry is larger than 1, and at a corner with no first level
 
     l1 = l2^2 = m (m + 1)/2 - b,    m = 1 + b + q,    whatever the number of levels.
 
-Replaced. Write x = a + c, x' = a - c with |a_j| + |c_j| <= 1. Every term grows with |a_j|, so x_j = 1, x'_j = 1 - 2 c_j,
-0 <= c_j <= 1. Let C columns of three or more levels change from one indicator to another, T columns of two levels from
-an indicator to none, all in the same direction, and s keep an indicator. A pair of columns of levels then differs by 0
-if both stay, by 1 if one of the T is in it, and else by 2. With B = sum of c_j and Q = sum of c_j^2,
+Replaced. Write x = a + c, x' = a - c with |a_j| + |c_j| <= 1. Every term grows with |a_j|, so x_j = 1 and
+x'_j = 1 - 2 c_j, 0 <= c_j <= 1. Let C columns of three or more levels change from one indicator to another, T columns
+of two levels from an indicator to none, all in the same direction, and s keep an indicator. A pair of columns of levels
+then differs by 0 if both stay, by 1 if one of the T is in it, and else by 2. With B = sum of c_j and Q = sum of c_j^2,
 
     l1 = blocks + (2 q + 4) B - 2 B^2 - 2 Q + C sum (1 + |1 - 2 c_j|) + T q + 2 s B,
 
     l2^2 = max over k of  blocks + 4 k (q - k + 1) + q (2 C + T) + 4 k s.
 
 The first is concave where each c_j stays on its side of 1/2, and symmetric: m of the numbers at g <= 1/2, the others at
-h >= 1/2. For the second, 4 c^2 (1 - c)^2 <= c (1 - c) and (c_i + c_j - 2 c_i c_j)^2 <= c_i + c_j - 2 c_i c_j bound it by
-what is linear in each c_j, so its maximum is at a corner, where k numbers go from 1 to -1 and the bound is attained.
+h >= 1/2. For the second, 4 c^2 (1 - c)^2 <= c (1 - c) and (c_i + c_j - 2 c_i c_j)^2 <= c_i + c_j - 2 c_i c_j bound it
+by what is linear in each c_j, so its maximum is at a corner, where k numbers go from 1 to -1 and the bound is attained.
 Squares are free: without them l2 is the same.
 """
 

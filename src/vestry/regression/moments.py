@@ -84,15 +84,15 @@ class Moments:
     def from_dict(cls, record: Mapping[str, Any]) -> Moments:
         """Read `to_dict` back."""
         return cls(
-            tuple(NumberColumn(str(name), float(low), float(high)) for name, low, high in record["numbers"]),
-            tuple(LevelColumn(str(name), tuple(map(str, levels))) for name, levels in record["levels"]),
+            tuple(NumberColumn(each["name"], float(each["low"]), float(each["high"])) for each in record["numbers"]),
+            tuple(LevelColumn(each["name"], tuple(each["levels"])) for each in record["levels"]),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {
-            "numbers": [[each.name, each.low, each.high] for each in self.numbers],
-            "levels": [[each.name, list(each.levels)] for each in self.blocks],
+            "numbers": [{"name": each.name, "low": each.low, "high": each.high} for each in self.numbers],
+            "levels": [{"name": each.name, "levels": list(each.levels)} for each in self.blocks],
         }
 
     @cached_property
@@ -122,9 +122,7 @@ class Moments:
     def names(self) -> tuple[str, ...]:
         """What each statistic is the sum of; `count` last."""
         basis = self.basis
-        return tuple(
-            "count" if not j else basis[j] if not i else f"{basis[i]} * {basis[j]}" for i, j in self.pairs
-        )
+        return tuple("count" if not j else basis[j] if not i else f"{basis[i]} * {basis[j]}" for i, j in self.pairs)
 
     def terms(self, *, count: bool) -> tuple[Term, ...]:
         """Return what each record adds, in units; `count` tells whether the number of records is summed, too."""
@@ -212,7 +210,9 @@ class Moments:
 
     def _dataset(self, layout: Layout, numbers: Sequence[Fraction], levels: Sequence[int], k: int) -> tuple[int, ...]:
         """Return what k records of these numbers and levels add."""
-        one_hot = [place == at for block, at in zip(self.blocks, levels, strict=True) for place in range(1, len(block.levels))]
+        one_hot = [
+            place == at for block, at in zip(self.blocks, levels, strict=True) for place in range(1, len(block.levels))
+        ]
         z = [Fraction(1), *numbers, *map(Fraction, map(int, one_hot))]
         units = tuple(k * math.floor(z[i] * z[j] * HALF + Fraction(1, 2)) for i, j in self.pairs)
         return units if layout.count is None else units[:-1]

@@ -8,11 +8,12 @@ So S is the only nuisance, and how it came about says nothing of theta. What was
 variance v on each statistic. Let E_k be the pattern of statistic k in A (an indicator's is in three places, a private
 count is one of the statistics), phi = (-theta, 1) and theta^ = S~^-1 u~. To first order in N
 
-    theta^ | theta, s2 ~ N(theta, C),   C = S^-1 (s2 S + B) S^-1,   B = v sum over k of (E_k phi)(E_k phi)', features' part,
-    r~ | s2 ~ s2 chi2 + N(-tr(S^-1 B), v sum over k of (phi'E_k phi)^2 + 2 tr((S^-1 B)^2)).                          (2)
+    theta^ | theta, s2 ~ N(theta, C),   C = S^-1 (s2 S + B) S^-1,   B = v sum over k of (E_k phi)(E_k phi)',
+    r~ | s2 ~ s2 chi2 + N(-tr(S^-1 B), v sum over k of (phi'E_k phi)^2 + 2 tr((S^-1 B)^2)),                          (2)
 
-With theta ~ N(0, t^2 I) and the residual sd flat between 0 and 1 (the outcome lies in [-1, 1]), the posterior is a
-mixture over s2 of N(t^2 (C + t^2 I)^-1 theta^, C - C (C + t^2 I)^-1 C). The noise is small beside S while
+of E_k phi the features' part. With theta ~ N(0, t^2 I) and the residual sd flat between 0 and 1 (the outcome lies in
+[-1, 1]), the posterior is a mixture over s2 of N(t^2 (C + t^2 I)^-1 theta^, C - C (C + t^2 I)^-1 C). The noise is small
+beside S while
 
     kappa = 2 sd sqrt(d)/(smallest eigenvalue of S~) < 0.3;
 
@@ -24,6 +25,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -103,7 +105,8 @@ class NoisyGram:
         found = np.zeros((*vectors.shape[:-1], self.statistics, len(self.matrix)))
         flat = found.reshape(-1, self.statistics, len(self.matrix))
         values = vectors.reshape(-1, len(self.matrix))[:, self.column]
-        np.add.at(flat, (slice(None), self.statistic, self.row), values)
+        places: Any = slice(None), self.statistic, self.row
+        np.add.at(flat, places, values)
         return found
 
 
@@ -122,7 +125,7 @@ class DeltaFit:
     @classmethod
     def of(cls, noisy: NoisyGram) -> DeltaFit:
         """Linearise at theta^."""
-        d, inverse = noisy.dimension, np.linalg.inv(noisy.gram)
+        d, inverse = noisy.dimension, np.asarray(np.linalg.inv(noisy.gram), dtype=float)
         estimate = inverse @ noisy.matrix[:-1, -1]
         phi = np.append(-estimate, 1.0)
         moved = noisy.patterns(phi)
@@ -130,7 +133,13 @@ class DeltaFit:
         share = inverse @ b
         variance = noisy.deviation**2 * float(((moved @ phi) ** 2).sum()) + 2 * float(np.trace(share @ share))
         return cls(
-            noisy, estimate, inverse, share @ inverse, float(phi @ noisy.matrix @ phi), -float(np.trace(share)), variance
+            noisy,
+            estimate,
+            inverse,
+            share @ inverse,
+            float(phi @ noisy.matrix @ phi),
+            -float(np.trace(share)),
+            variance,
         )
 
     def covariance(self, sigma: Array) -> Array:
@@ -202,9 +211,7 @@ def delta_posterior(fit: DeltaFit, prior_variance: float) -> CoefficientMixture:
     return CoefficientMixture(weights, sigma, means, (covariances + covariances.swapaxes(1, 2)) / 2)
 
 
-def delta_gram(
-    fit: DeltaFit, theta: Array, sigma: Array, rng: np.random.Generator
-) -> Array:
+def delta_gram(fit: DeltaFit, theta: Array, sigma: Array, rng: np.random.Generator) -> Array:
     """Draw S given drawn coefficients: noise that goes with them, taken off what was released.
 
     Of (2), e = S~ (theta^ - theta) = (errors) + sum over k of N_k (E_k phi); errors and noise are drawn as they are
@@ -220,5 +227,6 @@ def delta_gram(
     omega = sigma[:, None, None] ** 2 * noisy.gram + b
     noise += noisy.deviation**2 * np.linalg.solve(omega, gap[..., None])[..., 0] @ moved.T
     change = np.zeros((len(theta), d + 1, d + 1))
-    np.add.at(change, (slice(None), noisy.row, noisy.column), noise[:, noisy.statistic])
+    places: Any = slice(None), noisy.row, noisy.column
+    np.add.at(change, places, noise[:, noisy.statistic])
     return np.asarray(noisy.gram - change[:, :d, :d])

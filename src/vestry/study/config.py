@@ -22,6 +22,7 @@ from vestry.data.source import Dialect, dialect_from, find_way
 from vestry.data.table import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose_of
+from vestry.pipeline import ChargeIndex
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.registry import MODELS
@@ -267,6 +268,10 @@ class ReleaseSpec:
     request: Request
     purpose: str
 
+    def as_asked(self, index: ChargeIndex, schema: TableSchema) -> ReleaseSpec:
+        """Return it as the ledger knows it, where a default has changed since."""
+        return replace(self, request=index.as_asked(self.request, schema))
+
 
 def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSpec:
     """Read one release."""
@@ -312,6 +317,8 @@ def _model(model_type: Any, section: Section, schema: TableSchema) -> Any:
     """Make a model, which checks its own keys; a fault points at the key that it is about."""
     given = {field.name: section.record[field.name] for field in fields(model_type) if field.name in section.record}
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    if "method" not in values and hasattr(model_type, "default_method"):
+        values["method"] = model_type.default_method(section.record)
     for name in getattr(model_type, "number_keys", ()):
         if isinstance(values.get(name), tuple | int | float):
             with section.at(name):

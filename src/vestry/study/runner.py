@@ -17,7 +17,15 @@ from typing import Any
 
 from vestry.data import Table
 from vestry.data.source import check_column
-from vestry.errors import AskedBefore, BudgetExceeded, InvalidParameter, LedgerStateError, MissingExtra, VestryError
+from vestry.errors import (
+    AskedBefore,
+    BudgetExceeded,
+    InvalidParameter,
+    LedgerStateError,
+    MissingExtra,
+    NoInterval,
+    VestryError,
+)
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry, State
 from vestry.ledger.ledger import Summary
@@ -63,7 +71,7 @@ class ReleaseRunner:
     def preview(self, specs: Sequence[ReleaseSpec], state: State) -> tuple[list[Cost], list[str]]:
         """Return what a run would charge, and notes. Of the records at most their number is read, if it is public."""
         index = ChargeIndex.of(self.ledger)
-        return costs(self.config, specs, state, index, self._mechanism), _clock_notes(index)
+        return costs(self.config, self._as_asked(specs, index), state, index, self._mechanism), _clock_notes(index)
 
     def release(
         self,
@@ -77,6 +85,7 @@ class ReleaseRunner:
         outcomes: list[ReleaseOutcome] = []
         with locked(self.store.path, on_wait):
             index = ChargeIndex.of(self.ledger)
+            specs = self._as_asked(specs, index)
             self._check_folder(specs, index)
             self.afford(specs, index)
             try:
@@ -92,6 +101,9 @@ class ReleaseRunner:
                 raise
             self._report(outcomes, progress)
         return outcomes
+
+    def _as_asked(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> list[ReleaseSpec]:
+        return [each.as_asked(index, self.config.schema) for each in specs]
 
     def after(self, outcomes: Sequence[ReleaseOutcome]) -> Summary:
         """Return the ledger after these: as it was seen last, or now."""
@@ -393,7 +405,7 @@ def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows
     cached = cache.read(name, facts)
     if cached is not None and cached["draws"] == store.hash_of(outcome.name, POSTERIOR):
         return list(cached["rows"]) if cached["rows"] is not None else summary_of(outcome.posterior)
-    with suppress(MissingExtra):  # hidden states are sampled by an extra; a later run writes them
+    with suppress(MissingExtra, NoInterval):  # hidden states are sampled by an extra; a later run writes them
         store.save_posterior(outcome.name, draw_file(outcome.posterior, sha256))
         rows = summary_of(outcome.posterior)
         only_draws = outcome.posterior.label == DRAWS

@@ -134,7 +134,7 @@ class Study:
             state = State(fresh, fresh.nothing)
         return costs(
             config,
-            config.releases,
+            [spec.as_asked(index, config.schema) for spec in config.releases],
             state,
             index,
             lambda spec, past: calibrated(config, spec, assumed_count(config, spec)).mechanism,
