@@ -83,6 +83,16 @@ class LinearPosterior:
             return NormalMixture(self.mixture.weights, reach * self.mixture.sigma, np.maximum(kernels, 1e-24))
         return self._r_squared
 
+    def variances(self) -> Array:
+        """Return the variance of each coefficient."""
+        return np.array([self.marginal(place).variance() for place in range(len(self.units.shift))])
+
+    def sampling_variances(self, noisy: NoisyGram) -> Array:
+        """Return what they would be without noise and prior: s2 S^-1, at the mean s2."""
+        s2 = float(self.mixture.weights @ self.mixture.sigma**2)
+        matrix = self.units.matrix
+        return np.asarray(s2 * np.einsum("ij,jk,ik->i", matrix, np.linalg.inv(noisy.gram), matrix))
+
     def combination(self, row: Array, shift: float, *, residual: bool = False) -> NormalMixture:
         """Return the distribution of row @ theta + shift; with the residual of a new record, if `residual`."""
         mixture = self.mixture

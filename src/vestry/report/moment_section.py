@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from vestry.display.formatting import Digits, number
 from vestry.display.templates import Album, Content, beside, paragraph, table, tag
 from vestry.report import figures
@@ -87,22 +89,18 @@ def _effect(result: Result, place: int) -> tuple[float, tuple[float, float], tup
 
 
 def _noise(result: Result) -> list[Content]:
-    """Say what the noise adds to the width of the coefficients' intervals."""
+    """Say what the noise adds to the width of the coefficients' intervals, at the same residual spread."""
     statistics: Any = next(iter(result.release.contents.values()))
     reader: Any = result.posterior.reader
-    exact, found = reader.plug_in(statistics), result.posterior.distributions["all"]
-    if getattr(exact, "reason", ""):
-        return []
-    ratios = [
-        (found.marginal(place).variance() / exact.marginal(place).variance()) ** 0.5
-        for place in range(len(reader.features))
-    ]
+    noisy = reader.gram(statistics)
     kind = statistics.noise.removeprefix("discrete-").capitalize()
-    return [
-        tag("h3", "Noise against sampling error"),
-        paragraph(
-            f"{kind} noise with a standard deviation of {number(reader.gram(statistics).deviation)} records was added"
-            f" to each of {len(statistics.values)} sums of products of scaled columns. It makes the intervals"
-            f" {number(min(ratios))} to {number(max(ratios))} times as wide as the same sums without noise would."
-        ),
+    words = [
+        f"{kind} noise with a standard deviation of {number(noisy.deviation)} records was added to each of"
+        f" {len(statistics.values)} sums of products of scaled columns."
     ]
+    if np.isfinite(noisy.kappa):
+        found: Any = result.posterior.distributions["all"]
+        ratios = np.sqrt(found.variances() / found.sampling_variances(noisy))
+        ends = number(float(ratios.min())), number(float(ratios.max()))
+        words.append(f"It makes the intervals {ends[0]} to {ends[1]} times as wide as sampling error alone.")
+    return [tag("h3", "Noise against sampling error"), paragraph(" ".join(words))]
