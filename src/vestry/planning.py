@@ -47,6 +47,8 @@ class Forecast:
         The standard deviation of the noise, in units of the statistics; None for draws.
     reason
         Why the guarantee cannot be met, or why there would be no interval; empty if all is well.
+    caution
+        What a declared prior would do to the answer; empty if nothing.
     """
 
     mechanism: str
@@ -57,6 +59,7 @@ class Forecast:
     kl: float | None = None
     noise: float | None = None
     reason: str = ""
+    caution: str = ""
 
     @property
     def swamped(self) -> bool:
@@ -65,8 +68,9 @@ class Forecast:
 
     @property
     def note(self) -> str:
-        """Why the guarantee cannot be met or has no interval, or that privacy swamps the data; empty if all is well."""
-        return self.reason or ("privacy more than doubles the width" if self.swamped else "")
+        """Why the guarantee or an interval cannot be had, or that privacy or the prior swamps the data; or nothing."""
+        notes = ("privacy more than doubles the width" if self.swamped else "", self.caution)
+        return self.reason or "; ".join(filter(None, notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, one per attribute, and whether noise swamps the answer."""
@@ -144,6 +148,8 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
     forecast = Forecast(mechanism.name, mechanism.parameter, mechanism.value, noise=noise)
     if not simulate:
         return forecast
+    if hasattr(request.model, "caution"):
+        forecast = replace(forecast, caution=request.model.caution(prepared, schema, per_group))
     rng = np.random.default_rng(_seed(request, schema, n))
     try:
         width, exact_width, kl = request.model.forecast(prepared, schema, per_group, rng)

@@ -187,7 +187,7 @@ _RELEASE = _object(
     {
         "schema": _text,
         "family": _object({"name": _text}, more=True),
-        "prior": _list(_number, least=1),
+        "prior": _list(_number),
         "by": _or_null(_text),
         "labels": _texts,
         "contents": _table(_content, least=1),

@@ -181,7 +181,9 @@ class Release:
         }
         return {**record, "sha256": _hash(record)}
 
-    def posterior(self, *, prior: tuple[float, ...] | None = None, method: str = "noise-aware", **options: Any) -> Any:
+    def posterior(
+        self, *, prior: tuple[float, ...] | str | None = None, method: str = "noise-aware", **options: Any
+    ) -> Any:
         """Compute a posterior, by the release's own prior or another one; see `Posterior.from_release`. It is free."""
         return FACADE["posterior"].from_release(self, prior=prior, method=method, **options)
 

@@ -14,7 +14,7 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.hmm.hmm_model import HiddenMarkovModel
-from vestry.model.request import MOST_COUNTS, MOST_PARAMETERS, check_size
+from vestry.model.request import MOST_COUNTS, MOST_LEVELS, MOST_PARAMETERS, check_size
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
 from vestry.posterior.netcdf import MOST_NUMBERS, _size
 from vestry.regression.logistic_model import LogisticRegression
@@ -42,9 +42,9 @@ def large(tmp_path, levels: int, *lines: str):
     ("levels", "lines", "size"),
     [
         (
-            100_000,
+            100_001,
             ('model = "dirichlet-categorical"', 'column = "ward"'),
-            "(parameters) must be at most 2500, not 100000",
+            "(parameters) must be at most 100000, not 100001",
         ),
         (
             10_000,
@@ -71,8 +71,10 @@ def domains(**sizes: int) -> dict[str, Levels]:
 @pytest.mark.parametrize(
     ("model", "sizes", "most"),
     [
-        (DirichletCategorical("a"), {"a": MOST_PARAMETERS}, True),
-        (DirichletCategorical("a"), {"a": MOST_PARAMETERS + 1}, False),
+        (DirichletCategorical("a"), {"a": MOST_LEVELS}, True),
+        (DirichletCategorical("a"), {"a": MOST_LEVELS + 1}, False),
+        (DirichletCategorical("a", prior=(1.0,) * 3), {"a": MOST_PARAMETERS}, True),
+        (DirichletCategorical("a", prior=(1.0,) * 3), {"a": MOST_PARAMETERS + 1}, False),
         (DirichletCategorical("a", by="b"), {"a": 50, "b": 50}, True),
         (DirichletCategorical("a", by="b"), {"a": 50, "b": 51}, False),
         (BetaBernoulli("a", success="1", by="b"), {"a": 2, "b": MOST_PARAMETERS}, True),

@@ -44,7 +44,7 @@ DOMAINS = {"yes": Levels("n", "y"), "ward": Levels("A", "B", "C"), "days": Inter
 MODELS = {
     "beta": BetaBernoulli("yes", success="y", prior=(2, 3)),
     "beta by ward": BetaBernoulli("yes", success="y", by="ward", prior=(2, 3)),
-    "dirichlet": DirichletCategorical("ward"),
+    "dirichlet": DirichletCategorical("ward", prior=(1.0, 1.0, 1.0)),
     "normal": NormalMean("days", variance=100.0, prior=(5.0, 900.0)),
 }
 SPENDS = {"laplace": "epsilon=0.2", "gaussian": "epsilon=0.5,delta=1e-6"}

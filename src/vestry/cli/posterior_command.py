@@ -26,7 +26,7 @@ EXAMPLES = examples(
 
 def posterior(
     release: Annotated[Path, Argument(metavar="RELEASE", help="A release.json file.")],
-    prior: Annotated[str | None, Option(help="Another prior; the release's own if omitted.")] = None,
+    prior: Annotated[str | None, Option(help="Another prior, as numbers; or sparse, for a table of levels.")] = None,
     prob: Annotated[float, Option(help="The probability of each credible interval.")] = 0.9,
     plug_in: Annotated[
         bool, Option("--plug-in", help="Take the noisy statistics as exact: intervals are too short.")
@@ -46,9 +46,9 @@ def posterior(
     """Compute a posterior from a release. Nothing is spent: what is released may be used freely."""
     from vestry.releases import open_release
 
-    told = None if prior is None else numbers("--prior", prior, "2,2")
-    columns = None if predictors is None else [each.strip() for each in predictors.split(",") if each.strip()]
-    given = {"states": states, "sweeps": sweeps, "predictors": columns, "outcome": outcome}
+    told = prior if prior in (None, "sparse") else numbers("--prior", prior, "2,2")
+    named = None if predictors is None else [each.strip() for each in predictors.split(",") if each.strip()]
+    given = {"states": states, "sweeps": sweeps, "predictors": named, "outcome": outcome}
     options = {name: value for name, value in given.items() if value is not None}
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):

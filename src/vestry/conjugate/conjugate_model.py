@@ -131,7 +131,7 @@ class ConjugateModel(ABC):
         if isinstance(self.by, tuple):
             raise InvalidParameter("by", list(self.by), "the name of one column", 'by = "ward"')
         family = self.family(domains)
-        if not isinstance(self.prior, tuple | None):
+        if not isinstance(self.prior, tuple | None) or self.prior == ():
             raise InvalidParameter("prior", self.prior, "a list of numbers", "prior = [1, 1]")
         try:
             family.prior(self.numbers(domains))
@@ -153,6 +153,10 @@ class ConjugateModel(ABC):
     def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
         """Return the prior's numbers."""
         return tuple(float(x) for x in self.prior)
+
+    def recorded_prior(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
+        """Return the numbers by which a release of noisy statistics is read."""
+        return self.numbers(domains)
 
     def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
         """Return what each parameter of a group is of; nothing if there is one."""
@@ -181,7 +185,9 @@ class ConjugateModel(ABC):
             draws=1 if request.draws is None else request.draws,
             truncation=request.truncation,
         )
-        if not isinstance(mechanism, Additive):
+        if isinstance(mechanism, Additive):
+            numbers = self.recorded_prior(schema.domains)
+        else:
             mechanism = replace(mechanism, unit=self.unit)
         collect = self.noisy if isinstance(mechanism, Additive) else self.drawn
         tally = collect(schema.domains, family.layout(adjacency))

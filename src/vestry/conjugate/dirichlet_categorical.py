@@ -31,13 +31,15 @@ from vestry.conjugate.family import (
     points,
     positive,
 )
+from vestry.conjugate.sparse_dirichlet import SparsePrior, sparse_dirichlet
 from vestry.errors import InvalidParameter
+from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged
-from vestry.model.request import levels_of
+from vestry.model.request import MOST_LEVELS, PreparedSums, Size, TableSchema, levels_of, size_by_group
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import noise_of
+from vestry.posterior.discrete_noise import Laplace, noise_of
 from vestry.posterior.mixture import DirichletMixture, PosteriorDistribution, two_sided
 from vestry.privacy.accountant import renyi as price_renyi
 from vestry.privacy.event import Event
@@ -166,8 +168,10 @@ class DirichletCategoricalFamily(CategoryFamily):
                     move[i], move[j] = 1.0, -1.0
                     yield move
 
-    def prior(self, numbers: Sequence[float]) -> Dirichlet:
-        """Read one alpha per category, each above 0."""
+    def prior(self, numbers: Sequence[float]) -> Dirichlet | SparsePrior:
+        """Read one alpha per category, each above 0; none at all leaves the concentration unknown."""
+        if not numbers:
+            return SparsePrior(self.categories)
         if len(numbers) != self.categories:
             raise InvalidParameter(
                 "the prior of dirichlet-categorical",
@@ -245,20 +249,28 @@ class DirichletCategoricalFamily(CategoryFamily):
 
     # The posterior of what was released
 
-    def noise_aware(self, prior: Dirichlet, statistics: NoisyStatistics) -> PosteriorDistribution:
-        """Sum over the counts of all categories."""
+    def noise_aware(self, prior: Dirichlet | SparsePrior, statistics: NoisyStatistics) -> PosteriorDistribution:
+        """Sum over the counts of all categories, and over the concentration where it is unknown."""
         if self._as_beta(statistics):
-            return two_sided(BetaBernoulliFamily().noise_aware(Beta(*prior.alphas), statistics))
-        noise, alphas = noise_of(statistics), np.array(prior.alphas)
+            return two_sided(BetaBernoulliFamily().noise_aware(Beta(*_alphas(prior)), statistics))
+        noise, alphas = noise_of(statistics), np.array(_alphas(prior))
         check_range(statistics)
+        if isinstance(prior, SparsePrior):
+            return sparse_dirichlet(floats(statistics), noise=noise, count=statistics.count)
         if statistics.count is None:
             return dirichlet_posterior.private_count(floats(statistics), alphas=alphas, noise=noise)
         return dirichlet_posterior.public_count(floats(statistics), count=statistics.count, alphas=alphas, noise=noise)
 
-    def plug_in(self, prior: Dirichlet, statistics: NoisyStatistics) -> DirichletMixture:
-        """Return Dirichlet(a + s), with s the nearest counts that are not negative (and sum to n, if it is public)."""
+    def plug_in(self, prior: Dirichlet | SparsePrior, statistics: NoisyStatistics) -> PosteriorDistribution:
+        """Return Dirichlet(a + s), with s the nearest counts that are not negative (and sum to n, if it is public).
+
+        Where the concentration is unknown, it is summed out.
+        """
         if self._as_beta(statistics):
-            return two_sided(BetaBernoulliFamily().plug_in(Beta(*prior.alphas), statistics))
+            return two_sided(BetaBernoulliFamily().plug_in(Beta(*_alphas(prior)), statistics))
+        if isinstance(prior, SparsePrior):
+            counts = np.rint(_projected(floats(statistics), statistics.count))
+            return sparse_dirichlet(counts, noise=Laplace(_EXACT))
         return plug_in_dirichlet(floats(statistics), count=statistics.count, alphas=np.array(prior.alphas))
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
@@ -304,8 +316,20 @@ def dirichlet_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> 
 
 def plug_in_dirichlet(noisy: Array, *, count: int | None, alphas: Array) -> DirichletMixture:
     """Return Dirichlet(a + s) of projected counts; see `DirichletCategoricalFamily.plug_in`."""
-    counts = np.maximum(noisy, 0.0) if count is None else _onto_simplex(noisy, float(count))
-    return DirichletMixture(np.ones(1), (alphas + counts)[None, :])
+    return DirichletMixture(np.ones(1), (alphas + _projected(noisy, count))[None, :])
+
+
+def _projected(noisy: Array, count: int | None) -> Array:
+    return np.maximum(noisy, 0.0) if count is None else _onto_simplex(noisy, float(count))
+
+
+def _alphas(prior: Dirichlet | SparsePrior) -> tuple[float, ...]:
+    """Return a fixed prior's numbers; of two categories, and of draws, an unknown concentration is 1."""
+    return (1.0,) * prior.dimension if isinstance(prior, SparsePrior) else prior.alphas
+
+
+# The scale of noise that moves no count.
+_EXACT = 0.02
 
 
 def _onto_simplex(point: Array, total: float) -> Array:
@@ -313,6 +337,24 @@ def _onto_simplex(point: Array, total: float) -> Array:
     ordered = np.sort(point)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, point.size + 1)
     return np.asarray(np.maximum(point - excess[np.flatnonzero(ordered > excess)[-1]], 0.0))
+
+
+def swamping(alphas: Sequence[float], deviation: float, n: int) -> str:
+    """Say that a fixed prior would take more than half an interval from a large level of an otherwise empty table.
+
+    Noise of scale b leaves an empty level with about Gamma(alpha) b records, and the prior adds alpha: together
+    E = sum of alpha (1 + b). A level with half of n records loses E/2n of its probability, whose standard deviation is
+    about sqrt(1/4n + deviation^2/n^2). Of two levels neither is one of many.
+    """
+    credit = sum(alphas) * (1 + deviation / math.sqrt(2))
+    half_width = _NORMAL * math.sqrt(n / 4 + deviation**2)
+    if len(alphas) == 2 or credit / 2 <= half_width:
+        return ""
+    return f"if most levels are empty, this prior puts about {credit:.0f} of {n} records on them; omit prior"
+
+
+# The half-width of a normal distribution's 90 % interval, in standard deviations.
+_NORMAL = 1.6448536269514722
 
 
 @dataclass(frozen=True)
@@ -326,7 +368,8 @@ class DirichletCategorical(ConjugateModel):
     by
         A column of levels: one set of probabilities for each.
     prior
-        One alpha for each level (the one of missing values last, if it is a level); all 1 if omitted.
+        One alpha for each level (the one of missing values last, if it is a level). If omitted, the concentration and
+        the share of levels that never occur are unknown, and are summed out; for two levels, and for draws, all are 1.
     """
 
     column: str
@@ -343,10 +386,15 @@ class DirichletCategorical(ConjugateModel):
         return DirichletCategoricalFamily(len(levels_of(domains, self.column).names))
 
     def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
-        """Return the alphas."""
+        """Return the alphas; those of draws, where none are declared."""
         if self.prior is None:
             return (1.0,) * len(levels_of(domains, self.column).names)
         return super().numbers(domains)
+
+    def recorded_prior(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
+        """Return no numbers where the concentration is unknown."""
+        numbers = self.numbers(domains)
+        return () if self.prior is None and len(numbers) > 2 else numbers
 
     def noisy(self, domains: Mapping[str, Domain], layout: Layout) -> SumQuery:
         """Collect the counts of all levels; of two with a public count the first alone."""
@@ -365,6 +413,17 @@ class DirichletCategorical(ConjugateModel):
     def labels(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
         """Return the levels."""
         return levels_of(domains, self.column).names
+
+    def size(self, domains: Mapping[str, Domain]) -> Size:
+        """Return how many numbers a release has."""
+        size = size_by_group(self, domains)
+        return size._replace(most=MOST_LEVELS) if self.prior is None and self.by is None else size
+
+    def caution(self, prepared: PreparedSums, schema: TableSchema, n: int) -> str:
+        """Say that a declared prior would swamp a table of which most levels are empty."""
+        if self.prior is None or not isinstance(prepared.mechanism, Additive):
+            return ""
+        return swamping(self.prior, prepared.mechanism.deviation, n)
 
     def question(self) -> str:
         """Say what is asked."""

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.special import betaincinv
 
 from vestry.conjugate.family import ConjugateFamily, family_from
 from vestry.mcmc.truncated_draws import truncated_beta
@@ -14,11 +15,14 @@ from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.model.request import PreparedSums
 from vestry.posterior import Posterior
+from vestry.posterior.mixture import draw_dirichlet
 from vestry.releases import Certificate, NoisyStatistics, Release
 
 LEVEL = 0.9
 # Simulated datasets.
 _DATASETS = 64
+# Simulated tables of unknown concentration, and draws from the posterior of each.
+_TABLES, _TABLE_DRAWS = 16, 1000
 # Draws from each posterior, whose quantiles are the interval's ends.
 _DRAWS = 4000
 # Draws from a truncated posterior; and so many from the whole one must lie inside to stand for it.
@@ -36,8 +40,11 @@ def forecast(prepared: PreparedSums, n: int, rng: np.random.Generator) -> tuple[
     Parameters are drawn from the prior, records from the model, noise from its distribution; then the posterior is
     computed as it will be. The divergence is None where it is infinite.
     """
-    look = _noisy_widths if isinstance(prepared.mechanism, Additive) else _drawn_widths
-    looks = [look(prepared, n, (part, _DATASETS), rng) for part in range(_DATASETS)]
+    look, datasets = _drawn_widths, _DATASETS
+    if isinstance(prepared.mechanism, Additive):
+        sparse = not prepared.numbers
+        look, datasets = (_sparse_widths, _TABLES) if sparse else (_noisy_widths, _DATASETS)
+    looks = [look(prepared, n, (part, datasets), rng) for part in range(datasets)]
     width, exact, kl = np.mean(looks, axis=0)
     return float(width), float(exact), max(0.0, float(kl)) if math.isfinite(kl) else None
 
@@ -59,6 +66,31 @@ def _noisy_widths(
     ]
     exact = [_width(member, i) for i in indices]
     return float(np.mean((high - low)[: len(indices)])), float(np.mean(exact)), float(np.mean(kls))
+
+
+def _sparse_widths(
+    prepared: PreparedSums, n: int, stratum: tuple[int, int], rng: np.random.Generator
+) -> tuple[float, float, float]:
+    """Return the same for a table of unknown concentration: of its largest levels.
+
+    Without privacy the concentration, and which levels occur, are taken for known. There is no divergence: levels that
+    never occur leave the posterior without a density.
+    """
+    mechanism, (family, prior) = prepared.mechanism, _family_and_prior(prepared)
+    assert isinstance(mechanism, Additive)  # noqa: S101 - the caller has looked
+    shapes = prior.shapes(rng)
+    used = np.flatnonzero(shapes)
+    theta = np.zeros(shapes.size)
+    theta[used] = draw_dirichlet(rng, shapes[None, used])[0]
+    counts = np.array(family.simulate(theta, n, rng))
+    units = family.to_units(mechanism.layout, list(counts), n)
+    post = noise_aware(prepared, noisy_statistics(mechanism, units, rng)).distributions["all"]
+    largest = np.argsort(-theta)[: min(used.size, _LOOKED_AT)]
+    low, high = np.quantile(post.draw(rng, _TABLE_DRAWS)[:, largest], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    own = shapes[largest] + counts[largest]
+    rest = np.maximum(shapes.sum() + n - own, 1e-9)
+    exact = betaincinv(own, rest, (1 + LEVEL) / 2) - betaincinv(own, rest, (1 - LEVEL) / 2)
+    return float(np.mean(high - low)), float(np.mean(exact)), math.inf
 
 
 def _drawn_widths(

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import vestry.model.histograms as counts
-from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily, swamping
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.table_sample import TableSample, calibrate_tables
@@ -50,12 +50,14 @@ class NaiveBayes:
     target
         A column of levels, the classes; None for the density of the features alone.
     prior
-        The concentration of every Dirichlet, the same for each level and class.
+        The concentration of every Dirichlet, the same for each level and class. If omitted it is unknown, and so is the
+        share of levels that never occur: see `vestry.conjugate.sparse_dirichlet`; for features of two levels, classes
+        and draws it is 1.
     """
 
     features: tuple[str, ...]
     target: str | None = None
-    prior: float = 1.0
+    prior: float | None = None
 
     name: ClassVar[str] = "naive-bayes"
     reader: ClassVar[Any] = staticmethod(naive_bayes_reader)
@@ -83,7 +85,12 @@ class NaiveBayes:
             if self.target in self.features:
                 raise InvalidParameter("target", self.target, "no feature", "another column")
         counts.check_distinct(self.features, "features")
-        concentration(self.prior)
+        _ = self.alpha
+
+    @property
+    def alpha(self) -> float:
+        """The concentration; that of draws, where none is declared."""
+        return 1.0 if self.prior is None else concentration(self.prior)
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations and, where it is public, the number of records."""
@@ -111,7 +118,8 @@ class NaiveBayes:
             "features": list(self.features),
             "levels": [list(names) for names in levels],
         }
-        return PreparedSums(self, described, (concentration(self.prior),), mechanism, tally, groups, labels)
+        numbers = () if self.prior is None and not drawn else (self.alpha,)
+        return PreparedSums(self, described, numbers, mechanism, tally, groups, labels)
 
     def _drawn(self, request: Request, cell: counts.Histograms, adjacency: Adjacency) -> TableSample:
         """Calibrate draws: one truncated Dirichlet a feature and class, and one for the classes."""
@@ -121,9 +129,8 @@ class NaiveBayes:
         if not isinstance(low, float) or not 0 < low < 1 / most:
             allowed = f"above 0 and below 1/{most}, one over the most levels"
             raise InvalidParameter("truncation", low, allowed, f"truncation = {0.1 / most:.2g}")
-        alpha = concentration(self.prior)
         return calibrate_tables(
-            DirichletCategoricalFamily, sizes, alpha, adjacency, request.guarantee, truncation=low, draws=draws
+            DirichletCategoricalFamily, sizes, self.alpha, adjacency, request.guarantee, truncation=low, draws=draws
         )
 
     def forecast(
@@ -148,6 +155,13 @@ class NaiveBayes:
             exact.append(WIDE * sampling)
         return sum(private) / len(private), sum(exact) / len(exact), None
 
+    def caution(self, prepared: Any, schema: TableSchema, n: int) -> str:
+        """Say that a declared prior would swamp the table of a feature of which most levels are empty."""
+        if self.prior is None or not isinstance(prepared.mechanism, Additive):
+            return ""
+        most = max(len(names) for names in feature_levels(schema.domains, self.features))
+        return swamping((self.alpha,) * most, prepared.mechanism.deviation, n)
+
     def size(self, domains: Mapping[str, Domain]) -> Size:
         """Return how many numbers a release has."""
         return size_by_group(self, domains)
@@ -159,5 +173,5 @@ class NaiveBayes:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the declaration, as a study file writes it."""
-        return declaration(self.name, vars(self))
+        """Return the declaration, as a study file writes it; what is released is the same with any prior."""
+        return declaration(self.name, {**vars(self), "prior": self.alpha})

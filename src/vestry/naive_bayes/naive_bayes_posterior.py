@@ -6,21 +6,23 @@ of records of a class is a margin of each of its tables, and all of them tell of
     p(n_c | z) ~ product over features d of n_c!/Gamma(n_c + K_d a) [sum over s, s_1 + ... + s_K = n_c, of
                  product over levels j of Gamma(s_j + a)/s_j! P(noise = z_dj - s_j)],
 
-and the class probabilities follow by summing over n_c. Each table uses its own counts alone, so tables of one class are
-independent here, though the unknown n_c ties them a little.
+and the class probabilities follow by summing over n_c. Where the concentration a is unknown (the default), a table of
+three levels or more is a sparse one, whose own posterior of n_c takes the place of its factor here. Each table uses its
+own counts alone, so tables of one class are independent here, though the unknown n_c ties them a little.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
-from vestry.conjugate.dirichlet_categorical import Dirichlet, DirichletCategoricalFamily
+from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
+from vestry.conjugate.sparse_dirichlet import SparseDirichlet
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Noise, noise_of
@@ -71,6 +73,8 @@ class NaiveBayesReader(Reader):
         The column of the classes and its levels; None and nothing for a density.
     alpha
         The concentration of every Dirichlet prior.
+    sparse
+        Whether it is unknown, for tables of three levels or more.
     shares
         The distribution of the class probabilities, once a release is read.
     total
@@ -82,6 +86,7 @@ class NaiveBayesReader(Reader):
     target: str | None
     classes: tuple[str, ...]
     alpha: float
+    sparse: bool = False
     shares: DirichletMixture | None = None
     total: float = 0.0
 
@@ -100,12 +105,11 @@ class NaiveBayesReader(Reader):
         sizes = [self._size(each) for each in contents.values()]
         aware = method == NOISE_AWARE
         flat = DirichletMixture(np.ones(1), self.alpha + np.array([sizes]))
-        shares = self._shares(contents) if aware else flat
+        found = {group: self.noise_aware(each).parts for group, each in contents.items()} if aware else {}
+        shares = self._shares(contents, found) if aware else flat
         bound = replace(self, shares=shares, total=sum(sizes))
         tables: dict[str, PosteriorDistribution] = {
-            group: TableProduct((shares.marginal(place), *self.noise_aware(each).parts))
-            if aware
-            else bound.plug_in(each)
+            group: TableProduct((shares.marginal(place), *found[group])) if aware else bound.plug_in(each)
             for place, (group, each) in enumerate(contents.items())
         }
         return ReadRelease(bound, tables, method, release.by)
@@ -118,8 +122,9 @@ class NaiveBayesReader(Reader):
         """Return one class's tables, the projected counts taken as exact."""
         rest = self.alpha * (len(self.classes) - 1)
         if len(statistics.values) == self.dimension and self.target is not None:  # of no records: the prior
-            flat = [DirichletMixture(np.ones(1), np.full((1, len(names)), self.alpha)) for names in self.levels]
-            return TableProduct((BetaMixture(np.ones(1), np.array([self.alpha]), np.array([rest])), *flat))
+            empty = replace(statistics, names=(), values=(0,) * sum(map(len, self.levels)))
+            before = [family.plug_in(*table) for family, *table in self._tables(empty)]
+            return TableProduct((BetaMixture(np.ones(1), np.array([self.alpha]), np.array([rest])), *before))
         tables = tuple(family.plug_in(*table) for family, *table in self._tables(statistics))
         if self.target is None:
             return TableProduct(tables)
@@ -130,9 +135,9 @@ class NaiveBayesReader(Reader):
     def _tables(self, statistics: NoisyStatistics) -> Iterator[tuple[Any, ...]]:
         """Yield each feature's family and prior, and its noisy counts."""
         for values, names in zip(self._values(statistics), self.levels, strict=True):
-            prior = Dirichlet((self.alpha,) * len(names))
-            part = replace(statistics, names=names[: len(values)], values=tuple(values))
-            yield DirichletCategoricalFamily(len(names)), prior, part
+            family = DirichletCategoricalFamily(len(names))
+            prior = family.prior(() if self.sparse else (self.alpha,) * len(names))
+            yield family, prior, replace(statistics, names=names[: len(values)], values=tuple(values))
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw how many of `size` new records of the class have each level; and how many of `size` are of the class."""
@@ -175,8 +180,9 @@ class NaiveBayesReader(Reader):
             logs = np.log(shares)
             for column, group in enumerate(self.classes):
                 logs[:, column] += sum((np.log(tables[group][:, place]) for place in places), np.zeros(len(shares)))
-        logs -= logs.max(axis=1, keepdims=True)
-        chance = np.exp(logs)
+        possible = np.isfinite(logs.max(axis=1))  # in some draws no class may have such a record
+        logs = logs[possible] if np.any(possible) else np.log(np.maximum(shares, 1e-300))
+        chance = np.exp(logs - logs.max(axis=1, keepdims=True))
         chance /= chance.sum(axis=1, keepdims=True)
         return {group: float(share) for group, share in zip(self.classes, chance.mean(axis=0), strict=True)}
 
@@ -234,7 +240,7 @@ class NaiveBayesReader(Reader):
         """Return about how many records per class has: the mean of its tables' sums, at least 0."""
         return max(0.0, float(np.mean([values.sum() for values in self._values(statistics)])))
 
-    def _shares(self, contents: Mapping[str, NoisyStatistics]) -> DirichletMixture:
+    def _shares(self, contents: Mapping[str, NoisyStatistics], found: Mapping[str, Any]) -> DirichletMixture:
         """Return the distribution of the class probabilities, the classes' sizes summed out.
 
         The prior of the number of all records is the improper uniform one. Sizes are drawn from their own
@@ -243,14 +249,16 @@ class NaiveBayesReader(Reader):
         """
         seed = [int(z) & 0xFFFFFFFF for each in contents.values() for z in each.values]
         rng = np.random.default_rng(seed)
-        sizes = np.stack([self._draw_sizes(each, rng) for each in contents.values()], axis=1)
+        sizes = np.stack([self._draw_sizes(each, found[group], rng) for group, each in contents.items()], axis=1)
         total, own = sizes.sum(axis=1), gammaln(sizes + self.alpha) - gammaln(sizes + 1)
         logs = own.sum(axis=1) + gammaln(total + 1) - gammaln(total + len(self.classes) * self.alpha)
         weights = np.exp(logs - logs.max())
         return DirichletMixture(weights / weights.sum(), self.alpha + sizes)
 
-    def _draw_sizes(self, statistics: NoisyStatistics, rng: np.random.Generator) -> Array:
-        counts, logs = size_weights(self._values(statistics), alpha=self.alpha, noise=noise_of(statistics))
+    def _draw_sizes(self, statistics: NoisyStatistics, parts: Sequence[Any], rng: np.random.Generator) -> Array:
+        sparse = [part if isinstance(part, SparseDirichlet) else None for part in parts]
+        tables, noise = self._values(statistics), noise_of(statistics)
+        counts, logs = size_weights(tables, alpha=self.alpha, noise=noise, sparse=sparse)
         ladder = np.cumsum(np.exp(logs - logs.max()))
         places = (rng.permutation(_SIZES) + rng.random(_SIZES)) / _SIZES * ladder[-1]
         return np.asarray(counts[np.minimum(np.searchsorted(ladder, places), len(counts) - 1)])
@@ -263,23 +271,39 @@ def _level_name(level: object) -> str:
     return text.lower() if isinstance(level, (bool, np.bool_)) else text
 
 
-def size_weights(tables: list[Array], *, alpha: float, noise: Noise) -> tuple[Array, Array]:
+def size_weights(
+    tables: list[Array], *, alpha: float, noise: Noise, sparse: Sequence[SparseDirichlet | None] = ()
+) -> tuple[Array, Array]:
     """Return numbers of records, and the log of how well each agrees with all noisy tables of a class.
 
     Where the noise is so large that windows would be long, counts are taken in steps, and the step is the unit of the
-    model too: what matters then is their size relative to each other.
+    model too: what matters then is their size relative to each other. `sparse` holds the posterior of each table whose
+    concentration is unknown.
     """
     reach = math.ceil(noise.reach(_DROP))
     step = max(1, math.ceil(2 * reach * max(map(len, tables)) / _POINTS))
-    found = [_table_sums(values, alpha, noise, reach, step) for values in tables]
+    known = sparse or [None] * len(tables)
+    found = [
+        _table_sums(values, alpha, noise, reach, step) if part is None else _sparse_sums(part, values, reach, step)
+        for values, part in zip(tables, known, strict=True)
+    ]
     low = max(float(sums[0]) for sums, _ in found)
     high = max(low, min(float(sums[-1]) for sums, _ in found))
     counts = np.arange(low, high + step, step)
     logs = np.zeros(len(counts))
-    for (sums, own), values in zip(found, tables, strict=True):
+    for (sums, own), values, part in zip(found, tables, known, strict=True):
         logs += np.interp(counts, sums, own)
-        logs += gammaln(counts / step + 1) - gammaln(counts / step + len(values) * alpha)
+        if part is None:
+            logs += gammaln(counts / step + 1) - gammaln(counts / step + len(values) * alpha)
     return counts, logs
+
+
+def _sparse_sums(part: SparseDirichlet, values: Array, reach: int, step: int) -> tuple[Array, Array]:
+    """Return numbers of records that a sparse table leaves possible, and their log weights."""
+    away = math.ceil(reach * math.sqrt(len(values)))
+    start = step * math.floor(max(0.0, values.sum() - away) / step)
+    counts = np.arange(start, max(values.sum(), 0.0) + away + step, step)
+    return counts, part.log_total(counts)
 
 
 def _table_sums(values: Array, alpha: float, noise: Noise, reach: int, step: int) -> tuple[Array, Array]:
@@ -312,12 +336,13 @@ def _convolve_by_fft(a: Array, b: Array) -> Array:
 
 def naive_bayes_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> NaiveBayesReader:
     """Read what a release says of its naive Bayes model."""
-    if len(prior) != 1 or not (is_number(prior[0]) and prior[0] > 0):
+    if prior and (len(prior) != 1 or not (is_number(prior[0]) and prior[0] > 0)):
         raise InvalidParameter("a naive Bayes prior", prior, "one finite number above 0", "for example prior=(1,)")
     return NaiveBayesReader(
         features=tuple(family["features"]),
         levels=tuple(tuple(names) for names in family["levels"]),
         target=family["target"],
         classes=tuple(family["classes"]),
-        alpha=prior[0],
+        alpha=prior[0] if prior else 1.0,
+        sparse=not prior,
     )

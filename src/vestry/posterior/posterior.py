@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Rows = list[dict[str, Any]]
+# The prior of a table whose concentration is unknown.
+SPARSE = "sparse"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,20 +80,24 @@ class Posterior:
         cls,
         release: Any,
         *,
-        prior: tuple[float, ...] | None = None,
+        prior: tuple[float, ...] | str | None = None,
         method: str = NOISE_AWARE,
         **options: Any,
     ) -> Posterior:
         """Compute the posterior from a release, by any prior.
 
         From noisy statistics, p(theta | z) = sum over s of p(theta | s) p(s | z), with p(s) the prior predictive and
-        the distribution of the noise as released; or the plug-in posterior. From draws, the draws. Hidden states are
-        sampled, by `options` (see `vestry.hmm.hidden_states.Options`).
+        the distribution of the noise as released; or the plug-in posterior. The prior "sparse" leaves the concentration
+        of a table's Dirichlet unknown. From draws, the draws. Hidden states are sampled, by `options` (see
+        `vestry.hmm.hidden_states.Options`).
         """
         require_choice("method", method, (NOISE_AWARE, PLUG_IN), f'method="{NOISE_AWARE}"')
         if not isinstance(release, Release):
             instead = 'for example vestry.open_release("release.json")'
             raise InvalidParameter("release", type(release).__name__, "a release", instead)
+        if isinstance(prior, str):
+            require_choice("prior", prior, (SPARSE,), 'prior="sparse", or numbers')
+            prior = ()
         reader = reader_of(release.family, release.prior if prior is None else prior)
         result = reader.read(release, method, options, other_prior=prior is not None)
         return cls(result.distributions, result.label, result.reader, release.certificate, result.by, release.labels)

@@ -1,0 +1,451 @@
+"""Proportions of many groups that learn from each other, from noisy counts of successes and failures.
+
+    theta_g ~ Beta(mu k, (1 - mu) k),  rho = 1/(1 + k);   N_g ~ NB(shape, size);   s_g ~ Binomial(N_g, theta_g),
+    f_g = N_g - s_g;   z = s_g + noise, f_g + noise.
+
+mu and rho are uniform on (0, 1); log shape is uniform on [0.1, 100], and the expected number of records of a group has
+density 1/(size + 1/2). All four are unknown and summed out. With a = mu k, b = (1 - mu) k, and
+A_a(s) = Gamma(a + s)/(Gamma(a) s!), the evidence of one group is
+
+    m_g = sum over s, f >= 0 of  A_a(s) P(zs - s) A_b(f) P(zf - f) c(s + f),   c(N) = NB(N; shape, size)/A_k(N),    (1)
+
+and given them and the counts theta_g ~ Beta(a + s, b + f). Groups of few records go through (1) together: it is a
+product of three matrices. Groups of many records go through it with a few Gauss nodes each. With totals taken for
+flat (c = 1/A_k) intervals become too short as groups grow in number: of a total that the noise hides little is known
+from its own counts, and much from those of the others.
+
+Without noise the likelihood of (mu, rho) and that of (shape, size) are separate factors. So nodes are taken from the
+quadrature of each pair, the other held at its mean, and are weighted by the likelihood at all four: what noise
+couples is corrected by these weights. No Markov chain is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, gammaln, log_expit, logit
+
+from vestry.conjugate.pooled_groups import NODES, Places, PooledGroups, even_marks, inverse
+from vestry.conjugate.sparse_dirichlet import log_negative_binomial
+from vestry.errors import InvalidParameter
+from vestry.numerics import Array
+from vestry.posterior.discrete_noise import Noise, lattice, thin
+from vestry.posterior.hyper_grid import HyperGrid, integrate
+from vestry.posterior.mixture import BetaMixture
+
+# The ends of rho, of the shape of the totals.
+_RHO, _SHAPES = 5e-5, (0.1, 100.0)
+# Cells along each direction to begin with, and the width of the last in standard deviations; of few groups the
+# posterior is wide and bent, and it costs little to look closer.
+_SIZES, _COARSE, _FINE = (9, 9), 0.8, 0.5
+_FEW_GROUPS, _MORE_NODES = 20, 1024
+# Parts of mu's range along which nodes are ordered.
+_RUNS = 32
+# Counts below e^-_DROP of the noise's summit are omitted in exact means, below e^-_GROUP_DROP elsewhere.
+_DROP, _GROUP_DROP = 24.0, 16.0
+# Groups whose windows end below this count are taken together.
+_DENSE = 256
+# Noise that is this small beside sqrt(count), and this many scales from 0, is replaced by three points.
+_SMALL, _DISTANT = 0.25, 24.0
+
+
+def log_rising(count: Array, a: Array | float) -> Array:
+    """Return log A_a(s) = log of Gamma(a + s)/(Gamma(a) s!)."""
+    return np.asarray(gammaln(count + a) - gammaln(a) - gammaln(count + 1))
+
+
+def count_window(z: float, noise: Noise, drop: float) -> tuple[Array, Array]:
+    """List the counts that z leaves possible, with log P(z - n) relative to the count nearest to z."""
+    nearest, reach = max(z, 0.0), np.ceil(noise.reach(drop))
+    n, cells = lattice(max(0.0, np.floor(z) - reach), np.ceil(nearest) + reach)
+    return n, noise.log_weight(n, np.array(z), np.array(nearest)) + cells
+
+
+def few_counts(z: float, noise: Noise) -> tuple[Array, Array]:
+    """Return Gauss nodes for the counts that z leaves possible: three where the noise is small beside sqrt(count)."""
+    n, logs = count_window(z, noise, _DROP)
+    if z < _DISTANT * noise.scale or noise.scale > _SMALL * np.sqrt(max(z, 1.0)):
+        return thin(n, logs, 2 * np.sqrt(n + 1))
+    weights = np.exp(logs)
+    total, away = weights.sum(), n - z
+    second, fourth = weights @ away**2 / total, weights @ away**4 / total
+    outer = second**2 / (2 * fourth) if fourth > 0 else 0.0
+    step = np.sqrt(fourth / second) if second > 0 else 0.0
+    shares = np.array([outer, 1 - 2 * outer, outer])
+    with np.errstate(divide="ignore"):
+        return z + step * np.array([-1.0, 0.0, 1.0]), np.log(total * shares)
+
+
+def _exp(x: Array) -> Array:
+    """Return e^x, or 0 where that is so small that arithmetic with it would be slow."""
+    return np.exp(np.where(x < -690.0, -np.inf, x))
+
+
+def _tilt(concentration: Array | float, most: float) -> Array:
+    """Return t so that e^(-t n) beside each rising factor, and e^(t N) beside the coupling, keep all in range.
+
+    log A_k is concave for k > 1, and t is the slope of its chord from 0 to the largest total.
+    """
+    return np.maximum(0.0, log_rising(np.asarray(most), np.asarray(concentration)) / max(most, 1.0))
+
+
+@dataclass(frozen=True)
+class Population:
+    """One value of the hyperparameters; `shape` None takes totals for flat.
+
+    Attributes
+    ----------
+    mean, concentration
+        mu and k.
+    shape, size
+        Of the negative binomial distribution of the groups' totals.
+    """
+
+    mean: float
+    concentration: float
+    shape: float | None
+    size: float
+
+    def log_coupling(self, total: Array) -> Array:
+        """Return log c(N)."""
+        found = -log_rising(total, self.concentration)
+        return found if self.shape is None else found + log_negative_binomial(total, self.shape, self.size)
+
+    def shapes(self) -> tuple[float, float]:
+        """Return a and b."""
+        return self.mean * self.concentration, (1 - self.mean) * self.concentration
+
+    def one_more_success(self) -> Population:
+        """Return the population of a + 1 and b, with the totals of this one."""
+        k = self.concentration
+        return Population((self.mean * k + 1) / (k + 1), k + 1, self.shape, self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Together:
+    """Groups of few records: equation (1) as a product of matrices.
+
+    Attributes
+    ----------
+    groups
+        Their places.
+    success, failure
+        P(z - n), one row per count n = 0, 1, ... and one column per value that occurs.
+    pair
+        The columns of each group.
+    """
+
+    groups: Places
+    success: Array
+    failure: Array
+    pair: tuple[Places, Places]
+
+    @classmethod
+    def of(cls, noisy: Array, groups: Places, noise: Noise, drop: float) -> _Together:
+        """Tabulate the noise of the given groups."""
+        tables, columns = [], []
+        for side in (0, 1):
+            values, place = np.unique(noisy[groups, side], return_inverse=True)
+            windows = [count_window(z, noise, drop) for z in values]
+            table = np.zeros((int(max(n[-1] for n, _ in windows)) + 1, values.size))
+            for column, (n, logs) in enumerate(windows):
+                table[n.astype(np.intp), column] = np.exp(logs)
+            tables.append(table)
+            columns.append(place.ravel())
+        return cls(groups, tables[0], tables[1], (columns[0], columns[1]))
+
+    def log_evidence(self, population: Population) -> Array:
+        """Return log m_g of these groups."""
+        a, b = population.shapes()
+        s, f = (np.arange(float(len(table))) for table in (self.success, self.failure))
+        totals = np.arange(float(s.size + f.size - 1))
+        tilt = float(_tilt(population.concentration, float(totals[-1])))
+        coupling = population.log_coupling(totals) + tilt * totals
+        top = coupling.max()
+        hankel = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(_exp(coupling - top), f.size))
+        left = _exp(log_rising(s, a) - tilt * s)[:, None] * self.success
+        right = _exp(log_rising(f, b) - tilt * f)[:, None] * self.failure
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(left.T @ (hankel @ right))[self.pair] + top)
+
+
+@dataclass(frozen=True, eq=False)
+class _Apart:
+    """Groups of many records: equation (1) over cells of a few nodes along each direction.
+
+    Attributes
+    ----------
+    groups
+        Their places.
+    start
+        The first cell of each group.
+    s, f
+        The counts of each cell.
+    logs
+        The noise's log weight of each cell.
+    """
+
+    groups: Places
+    start: Places
+    s: Array
+    f: Array
+    logs: Array
+
+    @classmethod
+    def of(cls, noisy: Array, groups: Places, noise: Noise, drop: float) -> _Apart:
+        """List the cells of the given groups."""
+        parts, sizes = [], []
+        for zs, zf in noisy[groups]:
+            (s, s_logs), (f, f_logs) = few_counts(zs, noise), few_counts(zf, noise)
+            logs = (s_logs[:, None] + f_logs).ravel()
+            kept = logs > logs.max() - drop
+            cells = np.stack([np.repeat(s, f.size), np.tile(f, s.size), logs])[:, kept]
+            parts.append(cells)
+            sizes.append(cells.shape[1])
+        start = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
+        s, f, logs = np.concatenate(parts, axis=1)
+        return cls(groups, start, s, f, logs)
+
+    @cached_property
+    def _counts(self) -> tuple[tuple[Array, Places], ...]:
+        """The distinct counts of successes, of failures and of both, and the place of each cell's among them."""
+        found = [np.unique(each, return_inverse=True) for each in (self.s, self.f, self.s + self.f)]
+        return tuple((values, place.ravel()) for values, place in found)
+
+    def log_evidence(self, population: Population) -> Array:
+        """Return log m_g of these groups."""
+        a, b = population.shapes()
+        (s, at_s), (f, at_f), (n, at_n) = self._counts
+        logs = log_rising(s, a)[at_s] + log_rising(f, b)[at_f] + population.log_coupling(n)[at_n] + self.logs
+        top = np.maximum.reduceat(logs, self.start)
+        sizes = np.diff(self.start, append=logs.size)
+        return np.log(np.add.reduceat(np.exp(logs - np.repeat(top, sizes)), self.start)) + top
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Equation (1) for all groups.
+
+    Attributes
+    ----------
+    noisy
+        Noisy successes and failures, one row per group.
+    noise
+        Their noise.
+    drop
+        Counts whose noise is below e^-drop of its summit are omitted.
+    """
+
+    noisy: Array
+    noise: Noise
+    drop: float = _DROP
+
+    @cached_property
+    def _parts(self) -> list[_Together | _Apart]:
+        reach = np.maximum(self.noisy, 0.0) + self.noise.reach(self.drop)
+        few = np.all(reach < _DENSE, axis=1)
+        kinds: list[tuple[Any, Places]] = [(_Together, np.flatnonzero(few)), (_Apart, np.flatnonzero(~few))]
+        return [kind.of(self.noisy, groups, self.noise, self.drop) for kind, groups in kinds if groups.size]
+
+    def log_evidence(self, population: Population) -> Array:
+        """Return log m_g of every group, in units of the noise at the counts nearest to z."""
+        found = np.empty(len(self.noisy))
+        for part in self._parts:
+            found[part.groups] = part.log_evidence(population)
+        return found
+
+    def log_likelihood(self, population: Population) -> float:
+        """Return the sum over groups of log m_g."""
+        return float(self.log_evidence(population).sum())
+
+
+def _log_prior_mean(x: Array) -> Array:
+    """Return the log density of a logit whose probability is uniform."""
+    return np.asarray(log_expit(x) + log_expit(-x))
+
+
+def hyperparameters(evidence: Evidence, *, flat_totals: bool = False) -> tuple[Array, Array]:
+    """Return nodes (logit rho, logit mu, log shape, log size) and their weights.
+
+    `flat_totals` leaves the totals without a distribution: what the intervals then miss is in the module's docstring.
+    """
+    positive = np.maximum(evidence.noisy, 0.0)
+    most = 20 * (positive.sum(axis=1).max() + evidence.noise.scale + 1)
+
+    def population(x: Array | Sequence[float], y: Array | Sequence[float]) -> Population:
+        rho = float(expit(x[0]))
+        shape = None if flat_totals else float(np.exp(y[0]))
+        return Population(float(expit(x[1])), (1 - rho) / rho, shape, float(np.exp(y[1])))
+
+    def log_prior_size(y: Array) -> Array:
+        return np.asarray(-np.logaddexp(0.0, np.log(0.5) - y) - np.logaddexp(0.0, y - np.log(most)))
+
+    def of_x(first: Array, second: Array, y: Array) -> Array:
+        prior = _log_prior_mean(first)[:, None] + _log_prior_mean(second)
+        logs = [
+            [evidence.log_likelihood(population((u, v), y)) for v in row] for u, row in zip(first, second, strict=True)
+        ]
+        return np.asarray(prior + np.array(logs))
+
+    def of_y(first: Array, second: Array, x: Array) -> Array:
+        logs = [
+            [evidence.log_likelihood(population(x, (u, v))) for v in row] for u, row in zip(first, second, strict=True)
+        ]
+        return np.asarray(log_prior_size(second) + np.array(logs))
+
+    x_ends = (float(logit(_RHO)), -14.0), (9.0, 14.0)
+    y_ends = (float(np.log(_SHAPES[0])), float(np.log(0.5)) - 10), (float(np.log(_SHAPES[1])), float(np.log(most)) + 10)
+    total = positive.sum(axis=0) + 1
+    x = np.array([-2.0, float(np.log(total[0] / total[1]))])
+    if flat_totals:
+        x_grid = integrate(lambda u, v: of_x(u, v, np.zeros(2)), *x_ends, sizes=_SIZES)
+        return np.column_stack([x_grid.points, np.zeros_like(x_grid.points)]), x_grid.weights
+    few = len(evidence.noisy) <= _FEW_GROUPS
+    widest = _FINE if few else _COARSE
+    y_grid = integrate(lambda u, v: of_y(u, v, x), *y_ends, sizes=_SIZES, widest=widest)
+    y = y_grid.weights @ y_grid.points
+    x_grid = integrate(lambda u, v: of_x(u, v, y), *x_ends, sizes=_SIZES, widest=widest)
+    marks = even_marks(0, _MORE_NODES if few else NODES, 2)
+    return _coupled(x_grid, y_grid, marks, lambda x, y: evidence.log_likelihood(population(x, y)), log_prior_size)
+
+
+def _coupled(
+    x_grid: HyperGrid, y_grid: HyperGrid, marks: Array, log_likelihood: Any, log_prior_size: Any
+) -> tuple[Array, Array]:
+    """Take pairs of nodes of both grids evenly by their weights, and weigh each by the density that it truly has."""
+    places = [
+        np.minimum(np.searchsorted(np.cumsum(grid.weights), mark), grid.weights.size - 1)
+        for grid, mark in zip((x_grid, y_grid), marks.T, strict=True)
+    ]
+    x, y = x_grid.points[places[0]], y_grid.points[places[1]]
+    logs = np.array([log_likelihood(*pair) for pair in zip(x, y, strict=True)])
+    logs += _log_prior_mean(x[:, 0]) + _log_prior_mean(x[:, 1]) + log_prior_size(y[:, 1])
+    logs -= np.log(x_grid.weights[places[0]]) + np.log(y_grid.weights[places[1]])
+    weights = np.exp(logs - logs.max())
+    return np.column_stack([x, y]), weights / weights.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class PooledBeta(PooledGroups):
+    """The joint posterior of all groups' proportions and of the population that they come from.
+
+    Attributes
+    ----------
+    noisy
+        Noisy successes and failures, one row per group.
+    noise
+        Their noise.
+    populations, weights
+        The hyperparameters at the nodes of the quadrature.
+    """
+
+    noisy: Array
+    noise: Noise
+    populations: tuple[Population, ...]
+    weights: Array
+
+    @property
+    def dimension(self) -> int:
+        """The number of groups."""
+        return len(self.noisy)
+
+    def key(self, index: int) -> tuple[float, ...]:
+        """Return the group's noisy counts."""
+        return tuple(map(float, self.noisy[index]))
+
+    @cached_property
+    def _shapes(self) -> Array:
+        return np.array([self.populations[each].shapes() for each in self.nodes[0]])
+
+    def components(self, index: int, node: Places, marks: Array) -> tuple[Array, Array]:
+        """Draw the counts of successes, and of failures given those; return a + s and b + f."""
+        (s, s_logs), (f, f_logs) = self._sides(index)
+        a, b = (self._shapes[:, side][:, None] for side in (0, 1))
+        totals, place = np.unique(s[:, None] + f, return_inverse=True)
+        place = place.reshape(s.size, f.size)
+        tilt = _tilt(a + b, float(totals[-1]))
+        coupling = np.array([self.populations[each].log_coupling(totals) for each in self.nodes[0]]) + tilt * totals
+        left, right, both = (
+            _exp(each - each.max(axis=1, keepdims=True))
+            for each in (log_rising(s, a) + s_logs - tilt * s, log_rising(f, b) + f_logs - tilt * f, coupling)
+        )
+        at_s = inverse(left * np.einsum("nsf,nf->ns", both[:, place], right), node, marks[:, 0])
+        ladder = np.cumsum(right[node] * both[node[:, None], place[at_s]], axis=1)
+        at_f = np.minimum((ladder < marks[:, 1:2] * ladder[:, -1:]).sum(axis=1), f.size - 1)
+        return a[node, 0] + s[at_s], b[node, 0] + f[at_f]
+
+    def _sides(self, index: int) -> list[tuple[Array, Array]]:
+        """Return the counts of successes and of failures that a group's noisy ones leave possible."""
+        sides = [count_window(z, self.noise, _GROUP_DROP) for z in self.noisy[index]]
+        if max(n[-1] for n, _ in sides) > _DENSE:
+            return [few_counts(z, self.noise) for z in self.noisy[index]]
+        return sides
+
+    def mixture(self, first: Array, second: Array) -> BetaMixture:
+        """Return a mixture of Beta distributions."""
+        return BetaMixture(np.full(first.size, 1 / first.size), first, second)
+
+    def draw_members(self, rng: np.random.Generator, first: Array, second: Array) -> Array:
+        """Draw from each Beta distribution."""
+        return rng.beta(first, second)
+
+    def means(self) -> Array:
+        """Return every group's mean, without draws.
+
+        (a + s)/(k + N) BetaBinomial(s; N, a, b) = (a/k) BetaBinomial(s; N, a + 1, b), so that given the population the
+        mean is mu times the ratio of (1) at a + 1 and at a.
+        """
+        evidence, found = Evidence(self.noisy, self.noise), np.zeros(self.dimension)
+        for each, weight in zip(self.populations, self.weights, strict=True):
+            ratio = evidence.log_evidence(each.one_more_success()) - evidence.log_evidence(each)
+            found += weight * each.mean * np.exp(ratio)
+        return found
+
+    def population(self) -> dict[str, Array]:
+        """Return the hyperparameters at the nodes, with their weights: what the groups have in common.
+
+        mean is mu, concentration k, rho = 1/(1 + k); shape and size are those of the groups' totals.
+        """
+        fields = [(each.mean, each.concentration, each.shape or np.nan, each.size) for each in self.populations]
+        mean, concentration, shape, size = np.array(fields).T
+        found = {"mean": mean, "concentration": concentration, "rho": 1 / (1 + concentration)}
+        return {**found, "shape": shape, "size": size, "weight": self.weights}
+
+
+def pooled_beta(
+    successes: npt.ArrayLike, failures: npt.ArrayLike, *, noise: Noise, flat_totals: bool = False
+) -> PooledBeta:
+    """Return the joint posterior of groups' proportions from noisy successes and failures of each.
+
+    Parameters
+    ----------
+    successes, failures
+        Integers, one per group; noise may have made them negative.
+    noise
+        The noise of each.
+    flat_totals
+        Take every number of records for equally likely, group by group, instead of learning their distribution.
+    """
+    noisy = np.column_stack([np.asarray(successes, float), np.asarray(failures, float)])
+    if noisy.ndim != 2 or len(noisy) < 1:
+        raise InvalidParameter("successes", noisy.shape, "one count per group", "a list of noisy counts")
+    points, weights = hyperparameters(Evidence(noisy, noise, _GROUP_DROP), flat_totals=flat_totals)
+    # Nodes are taken evenly in this order: along mu, and for about the same mu along rho.
+    order = np.lexsort((points[:, 0], np.argsort(np.argsort(points[:, 1])) * _RUNS // len(points)))
+    kept = order[weights[order] > 1e-6]
+    points, weights = points[kept], weights[kept] / weights[kept].sum()
+    populations = tuple(
+        Population(
+            float(expit(each[1])),
+            float(np.exp(-each[0])),
+            None if flat_totals else float(np.exp(each[2])),
+            float(np.exp(each[3])),
+        )
+        for each in points
+    )
+    return PooledBeta(noisy, noise, populations, weights)
