@@ -50,7 +50,7 @@ def test_a_fit_is_charged_first(tmp_path):
     model = PrivateLinearRegression("epsilon=0.9", **{**MUCH, "ledger": book, "neighbours": None})
     model.fit(x, y)
     assert model.certificate_.mechanism == "laplace"
-    with pytest.raises(BudgetExceeded, match="epsilon=0.1 of epsilon=1 remains"):
+    with pytest.raises(BudgetExceeded, match=r"epsilon=0\.1 of epsilon=1 remains"):
         clone(model).fit(x, y)
 
 
