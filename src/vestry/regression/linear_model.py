@@ -63,8 +63,14 @@ class LinearRegression(RowModel):
 
     @property
     def chosen(self) -> str:
-        """The method that is used."""
-        return MOMENTS if self.method is None else self.method
+        """The method that is used: where none is named, moments, unless something is said of rows."""
+        if self.method is not None:
+            return self.method
+        return POSTERIOR if self._of_rows() or not self.intercept else MOMENTS
+
+    def _of_rows(self) -> list[str]:
+        """Return what is declared that methods over rows alone know."""
+        return [key for key in (*_OF_ROWS, "loss") if getattr(self, key) not in (None, _USUAL)]
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -73,14 +79,13 @@ class LinearRegression(RowModel):
 
     @classmethod
     def default_method(cls, keys: Mapping[str, Any]) -> str | None:
-        """Return the method of a declaration that names none: over rows if it says something of rows, as 0.1.0 did."""
-        over_rows = {"draws", "loss", *_OF_ROWS} & set(keys) or keys.get("intercept") is False
-        return POSTERIOR if over_rows or keys.get("mechanism") == POSTERIOR else None
+        """Return the method of a release that names none: one that asks for draws is over rows, as in 0.1.0."""
+        return POSTERIOR if "draws" in keys or keys.get("mechanism") == POSTERIOR else None
 
     @property
     def earlier(self) -> LinearRegression | None:
         """The same declaration as 0.1.0 read it; None where it names its method."""
-        return replace(self, method=POSTERIOR) if self.method is None else None
+        return replace(self, method=POSTERIOR) if self.method is None and self.chosen == MOMENTS else None
 
     def loss_for(self, domains: Mapping[str, Domain]) -> Loss:
         """Return the loss of the scaled outcome."""
@@ -97,7 +102,7 @@ class LinearRegression(RowModel):
         if self.threshold is not None:
             require_number("threshold", self.threshold, "threshold = 5.0", above=0)
         if self.chosen == MOMENTS:
-            for key in (each for each in (*_OF_ROWS, "loss") if getattr(self, each) not in (None, _USUAL)):
+            for key in self._of_rows():
                 raise InvalidParameter(key, getattr(self, key), f"omitted for the method {MOMENTS}", f"no {key}")
             if not self.intercept:
                 raise InvalidParameter("intercept", False, f"true for the method {MOMENTS}", "intercept = true")
