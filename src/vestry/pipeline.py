@@ -23,7 +23,8 @@ from vestry.data import Table
 from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, InvalidParameter, LedgerCorrupt
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
-from vestry.mechanisms.release import Mechanism, assumptions_of, pays_for, publish
+from vestry.mechanisms.release import ADDITIVE, Mechanism, assumptions_of, pays_for, publish
+from vestry.model.averaging import question_of
 from vestry.model.request import AUTO, Model, PreparedRelease, Request, TableSchema, check_size, purpose_of
 from vestry.noise import NoiseSource
 from vestry.planning import choose_mechanism
@@ -46,6 +47,7 @@ def release(
     truncation: float | None = None,
     purpose: str | None = None,
     again: bool = False,
+    average: str | None = None,
 ) -> Posterior:
     """Release a model's posterior from a table, charged to its ledger.
 
@@ -68,14 +70,19 @@ def release(
         Why, for the ledger; the model's question if omitted.
     again
         Whether to release what was released before; it costs again.
+    average
+        Where persons have several rows: `person`, each weighs 1 (the default for proportions, categories, means and
+        rates), or `row`, each row does, and the interval takes a person's rows as independent.
     """
     ledger = _open_ledger(ledger)
-    request = Request(model, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
-    index = ChargeIndex.of(ledger)
-    request = index.as_asked(request, schema_of(table))
+    asked, earlier = question_of(model, table.unit, average, drawn=is_drawn(mechanism, draws))
+    request = Request(asked, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
+    before = request.earlier(earlier)
+    if before is not None and asked_as(before, request, ChargeIndex.of(ledger), schema_of(table)):
+        request = before
     prepared = prepare(request, table, ledger)
     definition = request.definition(schema_of(table))
-    past = index.find_charge(definition)
+    past = ChargeIndex.of(ledger).find_charge(definition)
     if past.was_opened and not again:
         raise _asked_before(past)
     with _new_file(path) as save:
@@ -84,6 +91,16 @@ def release(
         except AskedBefore:
             raise _asked_before(ChargeIndex.of(ledger).find_charge(definition)) from None
         return Posterior.from_release(run(prepared, table, charge, keep=save))
+
+
+def is_drawn(mechanism: str, draws: int | None) -> bool:
+    """Tell whether draws are asked for, and not noisy statistics."""
+    return draws is not None or mechanism not in (AUTO, *ADDITIVE)
+
+
+def asked_as(earlier: Request, request: Request, index: ChargeIndex, schema: TableSchema) -> bool:
+    """Tell whether words that may mean either were charged as the earlier question, and never as the other."""
+    return request.definition(schema) not in index.questions and earlier.definition(schema) in index.questions
 
 
 @dataclass(frozen=True)
@@ -149,13 +166,6 @@ class ChargeIndex:
         sha256 = self.releases.get(entry.sequence)
         state = RELEASED if sha256 is not None else OPENED if entry.sequence in self.opened else CHARGED
         return PastCharge(state, entry, sha256)
-
-    def as_asked(self, request: Request, schema: TableSchema) -> Request:
-        """Return the request as it was asked before: a default that has changed since keeps its old meaning there."""
-        earlier = request.earlier()
-        if earlier is None or self.find_charge(request.definition(schema)).entry is not None:
-            return request
-        return request if self.find_charge(earlier.definition(schema)).entry is None else earlier
 
     def charge_numbers(self) -> dict[str, int]:
         """Return the number of the charge of each release, by the hash of its file."""

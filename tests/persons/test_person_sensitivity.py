@@ -109,7 +109,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_layout_is_the_brute_forces(name, relation):
     model, vectors = CASES[name]
-    layout = PersonAverage(model).layout(DOMAINS, Adjacency(relation, 3, groups=2 if model.by else 1))
+    layout = PersonAverage(model).parts(DOMAINS).layout(Adjacency(relation, 3, groups=2 if model.by else 1))
     l1, l2 = farthest(vectors())[relation]
     units = person_units(3)
     assert layout.grid == 1 / units
@@ -127,7 +127,7 @@ def test_two_means_move_as_far_as_two_records():
         if len(one) == len(two)
     ]
     for relation, (l1, l2) in farthest([*pairs, (Fraction(0),) * 10]).items():
-        layout = model.layout(domains, Adjacency(relation, 2))
+        layout = model.parts(domains).layout(Adjacency(relation, 2))
         assert (layout.l1 * layout.grid, layout.l2 * layout.grid) == pytest.approx((l1, l2), rel=1e-12)
 
 

@@ -135,12 +135,12 @@ def test_a_question_of_0_1_0_keeps_its_method(tmp_path):
     spec = Study.open(path).config.release("odds")
     assert spec.request.model.chosen == "moments"
     schema = Study.open(path).config.schema
-    old = spec.request.earlier()
+    old = spec.earlier.request
     assert old.model.chosen == "posterior"
-    assert spec.as_asked(ChargeIndex.of(book), schema) == spec
+    assert spec.settled(ChargeIndex.of(book), schema) == spec
     prepared = old.prepare(schema, None)
     book.charge(prepared.mechanism.charge, purpose="as 0.1.0 asked it", definition=old.definition(schema))
-    assert spec.as_asked(ChargeIndex.of(book), schema).request.model.chosen == "posterior"
+    assert spec.settled(ChargeIndex.of(book), schema).request.model.chosen == "posterior"
     assert Study.open(path).check()["state"].iloc[0] == "charged before"
     assert Study.open(path).check()["mechanism"].iloc[0] == "posterior"
 

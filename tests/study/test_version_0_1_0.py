@@ -138,6 +138,7 @@ def test_other_posteriors_are_the_same(old):
             options = ["--prob" if option == "--level" else option for option in each["options"]]
             options += ["--plug-in"] if "states" in each["record"] else []
             found = said("posterior", old.folder / each["release"] / "release.json", *options)
+            found.pop("note", None)  # what an interval takes as independent was not said then
             assert_same(found, renamed(each["record"]))
 
 

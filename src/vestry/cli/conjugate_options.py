@@ -13,7 +13,6 @@ from vestry.errors import InvalidParameter
 from vestry.validation import require_choice
 
 if TYPE_CHECKING:
-    from vestry.conjugate.family import ConjugateFamily
     from vestry.privacy.event import Event
     from vestry.privacy.guarantee import Guarantee
     from vestry.privacy.neighbours import Adjacency
@@ -37,6 +36,9 @@ class Conjugate(MechanismOption):
     high: Annotated[float | None, Option(help="The upper end of that interval.")] = None
     dimension: Annotated[int, Option(help="normal-mean: the number of coordinates.")] = 1
     grid: Annotated[float | None, Option(help="The step to which the records of a sum are rounded.")] = None
+    average: Annotated[
+        str, Option(help="Of noise on persons' rows: row, or person for averages in which each person weighs 1.")
+    ] = "row"
     analysis: Annotated[str, Option(help="exact, or renyi: through the Renyi curve, as in the papers.")] = "exact"
 
     @property
@@ -63,11 +65,13 @@ class Conjugate(MechanismOption):
         return calibrate_mechanism(*self._what(), guarantee, **self._how(), meets=meets)
 
     @property
-    def pair(self) -> ConjugateFamily:
-        """The likelihood and its conjugate prior that --family names."""
+    def pair(self) -> Any:
+        """The likelihood and its conjugate prior that --family names; or the parts of a person's weight."""
         from vestry.conjugate.family import family_names, family_type
 
         make: Any = family_type(require_choice("family", self.family, family_names(), "family=beta-bernoulli"))
+        if require_choice("average", self.average, ("row", "person"), "average=person") == "person":
+            return self._parts(make)
         known = {"categories": len(self._prior_numbers()), **vars(self)}
         given = {field.name: known[field.name] for field in fields(make)}
         if given.get("categories", 2) < 2:
@@ -76,7 +80,20 @@ class Conjugate(MechanismOption):
             if value is None:
                 allowed = f"given: {self.family} needs {'it' if name == 'variance' else 'clipping'}"
                 raise InvalidParameter(name, None, allowed, f"for example {name}=1")
-        return make(**given)  # type: ignore[no-any-return]
+        return make(**given)
+
+    def _parts(self, make: Any) -> Any:
+        """Return the parts of a person's weight, for families whose rows can be averaged, and for noise alone."""
+        from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
+        from vestry.registry import MODELS
+
+        if not hasattr(MODELS[self.family], "averaged") or self.parameter != "scale":
+            allowed = f"row for {self.mechanism} and {self.family}"
+            raise InvalidParameter("average", self.average, allowed, "average=row")
+        if "categories" in {field.name for field in fields(make)}:
+            levels = max(2, len(self._prior_numbers()))
+            return PersonParts(LEVELS, labels=tuple(f"level {place}" for place in range(1, levels + 1)))
+        return PersonParts(NUMBERS, labels=tuple(f"number {place}" for place in range(1, self.dimension + 1)))
 
     @property
     def adjacency(self) -> Adjacency:
@@ -84,14 +101,14 @@ class Conjugate(MechanismOption):
         from vestry.privacy.neighbours import Adjacency
 
         whose = super().adjacency
-        known = self.count or ("public" if whose.replaces else "private")
+        known = self.count or ("public" if whose.replaces and self.average == "row" else "private")
         if require_choice("count", known, ("public", "private"), "count=private") == "private":
             return whose
         if self.n is None:
             raise InvalidParameter("--n", None, "given where the count is public", "--n 100, or --count private")
         return Adjacency(whose.neighbours, self.rows, self.n)
 
-    def _what(self) -> tuple[str, ConjugateFamily, Any, Adjacency]:
+    def _what(self) -> tuple[str, Any, Any, Adjacency]:
         given, pair = self._prior_numbers(), self.pair
         prior = pair.prior(given) if given or self.parameter != "scale" else None
         return self.mechanism, pair, prior, self.adjacency

@@ -84,6 +84,9 @@ def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]
     rows = found.rows(prob)
     record: dict[str, Any] = {"prob": prob, "rows": rows}
     lines = _table(rows)
+    if found.note:
+        record["note"] = found.note
+        lines = [found.note, "", *lines]
     if found.label == "plug-in":
         lines = ["plug-in: the noise is ignored, so these intervals are too short.", "", *lines]
     if found.reader.display == "states":
@@ -99,10 +102,10 @@ def _table(rows: Rows) -> list[str]:
     """Lay out a summary."""
     cells = [
         (row["group"], row["parameter"], f"{row['mean']:.5g}", f"{row['sd']:.3g}", f"{row['low']:.5g}",
-         f"{row['high']:.5g}")
+         f"{row['high']:.5g}", row.get("note", ""))
         for row in rows
     ]  # fmt: skip
-    return columns([("group", "parameter", "mean", "sd", "low", "high"), *cells], names=2)
+    return columns([("group", "parameter", "mean", "sd", "low", "high", ""), *cells], names=2)
 
 
 def draw_lines(found: Posterior, most: int | None = None) -> list[str]:

@@ -162,7 +162,7 @@ def release(
     after = runner.after(outcomes)
     left, page = after.state, runner.store.path / "report.html"
     record = {
-        "releases": [{"name": each.name, "done": each.done, "summary": each.summary} for each in outcomes],
+        "releases": [_outcome_record(each) for each in outcomes],
         "left": left.filter.left(left.spent),
         "head": after.head,
         "report": str(page),
@@ -235,7 +235,7 @@ def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
         state = "" if cost.state == "new" else cost.state
         faint = cost.value if cost.parameter == "likelihood_power" and cost.value < _FAINT else None
         notes = [state or fits, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
-        value = study.format_parameter(cost.name, cost.parameter, cost.value)
+        value = study.format_parameter(cost.name, cost.parameter, cost.value, cost.question)
         rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
     return columns(rows)
 
@@ -252,6 +252,14 @@ def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]
     return columns(rows, indent=2)
 
 
+def _outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:
+    from vestry.posterior.posterior import note_of
+
+    record = {"name": outcome.name, "done": outcome.done, "summary": outcome.summary}
+    note = note_of(outcome.release)
+    return {**record, "note": note} if note else record
+
+
 def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
     from vestry.report.guarantee_section import weight
 
@@ -263,6 +271,7 @@ def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
 
 
 def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
+    from vestry.posterior.posterior import note_of
     from vestry.releases import Draws
 
     rows = outcome.summary
@@ -273,10 +282,13 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     if not rows:
         return ["  the counts are released; hidden states need an extra: pip install 'vestry[glm]'"]
     shown = [
-        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}") for r in rows[:_ROWS]
+        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}", r.get("note", ""))
+        for r in rows[:_ROWS]
     ]
     more = [f"  and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []
-    return columns([("group", "parameter", "mean", "90 % credible interval"), *shown], indent=2) + more
+    head = ("group", "parameter", "mean", "90 % credible interval", "")
+    note = note_of(outcome.release)
+    return [*([f"  {note}"] if note else []), *columns([head, *shown], indent=2), *more]
 
 
 def _say(line: str) -> None:

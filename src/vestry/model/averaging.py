@@ -6,8 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from vestry.errors import InvalidParameter
 from vestry.privacy.neighbours import Unit
+from vestry.registry import AVERAGES
 from vestry.schema.statistics import Sum, Term
+from vestry.validation import require_choice
 
 ROW, PERSON = "row", "person"
 # The most units of a person's weight: 10^12 persons sum below 2^62.
@@ -46,6 +49,26 @@ def averaged_numbers(columns: tuple[str, ...], low: float, high: float, *, step:
 def has_average(model: Any, unit: Unit) -> bool:
     """Tell whether a model's rows can be averaged over persons, and persons have several."""
     return hasattr(model, "averaged") and unit.person is not None and unit.rows > 1
+
+
+def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tuple[Any, Any | None]:
+    """Return the model that is asked, and the one that the same words asked in 0.1.0, where they leave it open.
+
+    Where nothing is said, new questions are about persons, if their rows can be averaged and no draws are released.
+    """
+    if average is None:
+        able = has_average(model, unit) and not drawn
+        return (AVERAGES[PERSON](model), model) if able else (model, getattr(model, "earlier", None))
+    if require_choice("average", average, (PERSON, ROW), f'average = "{PERSON}"') == ROW:
+        return model, None
+    for broken, allowed in (
+        (not hasattr(model, "averaged"), f"{ROW} or omitted for {model.name}"),
+        (unit.person is None, f"{ROW} or omitted where the unit is a row"),
+        (drawn, f"{ROW} or omitted where draws are released"),
+    ):
+        if broken:
+            raise InvalidParameter("average", average, allowed, f'average = "{ROW}"')
+    return (AVERAGES[PERSON](model) if unit.rows > 1 else model), None
 
 
 def person_units(rows: int) -> int:

@@ -19,28 +19,19 @@ from vestry.conjugate.simulation import simulated_noise
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import calibrate_noise
 from vestry.mechanisms.release import ADDITIVE
-from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import PERSON, Averaged, person_units
-from vestry.model.request import PreparedSums, Request, Size, TableSchema
-from vestry.model.worst_pair import Pair
+from vestry.model.request import MOST_PARAMETERS, PreparedSums, Request, Size, TableSchema
 from vestry.numerics import Array
+from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
 from vestry.posterior.discrete_noise import deviation
-from vestry.posterior.reader import NOISE_AWARE, Reader, ReadRelease
-from vestry.privacy.neighbours import Adjacency
+from vestry.posterior.reader import Reader, ReadRelease
 from vestry.registry import MODELS
 from vestry.releases import NoisyStatistics, Release
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import PersonQuery
 
 LABEL = "normal approximation"
-NUMBERS, LEVELS = "numbers", "levels"
-_PARTS = {
-    NUMBERS: ("s^2", "2sf", "f^2", "s(1-w)", "f(1-w)"),
-    LEVELS: ("q^2", "q(w-q)", "q(1-w)"),
-}
-# Without groups a person's weight in the one that there is, w, is 1.
-_WITHOUT_GROUPS = {NUMBERS: 3, LEVELS: 2}
 # Fewer expected events than this, and the normal approximation is rough.
 FEW = 10
 # Simulated datasets, and the most persons of each: more are as many times those.
@@ -73,8 +64,9 @@ class PersonReader(Reader):
     ends: tuple[float, float]
 
     dimension = property(attrgetter("averages"))
-    note = (
-        "Each person weighs 1, whatever the number of her rows; the interval is a normal approximation that takes"
+    label = LABEL
+    average_words = (
+        "Each person weighs 1, whatever the number of her rows. The interval is a normal approximation; it takes"
         " persons, not rows, as independent, and uses no prior."
     )
 
@@ -82,9 +74,11 @@ class PersonReader(Reader):
         """Compute the averages of each group; another prior is refused, because none is used."""
         if other_prior:
             raise InvalidParameter("prior", "another one", "omitted for an average over persons", "no prior")
-        found = super().read(release, method, options, other_prior=False)
-        label = LABEL if method == NOISE_AWARE else method
-        return ReadRelease(self, found.distributions, label, found.by)
+        return super().read(release, method, options, other_prior=False)
+
+    @property
+    def _parts(self) -> PersonParts:
+        return PersonParts(self.kind, self.grouped, ("",) * self.averages)
 
     def noise_aware(self, statistics: NoisyStatistics) -> SeparateAverages:
         """Invert the test, the noise's variance added to that of sampling."""
@@ -95,7 +89,7 @@ class PersonReader(Reader):
         return self._averages(statistics, 0.0)
 
     def _averages(self, statistics: NoisyStatistics, spread: float) -> SeparateAverages:
-        size = len(part_names(self.kind, grouped=self.grouped)) * self.dimension
+        size = len(self._parts.names)
         if len(statistics.values) != size:
             raise InvalidParameter("the number of noisy statistics", len(statistics.values), str(size), "the release")
         values = np.array(statistics.values, dtype=float) * statistics.grid
@@ -106,7 +100,7 @@ class PersonReader(Reader):
 
     def before(self) -> SeparateAverages:
         """Return what is known without records: anything between the ends."""
-        names = part_names(self.kind, grouped=self.grouped) * self.dimension
+        names = self._parts.names
         return self.plug_in(NoisyStatistics(names, (0,) * len(names), "discrete-laplace", 1.0))
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
@@ -137,11 +131,6 @@ def person_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> Per
     parameter = MODELS[described["name"]].family_type.parameter
     ends = float(described["low"]), float(described["high"])
     return PersonReader(parameter, described["kind"], described["grouped"], described["dimension"], ends)
-
-
-def part_names(kind: str, *, grouped: bool) -> tuple[str, ...]:
-    """Return what each number of one average is."""
-    return _PARTS[kind] if grouped else _PARTS[kind][: _WITHOUT_GROUPS[kind]]
 
 
 @dataclass(frozen=True)
@@ -187,33 +176,23 @@ class PersonAverage:
     def size(self, domains: Mapping[str, Domain]) -> Size:
         """Return how many averages a release has."""
         size: Size = self.model.size(domains)
-        return size
+        return size._replace(most=min(size.most, MOST_PARAMETERS))
 
     def sum_unit(self, schema: TableSchema) -> float:
         """Return what one unit of noisy sums stands for, in persons."""
         return 1 / person_units(schema.unit.rows)
 
-    def layout(self, domains: Mapping[str, Domain], adjacency: Adjacency) -> Layout:
-        """Lay out the parts of a person's weight.
-
-        She adds numbers of at least 0 that sum to at most U units for each number asked, d of them (1 for levels). So
-        she moves them by at most d U, and sqrt(d) U; under replace, where she leaves some and enters others, by 2 d U
-        and sqrt(2 d) U. All is attained: a person whose rows are alike has one part.
-        """
-        asked, units = self._averaged(domains), person_units(adjacency.rows)
-        own = self.model.labels(domains) or ("",)
-        parts = part_names(LEVELS if asked.levels else NUMBERS, grouped=self.by is not None)
-        names = tuple(f"{label} {part}".strip() for label in own for part in parts)
-        moves = max(1, len(asked.terms)) * (2 if adjacency.replaces else 1)
-        return Layout(names, moves * units, math.sqrt(moves) * units, grid=1 / units)
+    def parts(self, domains: Mapping[str, Domain]) -> PersonParts:
+        """Return the parts of a person's weight that are released."""
+        kind = NUMBERS if self._averaged(domains).levels is None else LEVELS
+        return PersonParts(kind, self.by is not None, self.model.labels(domains) or ("",))
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations; the number of persons is private."""
         model, domains, asked = self.model, schema.domains, self._averaged(schema.domains)
-        adjacency = schema.adjacency(self, None)
-        layout = self.layout(domains, adjacency)
+        adjacency, parts = schema.adjacency(self, None), self.parts(domains)
         mechanism = calibrate_noise(
-            f"discrete-{request.mechanism}", layout, adjacency, request.guarantee, limits=_THEOREM
+            f"discrete-{request.mechanism}", parts.layout(adjacency), adjacency, request.guarantee, limits=_THEOREM
         )
         keys = model.keys if asked.levels is None else (*model.keys, asked.levels)
         units, within = person_units(adjacency.rows), asked.levels is not None
@@ -223,8 +202,8 @@ class PersonAverage:
         described = {
             "name": model.name,
             "average": PERSON,
-            "kind": LEVELS if within else NUMBERS,
-            "grouped": self.by is not None,
+            "kind": parts.kind,
+            "grouped": parts.grouped,
             "dimension": max(1, len(labels)),
             "low": low,
             "high": high,
@@ -267,18 +246,6 @@ class PersonAverage:
         zeros = [np.zeros(s.shape[1])] * (2 * reader.grouped)
         sums = [(s * s).sum(axis=0), (2 * s * (1 - s)).sum(axis=0), ((1 - s) ** 2).sum(axis=0)]
         return np.stack([*sums, *zeros], axis=1).ravel()
-
-    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
-        """Return a person whose rows all change, or who is added: her whole weight in one part."""
-        units, names = round(1 / layout.grid), layout.names
-        first, last = ({name for name in names if name.endswith(part)} for part in ("s^2", "f^2"))
-        one, other = (
-            tuple(units if name in chosen else 0 for name in names)
-            for chosen in (first or names[:1], last or names[-1:])
-        )
-        if adjacency.replaces:
-            return Pair("a person's rows all change", one, other)
-        return Pair("a person added", (0,) * len(names), one)
 
 
 _THEOREM = (

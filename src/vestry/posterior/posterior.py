@@ -28,8 +28,8 @@ from vestry.posterior.reader import (
     refuse_extremes,
 )
 from vestry.registry import FACADE
-from vestry.releases import Certificate, Release
-from vestry.validation import require_choice, require_whole
+from vestry.releases import Certificate, Draws, Release
+from vestry.validation import is_number, require_choice, require_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -102,6 +102,11 @@ class Posterior:
         result = reader.read(release, method, options, other_prior=prior is not None)
         return cls(result.distributions, result.label, result.reader, release.certificate, result.by, release.labels)
 
+    @property
+    def note(self) -> str:
+        """What is averaged and taken as independent, in one sentence; empty where every row is a unit."""
+        return _note(self.reader, self.certificate) if self.label in (NOISE_AWARE, self.reader.label) else ""
+
     def __repr__(self) -> str:
         groups = f" in {len(self.distributions)} groups by {self.by}" if self.by is not None else ""
         size = f" ({self.reader.dimension})" if self.reader.dimension > 1 else ""
@@ -136,15 +141,18 @@ class Posterior:
 
     def rows(self, prob: float = 0.9) -> Rows:
         """Return the summary as plain records, one for each group and parameter, as JSON writes them."""
-        return self._rows(lambda marginal: _numbers(marginal, prob))
+        return self._rows(lambda marginal: _numbers(marginal, prob), remarked=True)
 
-    def _rows(self, numbers: Callable[[Marginal], dict[str, float]]) -> Rows:
+    def _rows(self, numbers: Callable[[Marginal], dict[str, float]], *, remarked: bool = False) -> Rows:
+        rows: Rows = []
         with refuse_extremes():
-            return [
-                {"group": group, "parameter": parameter, **numbers(distribution.marginal(index))}
-                for group, distribution in self.distributions.items()
-                for index, parameter in enumerate(self.parameters)
-            ]
+            for group, distribution in self.distributions.items():
+                for index, parameter in enumerate(self.parameters):
+                    marginal = distribution.marginal(index)
+                    said = self.reader.remark(marginal) if remarked else ""
+                    more = {"note": said} if said else {}
+                    rows.append({"group": group, "parameter": parameter, **numbers(marginal), **more})
+        return rows
 
     def plot(self, ax: Any = None, *, prob: float = 0.9) -> Any:
         """Draw the posterior into these axes, or into new ones, and return them; see `vestry.plot`."""
@@ -279,6 +287,7 @@ class Posterior:
     def _tree(self, arviz: Any, variables: Mapping[str, Any], coords: Mapping[str, Any]) -> Any:
         values, dims = ({name: each[place] for name, each in variables.items()} for place in (0, 1))
         tree = arviz.from_dict({"posterior": values}, dims=dims, coords=dict(coords))
+        tree.attrs.update({"note": self.note} if self.note else {})
         tree.attrs.update(posterior=self.label, certificate=json.dumps(asdict(self.certificate), default=dict))
         return tree
 
@@ -287,6 +296,18 @@ class Posterior:
         if draws is None:
             draws = len(distribution.values) if isinstance(distribution, ReleasedDraws) else _DRAWS
         return distribution.draw(rng, require_whole("draws", draws))
+
+
+def note_of(release: Release) -> str:
+    """Return a posterior's note, without computing it."""
+    if any(isinstance(content, Draws) for content in release.contents.values()):
+        return ""
+    return _note(reader_of(release.family, release.prior), release.certificate)
+
+
+def _note(reader: Reader, certificate: Certificate) -> str:
+    rows = certificate.population.get("rows", 1)
+    return reader.average_words if is_number(rows) and rows > 1 else ""
 
 
 # Draws where the caller names no number.

@@ -96,6 +96,10 @@ class Reader:
         Whether the model may release noisy statistics.
     sampled
         Whether draws are computed once, and asked for as they are.
+    label
+        What its posterior is called, where it is not a plug-in.
+    average_words
+        What is averaged, and taken as independent, where a unit has several rows.
     """
 
     parameter: Any
@@ -104,6 +108,10 @@ class Reader:
     has_statistics: ClassVar[bool] = True
     note: Any = ""
     sampled: ClassVar[bool] = False
+    label: ClassVar[str] = NOISE_AWARE
+    average_words: ClassVar[str] = (
+        "Each row counts once. The interval takes a person's rows as independent: it is too short where they are alike."
+    )
 
     @property
     def dimension(self) -> int:
@@ -132,7 +140,8 @@ class Reader:
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Compute the posterior of each group from its noisy statistics."""
         make: Any = self.noise_aware if method == NOISE_AWARE else self.plug_in
-        return ReadRelease(self, {group: make(each) for group, each in release.contents.items()}, method, release.by)
+        label = self.label if method == NOISE_AWARE else method
+        return ReadRelease(self, {group: make(each) for group, each in release.contents.items()}, label, release.by)
 
     def _released(self, content: Any) -> ReleasedDraws:
         values = np.array(content.values, dtype=float).reshape(len(content.values), -1)

@@ -248,8 +248,8 @@ class Share:
 
     @property
     def ratio(self) -> float:
-        """How many times as wide the noise makes the interval."""
-        return self.actual / self.exact
+        """How many times as wide the noise makes the interval; infinite where noisy sums alone leave it no width."""
+        return self.actual / self.exact if self.exact > 0 else math.inf
 
 
 def shares(release: Release, posterior: Posterior, found: tuple[Estimate, ...]) -> tuple[Share, ...]:

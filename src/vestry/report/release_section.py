@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import NamedTuple
@@ -95,8 +96,7 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
                 "This posterior takes the noisy statistics as exact. Its intervals are too short: for comparison only."
             )
         )
-    if posterior.reader.note:
-        parts.append(paragraph(posterior.reader.note))
+    parts += [paragraph(said) for said in (posterior.note, posterior.reader.note) if said]
     parts += [
         beside(album.figure(drawn, alternative=_alternative(result, found), caption=caption), _table(result, found)),
         *_contrast_parts(result, found, album),
@@ -225,11 +225,15 @@ def widening(share: Share) -> str:
     more = share.ratio - 1
     if more < 0.005:
         return "nothing"
+    if math.isinf(more):
+        return "cannot be told"
     return f"about {roughly(more)}" if more < 2 else f"makes it {number(share.ratio)} times as wide"
 
 
 def _cost(measured: tuple[Share, ...]) -> str:
     least, most = min(measured, key=lambda s: s.ratio), max(measured, key=lambda s: s.ratio)
+    if math.isinf(most.ratio):
+        return "The noise hides how much the records differ, so its share of the width cannot be told everywhere."
     if most.ratio < 1.005:
         return "The noise adds next to nothing to the width of the interval. The rest is sampling error."
 

@@ -2,7 +2,7 @@
 
 [study]     name, data, unit, neighbours, budget, ledger; optional: csv, dataset, expected_rows, max_rows
 [columns]   one domain for each column that is used
-[release.NAME]   model and its keys, spend; optional: mechanism, draws, truncation, purpose
+[release.NAME]   model and its keys, spend; optional: mechanism, draws, truncation, purpose, average
 
 One release of a study: [release.NAME], a model and its keys, and what it may spend.
 """
@@ -21,8 +21,9 @@ from typing import Any
 from vestry.data.source import Dialect, dialect_from, find_way
 from vestry.data.table import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.errors import InvalidParameter, StudyFileError
+from vestry.model.averaging import question_of
 from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose_of
-from vestry.pipeline import ChargeIndex
+from vestry.pipeline import ChargeIndex, asked_as, is_drawn
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.registry import MODELS
@@ -255,22 +256,27 @@ def _check_secretless(key: str, address: str) -> None:
         parse_address(address, name=key, instead=EXAMPLES[key])
 
 
-KEYS = ("model", "spend", "mechanism", "draws", "truncation", "purpose")
+KEYS = ("model", "spend", "mechanism", "draws", "truncation", "purpose", "average")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 _DRAWS = 10**6
 
 
 @dataclass(frozen=True)
 class ReleaseSpec:
-    """One release of a study: its name, what is asked, and why."""
+    """One release of a study: its name, what is asked, and why.
+
+    `earlier` is what the same lines asked in 0.1.0, where they leave open which question is meant.
+    """
 
     name: str
     request: Request
     purpose: str
+    earlier: ReleaseSpec | None = None
 
-    def as_asked(self, index: ChargeIndex, schema: TableSchema) -> ReleaseSpec:
-        """Return it as the ledger knows it, where a default has changed since."""
-        return replace(self, request=index.as_asked(self.request, schema))
+    def settled(self, index: ChargeIndex, schema: TableSchema) -> ReleaseSpec:
+        """Return what is meant: what was charged before by the same lines, if it was."""
+        before = self.earlier is not None and asked_as(self.earlier.request, self.request, index, schema)
+        return self.earlier if before and self.earlier is not None else self
 
 
 def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSpec:
@@ -288,18 +294,27 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
     section.require(("spend", *(field.name for field in own if field.default is MISSING)))
     spend = section.guarantee("spend", schema.neighbours)
     model = _model(model_type, section, schema)
-    with releases.at(name):
-        check_size(model, schema.domains)
     draws = section.whole("draws", 1, most=_DRAWS)
     truncation = section.number("truncation", "0.05")
     with section.at("truncation"):
         if truncation is not None and draws is None:
             raise InvalidParameter("truncation", truncation, "omitted where there are no draws", "draws = 1 beside it")
+    mechanism = section.record.get("mechanism", AUTO)
+    with section.at("average") if "average" in section.record else releases.at(name):
+        drawn = is_drawn(mechanism, draws)
+        model, earlier = question_of(model, schema.unit, section.record.get("average"), drawn=drawn)
+    with releases.at(name):
+        check_size(model, schema.domains)
     with section.at("mechanism") if "mechanism" in section.record else releases.at(name):
-        request = Request(model, spend, section.record.get("mechanism", AUTO), draws, truncation)
+        request = Request(model, spend, mechanism, draws, truncation)
         if request.mechanism == "ops" and truncation is None:
             raise InvalidParameter("truncation", None, "given for ops", "truncation = 0.05")
-    return ReleaseSpec(name, request, section.text("purpose", purpose_of(model.question())))
+
+    def spec(asked: Request, other: ReleaseSpec | None = None) -> ReleaseSpec:
+        return ReleaseSpec(name, asked, section.text("purpose", purpose_of(asked.model.question())), other)
+
+    before = request.earlier(earlier)
+    return spec(request, None if before is None else spec(before))
 
 
 def _model_type(section: Section) -> Any:
@@ -323,6 +338,8 @@ def _model(model_type: Any, section: Section, schema: TableSchema) -> Any:
         if isinstance(values.get(name), tuple | int | float):
             with section.at(name):
                 values[name] = _floats(name, values[name])
+    if hasattr(model_type, "defaults"):  # what an omitted key means depends on what is declared
+        values = {**model_type.defaults(schema.domains), **values}
     for name in model_type.column_keys:
         named = values.get(name, ())  # one that is omitted has a default
         columns = named.values() if isinstance(named, Mapping) else named if isinstance(named, tuple) else (named,)

@@ -71,7 +71,8 @@ class ReleaseRunner:
     def preview(self, specs: Sequence[ReleaseSpec], state: State) -> tuple[list[Cost], list[str]]:
         """Return what a run would charge, and notes. Of the records at most their number is read, if it is public."""
         index = ChargeIndex.of(self.ledger)
-        return costs(self.config, self._as_asked(specs, index), state, index, self._mechanism), _clock_notes(index)
+        meant = self._settled(specs, index)
+        return costs(self.config, meant, state, index, self._mechanism), _clock_notes(index)
 
     def release(
         self,
@@ -85,7 +86,7 @@ class ReleaseRunner:
         outcomes: list[ReleaseOutcome] = []
         with locked(self.store.path, on_wait):
             index = ChargeIndex.of(self.ledger)
-            specs = self._as_asked(specs, index)
+            specs = self._settled(specs, index)
             self._check_folder(specs, index)
             self.afford(specs, index)
             try:
@@ -102,8 +103,16 @@ class ReleaseRunner:
             self._report(outcomes, progress)
         return outcomes
 
-    def _as_asked(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> list[ReleaseSpec]:
-        return [each.as_asked(index, self.config.schema) for each in specs]
+    def warnings(self, outcomes: Sequence[ReleaseOutcome]) -> dict[str, tuple[str, ...]]:
+        """Return what is to be said beside each release of the columns that it rests on."""
+        from vestry.study.column_warnings import warnings_by_release
+
+        known = {each.name: each.computed for each in outcomes if each.computed is not None}
+        return warnings_by_release(self.config, self.store, known)
+
+    def _settled(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> list[ReleaseSpec]:
+        """Return what is meant by each: what was charged before by the same lines stays what it was."""
+        return [spec.settled(index, self.config.schema) for spec in specs]
 
     def after(self, outcomes: Sequence[ReleaseOutcome]) -> Summary:
         """Return the ledger after these: as it was seen last, or now."""

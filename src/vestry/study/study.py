@@ -134,7 +134,7 @@ class Study:
             state = State(fresh, fresh.nothing)
         return costs(
             config,
-            [spec.as_asked(index, config.schema) for spec in config.releases],
+            [spec.settled(index, config.schema) for spec in config.releases],
             state,
             index,
             lambda spec, past: calibrated(config, spec, assumed_count(config, spec)).mechanism,
@@ -146,13 +146,19 @@ class Study:
         with self.config.lines.at(f"release.{name}"):
             return compare_mechanisms(spec.request, self.config.schema, expected_rows=self.config.expected_rows)
 
-    def format_parameter(self, name: str, parameter: str, value: float) -> str:
-        """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
-        schema, model = self.config.schema, self.config.release(name).request.model
+    def format_parameter(self, name: str, parameter: str, value: float, question: str | None = None) -> str:
+        """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column.
+
+        `question` tells which one is meant, where a release's lines leave it open.
+        """
+        schema, spec = self.config.schema, self.config.release(name)
+        model = spec.request.model
+        if spec.earlier is not None and spec.earlier.request.model.question() == question:
+            model = spec.earlier.request.model
         unit = model.sum_unit(schema) if parameter == "scale" and hasattr(model, "sum_unit") else 1
         if unit != 1:
-            columns = [column for column in model.columns if column != model.by]
-            return f"scale {value * unit:.6g} in units of {', '.join(columns)}"
+            columns = ", ".join(column for column in model.columns if column != model.by)
+            return f"scale {value * unit:.6g} in units of {getattr(model, 'sum_words', columns)}"
         return f"{parameter} {value:.6g}"
 
     def budget_for(self, name: str, width: float) -> Guarantee:
