@@ -21,6 +21,7 @@ ROOMS = {
     "regression": "Regression: losses and mechanisms over rows",
     "naive_bayes": "Naive Bayes",
     "hmm": "Hidden states",
+    "data_quality": "Data quality",
     "mechanisms": "Mechanisms",
     "noise": "Noise",
     "model": "What a model is",

@@ -18,7 +18,7 @@ ROWS = [
     {"display"},
     {"model", "mcmc"},
     {"conjugate"},
-    {"regression", "naive_bayes", "hmm", "persons"},
+    {"regression", "naive_bayes", "hmm", "persons", "data_quality"},
     {"planning"},
     {"pipeline"},
     {"estimators", "audit", "report"},

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vestry.conjugate.normal_mean import NormalMean
     from vestry.conjugate.statistical_query import StatisticalQuery
     from vestry.data import Table
+    from vestry.data_quality.quality_model import Quality
     from vestry.display.plotting import plot
     from vestry.errors import VestryError
     from vestry.hmm.hmm_model import HiddenMarkovModel
@@ -48,6 +49,7 @@ _HOMES = {
     "vestry.conjugate.normal_mean": "NormalMean",
     "vestry.conjugate.statistical_query": "StatisticalQuery",
     "vestry.data": "Table",
+    "vestry.data_quality.quality_model": "Quality",
     "vestry.display.plotting": "plot",
     "vestry.errors": "VestryError",
     "vestry.hmm.hmm_model": "HiddenMarkovModel",
@@ -92,6 +94,7 @@ __all__ = [
     "PLDAccountant",
     "Posterior",
     "PureDP",
+    "Quality",
     "RenyiDP",
     "StatisticalQuery",
     "Study",

@@ -64,7 +64,9 @@ class Forecast:
     @property
     def swamped(self) -> bool:
         """Whether privacy makes the interval more than twice as wide."""
-        return self.width is not None and self.exact_width is not None and self.width > _SWAMPED * self.exact_width
+        if not self.width or not self.exact_width:  # what is known without noise has no width of its own
+            return False
+        return self.width > _SWAMPED * self.exact_width
 
     @property
     def note(self) -> str:

@@ -36,6 +36,7 @@ MODELS = LazyTable(
         "linear": "vestry.regression.linear_model:LinearRegression",
         "naive-bayes": "vestry.naive_bayes.naive_bayes_model:NaiveBayes",
         "hmm": "vestry.hmm.hmm_model:HiddenMarkovModel",
+        "quality": "vestry.data_quality.quality_model:Quality",
     }
 )
 

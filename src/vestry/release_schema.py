@@ -67,6 +67,10 @@ def _is_number(value: Any) -> bool:
     return is_number(value) and abs(value) <= _LARGEST
 
 
+def _is_listed(value: Any) -> bool:
+    return isinstance(value, list) and len(value) >= 2 and all(isinstance(each, (str, int, float)) for each in value)
+
+
 def _is_integer(value: Any) -> bool:
     return is_whole(value) and abs(value) <= _INTEGER
 
@@ -235,6 +239,10 @@ _MOMENTS: dict[str, Check] = {
     "outcome_column": _text,
     "predictors": _texts,
 }
+_DOMAIN = _check_that(
+    lambda value: isinstance(value, Mapping) and (_is_listed(value.get("levels")) or _is_listed(value.get("interval"))),
+    "a column as it was declared",
+)
 _FAMILIES: dict[str, dict[str, Check]] = {
     "beta-bernoulli": {},
     "dirichlet-categorical": {},
@@ -245,6 +253,7 @@ _FAMILIES: dict[str, dict[str, Check]] = {
     "logistic": _REGRESSION,
     "linear": _REGRESSION,
     "naive-bayes": {"target": _or_null(_text), "classes": _texts, "features": _FEATURES, "levels": _LEVELS},
+    "quality": {"columns": _table(_DOMAIN, least=1)},
     "hmm": {
         "states": _one,
         "sequence": _object({"region": _text, "time": _text}),
@@ -320,6 +329,11 @@ def _check_moments(record: Mapping[str, Any], family: Mapping[str, Any]) -> None
             raise _refusal("contents", "of another kind", "noisy statistics")
 
 
+def _check_whole(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
+    if list(record["contents"]) != ["all"]:
+        raise _refusal("contents", "of other groups", "of the group all")
+
+
 def _check_cells(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
     if list(record["contents"]) != family["regions"]:
         raise _refusal("contents", "of other groups", "of each region")
@@ -330,6 +344,7 @@ def _check_cells(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
 _CHECKS: dict[str, tuple[Callable[[Mapping[str, Any], Mapping[str, Any]], None], ...]] = {
     "naive-bayes": (_check_levels, _check_classes),
     "hmm": (_check_levels, _check_cells),
+    "quality": (_check_whole,),
     "logistic": (_check_coefficients,),
     "linear": (_check_coefficients,),
 }

@@ -37,21 +37,24 @@ def in_line(lines):
 
 
 def test_columns_are_as_wide_as_their_names(shown):
-    lines = shown(AWKWARD["twelve long groups"].release)
+    head, _, *lines = shown(AWKWARD["twelve long groups"].release)
+    assert head == "90 % credible intervals (noise summed out):"
     assert lines[0].split() == ["group", "parameter", "mean", "sd", "low", "high"]
     assert len(lines) == 13
     assert in_line(lines)
 
 
 def test_a_plug_in_posterior_is_called_so(shown):
-    assert shown(readmitted, "--plug-in")[0] == ("plug-in: the noise is ignored, so these intervals are too short.")
+    head, _, _, *rows = shown(readmitted, "--plug-in", "--prob", "0.5")
+    assert head == "50 % credible intervals (plug-in: not calibrated):"
+    assert all(row.endswith("  not calibrated") for row in rows)
 
 
 @pytest.mark.long
 def test_hidden_states_have_a_map(shown):
     pytest.importorskip("numba")
     lines = shown(hidden())
-    assert lines[0] == "noise-aware: intervals are of a Markov chain, with the noise summed out."
+    assert lines[0] == "90 % credible intervals (Markov chain, noise summed out):"
     table, told = lines[2:13], lines[14:]
     assert in_line(table)
     assert table[1].startswith("state 1  probability[type: find]")

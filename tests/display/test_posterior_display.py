@@ -37,14 +37,14 @@ def test_a_plot_is_drawn_into_given_axes(draw):
     left, right = Figure().subplots(1, 2)
     assert draw(posterior(A=COUNTS, B=COUNTS), right) is right
     assert [label.get_text() for label in right.get_yticklabels()] == ["B", "A"]
-    assert right.get_title() == "noise-aware posterior, 90 % credible intervals"
+    assert right.get_title() == "90 % credible intervals: noise summed out"
     assert not left.lines
 
 
 def test_a_plot_without_axes_is_one_that_a_notebook_shows(pyplot):
     axes = posterior(all=COUNTS).plot(prob=0.5)
     assert pyplot.get_fignums() == [axes.figure.number]
-    assert axes.figure.get_suptitle() == "noise-aware posterior, 50 % credible intervals"
+    assert axes.figure.get_suptitle() == "50 % credible intervals: noise summed out"
 
 
 def test_the_interval_in_a_plot_is_the_posteriors():
@@ -57,7 +57,7 @@ def test_the_interval_in_a_plot_is_the_posteriors():
 def test_released_draws_are_points():
     axes = posterior(all=POINTS).plot(Figure().subplots())
     assert axes.lines[0].get_xdata() == pytest.approx([0.2, 0.3, 0.25])
-    assert axes.get_title() == "released draws"
+    assert axes.get_title() == "no interval: released draws"
 
 
 @pytest.mark.parametrize("ax", [1, "axes", Figure()], ids=["number", "text", "figure"])

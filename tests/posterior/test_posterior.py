@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from scipy import stats
 from share import examples
 
 from vestry.conjugate import beta_bernoulli, dirichlet_posterior, normal_posterior
+from vestry.conjugate.conjugate_model import ConjugateReader
 from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior import Posterior
 from vestry.posterior.discrete_noise import Gaussian, Laplace
@@ -70,6 +72,7 @@ CASES = {
     ),
 }
 each_case = pytest.mark.parametrize("release", CASES.values(), ids=CASES)
+METHODS = {"noise-aware": "noise summed out", "plug-in": "plug-in: not calibrated"}
 each_way = pytest.mark.parametrize("way", ["noise-aware", "plug-in"])
 
 
@@ -82,9 +85,11 @@ def test_every_answer_agrees_with_the_draws(release, way):
     assert posterior.certificate is release.certificate
     frame = posterior.summary(0.8)
     assert [*frame.columns] == ["mean", "sd", "low", "high"]
+    assert frame.columns.name == posterior.interval_method == METHODS[way]
     assert [*frame.index] == [(group, name) for group in release.contents for name in posterior.parameters]
     assert posterior.interval(0.8).equals(frame[["low", "high"]])
-    assert posterior.rows(0.8) == frame.reset_index().to_dict("records")
+    records = frame.reset_index().to_dict("records")
+    assert posterior.rows(0.8) == [{**row, "interval_method": METHODS[way]} for row in records]
     draws = posterior.sample(20_000, rng())
     for group in release.contents:
         assert draws[group].shape == (20_000, len(posterior.parameters))
@@ -105,6 +110,24 @@ def test_frames_are_indexed_by_group_and_parameter():
     grouped = Posterior.from_release(CASES["beta, grouped"])
     assert grouped.contrast("A", "B").index.names == ["contrast", "parameter"]
     assert grouped.summary().loc["A"].equals(grouped.summary().xs("A"))
+
+
+class FewEvents(ConjugateReader):
+    def remark(self, marginal):
+        return "few events" if marginal.mean() < 0.5 else ""
+
+
+def test_an_interval_that_is_not_calibrated_says_so_in_its_row():
+    read = Posterior.from_release(CASES["beta, grouped"])
+    found = replace(read, reader=FewEvents(read.reader.family, read.reader.prior)).summary()
+    assert found["note"].fillna("").tolist() == ["", "few events"]
+
+
+def test_rows_of_persons_that_are_taken_as_independent_are_not_calibrated():
+    release = CASES["beta"]
+    several = replace(release.certificate, population={**release.certificate.population, "rows": 3})
+    found = Posterior.from_release(replace(release, certificate=several))
+    assert found.interval_method == "noise summed out, rows as independent: not calibrated"
 
 
 @each_case
@@ -585,6 +608,7 @@ def test_to_arviz(case, name, dims):
     first = next(iter(posterior.sample(1000, rng()).values()))
     assert np.asarray(tree["posterior"][name]).reshape(1000, -1)[:, 0] == pytest.approx(first[:, 0])
     assert tree.attrs["posterior"] == "noise-aware"
+    assert tree.attrs["interval_method"] == "noise summed out"
     assert json.loads(tree.attrs["certificate"])["theorem"] == CERTIFICATE.theorem
 
 
@@ -593,3 +617,4 @@ def test_released_draws_to_arviz():
     tree = Posterior.from_release(DRAWN).to_arviz()
     assert tree["posterior"]["probability"].values.tolist() == [[[0.2, 0.6], [0.3, 0.7], [0.25, 0.65]]]
     assert tree.attrs["posterior"] == "released draws"
+    assert tree.attrs["interval_method"] == "no interval: released draws"

@@ -204,10 +204,7 @@ def test_a_wide_map_has_a_box_that_scrolls(columns, boxes):
     assert [each.attributes["tabindex"] for each in found] == ["0"] * boxes
     captions = [" ".join(each.text().split()) for each in root.all("figcaption")]
     assert captions[0].startswith("Figure 1. The most probable state of each region (down) at each month (across).")
-    assert (
-        "short lines are 90 % credible intervals, from draws of a Markov chain, with the noise summed out"
-        in captions[1]
-    )
+    assert "short lines are 90 % credible intervals (Markov chain, noise summed out)" in captions[1]
 
 
 def test_the_numbers_of_an_axis_stand_apart():
@@ -276,6 +273,18 @@ def test_a_large_sample_owes_nothing_to_the_noise():
 
 def test_plug_in_is_labelled():
     assert "Its intervals are too short" in written("plug-in")
+    root = parsed("plug-in")
+    captions = [" ".join(each.text().split()) for each in (*root.all("caption"), *root.all("figcaption"))]
+    with_intervals = [each for each in captions if "credible intervals" in each]
+    assert len(with_intervals) == 4  # estimates and differences: a figure and a table of each
+    assert all("plug-in: not calibrated" in each for each in with_intervals)
+    assert [each.text() for each in root.all("td")].count("not calibrated") == 4  # a row for each group
+
+
+@pytest.mark.parametrize("case", ["four", "plug-in"])
+def test_an_answer_says_how_its_intervals_are_made(case):
+    made = "plug-in: not calibrated" if case == "plug-in" else "noise summed out"
+    assert f"({made})" in parsed(case).all("header")[0].text()
 
 
 def test_what_no_theorem_covers_is_said():

@@ -203,6 +203,11 @@ def test_the_page_says_which_question_is_answered(tmp_path):
     assert page.count(PERSONS) == 3
     assert "of a person's weight" in page
     assert "each person weighing 1" in page
+    made = [
+        open_release(tmp_path / name / "release.json").posterior().rows() for name in ("readmission", "stay", "wards")
+    ]
+    few = sum("note" in row for rows in made for row in rows)
+    assert page.count("the normal approximation is rough") == few
 
 
 def test_mechanisms_are_noises():

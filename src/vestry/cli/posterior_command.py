@@ -62,7 +62,8 @@ def posterior(
         from vestry.display.plotting import plot as draw
 
         draw(found, prob=prob, path=plot)
-    emit({"posterior": found.label, **record}, "\n".join(lines), as_json=json)
+    told_of = {"posterior": found.label, "interval_method": found.interval_method}
+    emit({**told_of, **record}, "\n".join(lines), as_json=json)
 
 
 def _write_draws(found: Posterior, release: Path, path: Path) -> None:
@@ -83,15 +84,14 @@ def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]
         return {"rows": _draw_rows(found)}, draw_lines(found)
     rows = found.rows(prob)
     record: dict[str, Any] = {"prob": prob, "rows": rows}
-    lines = _table(rows)
+    lines = [f"{100 * prob:g} % credible intervals ({found.interval_method}):", "", *_table(rows)]
     if found.note:
         record["note"] = found.note
         lines = [found.note, "", *lines]
-    if found.label == "plug-in":
-        lines = ["plug-in: the noise is ignored, so these intervals are too short.", "", *lines]
+    if warned := [each.sentence for each in found.reader.findings(found.distributions)]:
+        record["warnings"] = warned
+        lines = [*lines, "", *(f"warning: {each}" for each in warned)]
     if found.reader.display == "states":
-        if found.label == "noise-aware":
-            lines = ["noise-aware: intervals are of a Markov chain, with the noise summed out.", "", *lines]
         states = found.states()
         record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
         lines += ["", *_map(states)]
@@ -102,10 +102,18 @@ def _table(rows: Rows) -> list[str]:
     """Lay out a summary."""
     cells = [
         (row["group"], row["parameter"], f"{row['mean']:.5g}", f"{row['sd']:.3g}", f"{row['low']:.5g}",
-         f"{row['high']:.5g}", row.get("note", ""))
+         f"{row['high']:.5g}", interval_note(row))
         for row in rows
     ]  # fmt: skip
     return columns([("group", "parameter", "mean", "sd", "low", "high", ""), *cells], names=2)
+
+
+def interval_note(row: dict[str, Any]) -> str:
+    """Say what is wrong with one interval, beside it; nothing if all is well."""
+    from vestry.posterior.reader import NOT_CALIBRATED
+
+    wrong = NOT_CALIBRATED if NOT_CALIBRATED in row["interval_method"] else ""
+    return "; ".join(filter(None, (wrong, row.get("note", ""))))
 
 
 def draw_lines(found: Posterior, most: int | None = None) -> list[str]:

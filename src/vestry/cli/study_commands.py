@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from vestry.cli.output import Json, columns, emit, examples, say, working
-from vestry.cli.posterior_command import draw_lines
+from vestry.cli.posterior_command import draw_lines, interval_note
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
@@ -157,12 +157,14 @@ def release(
         with working("releasing") as progress:
             runner.release(specs, progress=progress, on_outcome=outcomes.append, on_wait=_say)
     finally:  # what was released and paid for is told, whatever became of the rest
+        warned = runner.warnings(outcomes)
         if not json:
-            say("".join(f"{line}\n" for each in outcomes for line in _outcome_lines(each)), nl=False)
+            told = [line for each in outcomes for line in _outcome_lines(each, warned[each.name])]
+            say("".join(f"{line}\n" for line in told), nl=False)
     after = runner.after(outcomes)
     left, page = after.state, runner.store.path / "report.html"
     record = {
-        "releases": [_outcome_record(each) for each in outcomes],
+        "releases": [_outcome_record(each, warned[each.name]) for each in outcomes],
         "left": left.filter.left(left.spent),
         "head": after.head,
         "report": str(page),
@@ -252,21 +254,22 @@ def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]
     return columns(rows, indent=2)
 
 
-def _outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:
+def _outcome_record(outcome: ReleaseOutcome, warned: tuple[str, ...]) -> dict[str, Any]:
     from vestry.posterior.posterior import note_of
 
     record = {"name": outcome.name, "done": outcome.done, "summary": outcome.summary}
-    note = note_of(outcome.release)
-    return {**record, "note": note} if note else record
+    notes = {"note": note_of(outcome.release), "warnings": list(warned)}
+    return {**record, **{key: note for key, note in notes.items() if note}}
 
 
-def _outcome_lines(outcome: ReleaseOutcome) -> list[str]:
+def _outcome_lines(outcome: ReleaseOutcome, warned: tuple[str, ...]) -> list[str]:
     from vestry.report.guarantee_section import weight
 
     weakened = " ".join(weight(outcome.release.certificate).split())  # a terminal needs no thin spaces
     how = [f"  {weakened}"] if weakened else []
     if outcome.moved is not None:
         how.append(f"  another release was in its place; it is now {outcome.moved}")
+    how += [f"  warning: {each}" for each in warned]
     return [f"{outcome.name}: {outcome.done}", *_posterior_lines(outcome), *how, ""]
 
 
@@ -282,11 +285,11 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     if not rows:
         return ["  the counts are released; hidden states need an extra: pip install 'vestry[glm]'"]
     shown = [
-        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}", r.get("note", ""))
+        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}", interval_note(r))
         for r in rows[:_ROWS]
     ]
     more = [f"  and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []
-    head = ("group", "parameter", "mean", "90 % credible interval", "")
+    head = ("group", "parameter", "mean", f"90 % credible interval ({rows[0]['interval_method']})", "")
     note = note_of(outcome.release)
     return [*([f"  {note}"] if note else []), *columns([head, *shown], indent=2), *more]
 

@@ -20,8 +20,8 @@ from vestry.data.level_index import instant_key, level_key, level_keys, look_up,
 from vestry.data.source import Expression, call
 from vestry.data.text_value import double, number_of, trim
 from vestry.schema.domain import DROP, Domain, Interval, Levels
-from vestry.schema.meaning import EXACT, is_number
-from vestry.schema.statistics import Product, Sum, sides
+from vestry.schema.meaning import EXACT, LONGEST, is_number
+from vestry.schema.statistics import ABSENT, CLIPPED, CONDITIONS, FITS, UNMATCHED, Product, Sum, sides
 
 _EPOCH = datetime.date(1970, 1, 1)
 # A number nearer to 0 than this is taken as 0. Under the limits of `vestry.data.table` it changes no sum: it is lost in
@@ -60,6 +60,37 @@ def code(value: Expression, domain: Domain, engine: str) -> Expression:
     if engine == "duckdb":
         return look_up(value, keys, missing_place(domain))
     return _place(value, list(enumerate(keys)), domain)
+
+
+def condition(column: Expression, domain: Domain, engine: str, *, clean: bool) -> Expression:
+    """Return the place among `CONDITIONS` of how a column's value was read; see `statistics.Condition`."""
+    value = plain(column, domain, engine, clean=clean)
+    if isinstance(domain, Levels):
+        clean = clean or domain.exact
+        place = code(value, Levels(*domain.values, missing=DROP, exact=domain.exact), engine)
+        cases = [(place.isnull(), UNMATCHED)]
+    else:
+        beyond = (value < double(domain.low)) | (value > double(domain.high))
+        cases = [(_lacks_number(value, engine), UNMATCHED), (beyond, CLIPPED)]
+    ordered = [(_lacks_value(column, engine, clean=clean), ABSENT), *cases]
+    places = [(holds, _whole(CONDITIONS.index(name))) for holds, name in ordered]
+    return ibis.cases(*places, else_=_whole(CONDITIONS.index(FITS)))
+
+
+def _lacks_value(column: Expression, engine: str, *, clean: bool) -> Expression:
+    """Tell whether there is nothing to read: null, NaN, or text that is empty or too long."""
+    dtype = column.type()
+    if dtype.is_floating():
+        return _lacks_number(column, engine)
+    if not (_is_text(dtype) or dtype.is_decimal()):
+        return column.isnull()
+    text = _text(column, engine, clean=clean)
+    lacks = text.isnull() | (text == "") | (text.length() > LONGEST)
+    return lacks | (text == "NaN") if dtype.is_decimal() else lacks
+
+
+def _lacks_number(value: Expression, engine: str) -> Expression:
+    return value.isnull() if engine in _WITHOUT_NAN else value.isnull() | value.isnan()
 
 
 def scale(term: Sum | Product, codes: dict[str, Expression]) -> Expression:
@@ -147,9 +178,8 @@ def _midnight(dtype: Any, day: datetime.date) -> Expression:
 
 def _clipped(value: Expression, domain: Interval, engine: str) -> Expression:
     missing = ibis.null("float64") if domain.missing == DROP else _settled(domain.stand_in)
-    absent = value.isnull() if engine in _WITHOUT_NAN else value.isnull() | value.isnan()
     return ibis.cases(
-        (absent, missing),
+        (_lacks_number(value, engine), missing),
         (value < double(domain.low), _settled(domain.low)),
         (value > double(domain.high), _settled(domain.high)),
         (value.abs() < double(NEGLIGIBLE), double(0)),

@@ -11,12 +11,23 @@ from typing import Any
 import ibis
 
 from vestry.data.contribution_bounding import choose_records, person_name
-from vestry.data.encoding import code, person, plain, scale
+from vestry.data.encoding import code, condition, person, plain, scale
 from vestry.data.person_sums import person_sums, wide_sum
 from vestry.data.source import PLACED, Expression, Source, check_column, usable
 from vestry.privacy.neighbours import Unit
 from vestry.schema.domain import Domain, Levels, drops
-from vestry.schema.statistics import Count, Indicator, PersonQuery, Product, Sum, SumQuery, Within, summand
+from vestry.schema.statistics import (
+    CONDITIONS,
+    Condition,
+    Count,
+    Indicator,
+    PersonQuery,
+    Product,
+    Sum,
+    SumQuery,
+    Within,
+    summand,
+)
 
 
 @dataclass(frozen=True)
@@ -45,11 +56,14 @@ class Query:
 
     @property
     def wanted(self) -> dict[str, Domain | None]:
-        """The columns with their domains, the person's without one: it is read as text, exact if its levels are."""
+        """The columns with their domains; without one those that are read as text, exact if their levels are.
+
+        These are the person's, and those that are examined: the place of a level does not say why a value has none.
+        """
         domains: dict[str, Domain | None] = {column: self.domains[column] for column in self.tally.columns}
-        if self.unit.person is not None:
-            own = domains.get(self.unit.person)
-            domains[self.unit.person] = own if isinstance(own, Levels) and own.exact else None
+        for column in {*self.tally.examined, *filter(None, (self.unit.person,))}:
+            own = domains.get(column)
+            domains[column] = own if isinstance(own, Levels) and own.exact else None
         return domains
 
     def check_schema(self, source: Source) -> None:
@@ -79,7 +93,7 @@ class Query:
         parts = [self._codes(part, source, named) for part in source.parts]
         records = ibis.union(*parts, distinct=False) if len(parts) > 1 else parts[0]
         codes = {column: records[name] for column, name in named.items()}
-        levels = {name: records[name] for column, name in named.items() if isinstance(self.domains[column], Levels)}
+        levels = {name: records[name] for column, name in named.items() if self._is_coded(column)}
         units = {
             f"t{place}": scale(term, codes)
             for place, term in enumerate(map(summand, self.tally.terms))
@@ -97,12 +111,14 @@ class Query:
         engine, who = source.backend.name, self.unit.person
         present = {name for name, dtype in table.schema().items() if usable(dtype)}
         placed = {column for column in named if column + PLACED in present}
-        domains = {name: self.domains[column] for column, name in named.items()}
+        domains = {name: self.domains[column] for column, name in named.items() if column not in self.tally.examined}
         held = {column: table[column] if column in present else ibis.null("string") for column in self.columns}
         read = {
             name: table[each + PLACED].cast("int64")
             if each in placed
-            else plain(held[each], self.domains[each], engine, clean=source.clean)
+            else (condition if each in self.tally.examined else plain)(
+                held[each], self.domains[each], engine, clean=source.clean
+            )
             for each, name in named.items()
         }
         if who is not None:
@@ -112,7 +128,9 @@ class Query:
             return table.select(c0=ibis.literal(0, type="int64"))
         records = table.select(**read)
         coded = {
-            name: records[name] if each in placed else code(records[name], self.domains[each], engine)
+            name: records[name]
+            if each in placed | self.tally.examined
+            else code(records[name], self.domains[each], engine)
             for each, name in named.items()
         }
         if who is not None:
@@ -155,6 +173,8 @@ class Query:
             return self._having(term, records, records[named[term.column]]).cast("string")
         if isinstance(term, Within):
             return self._sum_within(term, place, records, named)
+        if isinstance(term, Condition):
+            return (records[named[term.column]] == CONDITIONS.index(term.condition)).sum().cast("string")
         return wide_sum(records[f"t{place}"], records)
 
     def _place(self, place: int) -> int:
@@ -186,6 +206,10 @@ class Query:
         if term.levels == names[:1] and all(Indicator(term.column, other) in self.tally.terms for other in others):
             return records.count() - reduce(add, map(having, others))
         return having(term.levels)
+
+    def _is_coded(self, column: str) -> bool:
+        """Tell whether a column is a whole number once it is read: the place of a level or of a condition."""
+        return isinstance(self.domains[column], Levels) or column in self.tally.examined
 
     def _names(self, column: str) -> Sequence[str]:
         domain = self.domains[column]

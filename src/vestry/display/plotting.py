@@ -85,7 +85,8 @@ def plot(posterior: Posterior, ax: Any = None, *, prob: float = 0.9, path: Targe
         A file to save a new figure to, instead of showing it.
     """
     tail_of(prob)
-    title = DRAWS if posterior.label == DRAWS else f"{posterior.label} posterior, {100 * prob:g} % credible intervals"
+    what = "" if posterior.label == DRAWS else f"{100 * prob:g} % credible intervals: "
+    title = f"{what}{posterior.interval_method}"
     if ax is not None:
         _draw_rows(_checked_axes(ax), posterior, prob)
         ax.set_title(title)

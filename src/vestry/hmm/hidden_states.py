@@ -231,6 +231,10 @@ class HiddenStates(Reader):
         distributions: Any = StateDistributions(self, release, method, chosen, states)
         return ReadRelease(self, distributions, method, "state")
 
+    def interval_method(self, label: str, *, several_rows: bool) -> str:
+        """Say that intervals come from draws of a Markov chain."""
+        return f"Markov chain, {super().interval_method(label, several_rows=several_rows)}"
+
     def is_ready(self, distributions: Any) -> bool:
         """Tell whether the states were sampled."""
         return "sampled" in vars(distributions)

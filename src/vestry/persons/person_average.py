@@ -123,7 +123,7 @@ class PersonReader(Reader):
         """Warn where so few events are expected that the normal approximation is rough."""
         if min(marginal.yes, marginal.no) >= FEW:
             return ""
-        return f"fewer than about {FEW} expected events: the interval may be too short; rows = 1 has an exact model"
+        return f"fewer than about {FEW} expected events: the normal approximation is rough; rows = 1 has an exact model"
 
 
 def person_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> PersonReader:

@@ -93,12 +93,9 @@ class PersonAverageDistribution(Marginal):
         target = probabilities(p)
         points, levels = self._table
         flat = np.ravel(target)
-        first, last = (np.searchsorted(levels, flat, side=side) for side in ("left", "right"))
-        place = np.where(flat <= 0.5, first, last)
-        low, high = points[np.maximum(place - 1, 0)], points[np.minimum(place, len(points) - 1)]
-        outside = (place == 0) | (place == len(points))
-        low = np.where(outside, np.where(place == 0, 0.0, 1.0), low)
-        high = np.where(outside, low, high)
+        place = np.searchsorted(levels, flat)  # what is below the first level, or above the last, is at an end
+        high = points[np.minimum(place, len(points) - 1)]
+        low = np.where((place == 0) | (place == len(points)), high, points[np.maximum(place - 1, 0)])
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             below = self.level(middle) < flat

@@ -125,17 +125,23 @@ class Posterior:
         labels = self.labels or range(dimension)
         return (name,) if dimension == 1 else tuple(f"{name}[{label}]" for label in labels)
 
+    @property
+    def interval_method(self) -> str:
+        """How the credible intervals are made, in a few words; one that is not calibrated says so."""
+        return self.reader.interval_method(self.label, several_rows=_has_several_rows(self.certificate))
+
     def summary(self, prob: float = 0.9) -> DataFrame:
         """Return mean, sd and the ends of the equal-tailed credible interval, by group and parameter.
 
-        Refused for released draws: k draws are not an interval.
+        The name of the columns says how the intervals are made; a column `note` says what is wrong with single ones, if
+        something is. Refused for released draws: k draws are not an interval.
         """
         return _frame(self.rows(prob), "group", "parameter")
 
     def interval(self, prob: float = 0.9) -> DataFrame:
         """Return the ends, low and high, of the equal-tailed credible intervals, by group and parameter.
 
-        Refused for released draws: k draws are not an interval.
+        How they are made is said as in `summary`. Refused for released draws: k draws are not an interval.
         """
         return _frame(self._rows(lambda marginal: _ends(marginal, prob)), "group", "parameter")
 
@@ -145,12 +151,13 @@ class Posterior:
 
     def _rows(self, numbers: Callable[[Marginal], dict[str, float]], *, remarked: bool = False) -> Rows:
         rows: Rows = []
+        made = self.interval_method
         with refuse_extremes():
             for group, distribution in self.distributions.items():
                 for index, parameter in enumerate(self.parameters):
                     marginal = distribution.marginal(index)
                     said = self.reader.remark(marginal) if remarked else ""
-                    more = {"note": said} if said else {}
+                    more = {"interval_method": made, **({"note": said} if said else {})}
                     rows.append({"group": group, "parameter": parameter, **numbers(marginal), **more})
         return rows
 
@@ -197,8 +204,8 @@ class Posterior:
         """Return the difference of group a's parameters from group b's, from joint draws of both.
 
         The groups' noise is independent, and so are their posteriors; of classes, whose probabilities add up to 1, the
-        probabilities are drawn together. `prob_positive` is P(difference > 0). Of a regression by moments a and b are
-        two coefficients.
+        probabilities are drawn together. `prob_positive` is P(difference > 0). How intervals are made is said as in
+        `summary`. Of a regression by moments a and b are two coefficients.
         """
         if self.by is None:
             return self._contrast_coefficients(a, b, prob)
@@ -219,6 +226,7 @@ class Posterior:
                 "low": float(low),
                 "high": float(high),
                 "prob_positive": float((values > 0).mean()),
+                "interval_method": self.interval_method,
             }
             for parameter, values, (low, high) in zip(self.parameters, difference.T, ends.T, strict=True)
         ]
@@ -263,7 +271,8 @@ class Posterior:
     def to_arviz(self, rng: np.random.Generator | None = None, *, chains: int = 4, draws: int = 1000) -> Any:
         """Return the draws as an ArviZ tree (dimensions chain and draw), without data or likelihoods.
 
-        Released draws are one chain. The tree's attributes hold the label and the certificate.
+        Released draws are one chain. The tree's attributes hold the label, how intervals are made, and the
+        certificate.
         """
         import arviz_base as arviz
 
@@ -287,8 +296,9 @@ class Posterior:
     def _tree(self, arviz: Any, variables: Mapping[str, Any], coords: Mapping[str, Any]) -> Any:
         values, dims = ({name: each[place] for name, each in variables.items()} for place in (0, 1))
         tree = arviz.from_dict({"posterior": values}, dims=dims, coords=dict(coords))
+        certificate = json.dumps(asdict(self.certificate), default=dict)
         tree.attrs.update({"note": self.note} if self.note else {})
-        tree.attrs.update(posterior=self.label, certificate=json.dumps(asdict(self.certificate), default=dict))
+        tree.attrs.update(posterior=self.label, interval_method=self.interval_method, certificate=certificate)
         return tree
 
     def _sample(self, group: str, draws: int | None, rng: np.random.Generator) -> Array:
@@ -306,8 +316,13 @@ def note_of(release: Release) -> str:
 
 
 def _note(reader: Reader, certificate: Certificate) -> str:
+    return reader.average_words if _has_several_rows(certificate) else ""
+
+
+def _has_several_rows(certificate: Certificate) -> bool:
+    """Tell whether a unit may have several rows."""
     rows = certificate.population.get("rows", 1)
-    return reader.average_words if is_number(rows) and rows > 1 else ""
+    return bool(is_number(rows) and rows > 1)
 
 
 # Draws where the caller names no number.
@@ -315,9 +330,11 @@ _DRAWS = 1000
 
 
 def _frame(rows: Rows, *index: str) -> DataFrame:
+    """Return rows as a frame that says above its columns how intervals are made."""
     from pandas import DataFrame
 
-    return DataFrame(rows).set_index(list(index))
+    frame = DataFrame(rows).set_index(list(index))
+    return frame.drop(columns="interval_method").rename_axis(columns=rows[0]["interval_method"])
 
 
 def _ends(marginal: Marginal, prob: float) -> dict[str, float]:

@@ -16,6 +16,14 @@ from vestry.registry import AVERAGES, MODELS
 from vestry.releases import Draws, NoisyStatistics, Release
 
 NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
+# What an interval says that does not have its nominal coverage.
+NOT_CALIBRATED = "not calibrated"
+# How intervals are made, by the posterior's label; another label says it itself.
+_INTERVALS = {
+    NOISE_AWARE: "noise summed out",
+    PLUG_IN: f"plug-in: {NOT_CALIBRATED}",
+    DRAWS: "no interval: released draws",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +97,7 @@ class Reader:
     parameters
         The names of its numbers, where they are of different kinds.
     display
-        Which part of a report shows it: `parameters`, `coefficients` or `states`.
+        Which part of a report shows it: `parameters`, `coefficients`, `states` or `quality`.
     note
         What a report says of how records were read.
     has_statistics
@@ -179,6 +187,15 @@ class Reader:
         """Say what one unit of a noisy sum stands for."""
         return f"One unit of a sum stands for {grid}, counted from the middle of the interval."
 
+    def interval_method(self, label: str, *, several_rows: bool) -> str:
+        """Say in a few words how the intervals of a posterior of this label are made, and if they are not calibrated.
+
+        `several_rows` tells that a unit may have several, which the model takes as independent.
+        """
+        if several_rows and label == NOISE_AWARE:
+            return f"{_INTERVALS[label]}, rows as independent: {NOT_CALIBRATED}"
+        return _INTERVALS.get(label, label)
+
     def remark(self, marginal: Any) -> str:
         """Say what is wrong with one interval; nothing if all is well."""
         return ""
@@ -208,6 +225,10 @@ class Reader:
     def is_ready(self, distributions: Any) -> bool:
         """Tell whether the distributions are computed, and not sampled when they are first looked at."""
         return True
+
+    def findings(self, distributions: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return which columns do not fit what is declared of them; nothing for models that do not look."""
+        return ()
 
     def state_map(self, distributions: Any) -> Any:
         """Return the map of hidden states; refused for other models."""

@@ -56,6 +56,11 @@ class Coefficients(Reader):
 
     plug_in = noise_aware
 
+    def interval_method(self, label: str, *, several_rows: bool) -> str:
+        """Say what was released, for it has no interval."""
+        what = "draws of a tempered posterior" if self.method == "posterior" else "one noisy estimate"
+        return f"no interval: {what}"
+
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> NoReturn:
         """Refuse: what new records give depends on their predictors."""
         raise VestryError(

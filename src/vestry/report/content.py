@@ -47,6 +47,8 @@ class Result:
         What each parameter of a group is called, for example the levels of a column; the posterior's names if empty.
     given
         What follows from the release, if it was computed already.
+    warnings
+        What is wrong with the columns that it rests on, in sentences.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Result:
     remaining: str
     labels: tuple[str, ...] = ()
     given: Posterior | None = None
+    warnings: tuple[str, ...] = ()
 
     @cached_property
     def posterior(self) -> Posterior:

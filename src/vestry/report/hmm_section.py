@@ -23,15 +23,11 @@ _HATCHES = ("////", "....", "xxxx", "||||", "----", "oo", "++")
 FILLS: tuple[tuple[str, str | None], ...] = ((INK, None), (PAPER, None), *((PAPER, each) for each in _HATCHES))
 # A cell is marked as unsure below this probability of its state.
 SURE = 0.9
-# What is said of the counts, and of intervals, by the posterior's label.
+# What is said of the counts, by the posterior's label.
 _COUNTS = {
     NOISE_AWARE: "The model does not know the true counts: it sums over what they may have been, given the noisy ones.",
     PLUG_IN: "The noisy counts, none taken below 0, were put into the model as if they were exact: probabilities are"
     " too sure, and intervals too short. For comparison only.",
-}
-_INTERVALS = {
-    NOISE_AWARE: "from draws of a Markov chain, with the noise summed out",
-    PLUG_IN: "from draws of a Markov chain, which ignore the noise and are too short",
 }
 # Letters of runs that an alternative text tells.
 _MOST_DESCRIBED = 900
@@ -47,7 +43,7 @@ def headline(result: Result) -> str:
         return f"noisy counts of {_cells(result)} cells; states are not sampled here"
     shares = [(found.most_probable == place + 1).mean() for place in range(found.probabilities.shape[-1])]
     described = ", ".join(f"state {place + 1} in {_share(share)}" for place, share in enumerate(shares))
-    return f"{described} of {_cells(result)} cells"
+    return f"{described} of {_cells(result)} cells ({result.posterior.interval_method})"
 
 
 def parts(result: Result, album: Album) -> list[Content]:
@@ -59,7 +55,7 @@ def parts(result: Result, album: Album) -> list[Content]:
         parts.append(paragraph(f"The noisy counts are released, and all else follows from them. {error}."))
         return [*parts, *_noise_parts(result)]
     reading: Any = result.posterior.reader
-    ends = result.posterior.interval(0.9).to_numpy()
+    ends = result.posterior.interval(0.9)[["low", "high"]].to_numpy()
     region, time = reading.sequence["region"], reading.sequence["time"]
     runs = {name: _runs(found, row) for row, name in enumerate(found.regions)}
     parts += [
@@ -80,7 +76,7 @@ def parts(result: Result, album: Album) -> list[Content]:
                 emission_bars(found, reading, ends.reshape(len(found.start), -1, 2)),
                 alternative=_describe_bars(found, reading),
                 caption="Probability of each level in each state, one panel per feature. Bars end at the mean; short"
-                f" lines are 90 % credible intervals, {_INTERVALS[result.posterior.label]}.",
+                f" lines are 90 % credible intervals ({result.posterior.interval_method}).",
             ),
             _emissions(result, reading),
         ),
@@ -190,8 +186,8 @@ def _emissions(result: Result, reading: HiddenStates) -> Any:
             marginal = distribution.marginal(place)
             digits = Digits(marginal.mean(), float(np.sqrt(marginal.variance())))
             rows.append((name, label, digits(marginal.mean()), digits.interval(*marginal.interval(0.9))))
-    made = _INTERVALS[result.posterior.label]
-    caption = f"The probability of each level in each state, with credible intervals, {made}"
+    made = result.posterior.interval_method
+    caption = f"The probability of each level in each state, with credible intervals ({made})"
     return table(caption, ("state", "level", "mean", "90 %"), rows, names=2)
 
 

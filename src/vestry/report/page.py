@@ -87,7 +87,7 @@ _PAGE = """\
 
 def _answers(content: ReportContent, parts: list[Part]) -> Markup:
     rows = [
-        (tag("a", result.name, href=f"#release-{place}"), result.question, Markup(each.headline), terms(result.spent))
+        (tag("a", result.name, href=f"#release-{place}"), result.question, _warned(result, each), terms(result.spent))
         for place, (result, each) in enumerate(zip(content.results, parts, strict=True), 1)
     ]
     what = protected(Unit.parse(content.unit), Neighbours.parse(content.neighbours))
@@ -100,6 +100,13 @@ def _answers(content: ReportContent, parts: list[Part]) -> Markup:
     caption = "One line per release: posterior mean and, in brackets, 90 % credible interval"
     answers = html.register(caption, ("release", "question", "answer", "privacy cost"), rows)
     return tag("header", tag("h1", content.title), facts, tag("h2", "Questions and answers"), intro, answers)
+
+
+def _warned(result: Result, each: Part) -> Markup:
+    """Return a release's answer, and below it that its columns may not hold what is declared."""
+    if not result.warnings:
+        return Markup(each.headline)
+    return html.joined([Markup(each.headline), tag("strong", "Warning: see what is said of its columns.")], "<br>")
 
 
 def account(content: ReportContent, album: Album) -> Markup:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from vestry.display.formatting import Digits, number, probability, roughly, whole
 from vestry.display.plotting import name_of
 from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
-from vestry.posterior.reader import DRAWS, PLUG_IN
+from vestry.posterior.reader import DRAWS, NOT_CALIBRATED, PLUG_IN
 from vestry.releases import NoisyStatistics
-from vestry.report import content, figures, hmm_section, moment_section, regression_section
+from vestry.report import content, figures, hmm_section, moment_section, quality_section, regression_section
 from vestry.report.content import MOST_ESTIMATES, MOST_ROWS, Estimate, Result, Share
 from vestry.report.guarantee_section import claim, weight_parts
 
@@ -30,6 +30,7 @@ _SECTIONS = {
     "states": _Section(hmm_section.headline, hmm_section.parts),
     "coefficients": _Section(regression_section.headline, regression_section.parts),
     "moments": _Section(moment_section.headline, moment_section.parts),
+    "quality": _Section(quality_section.headline, quality_section.parts),
 }
 
 
@@ -38,10 +39,18 @@ def section(result: Result, place: int, found: tuple[Estimate, ...], album: Albu
     parts = [
         tag("h2", f"Release {place}: {result.name}"),
         tag("p", result.question, class_="question"),
+        *_warnings(result),
         *_body(result, found, album),
         *claim(result, album),
     ]
     return tag("section", joined(parts), id=f"release-{place}")
+
+
+def _warnings(result: Result) -> list[Content]:
+    """Write what is wrong with the columns that the release rests on; a quality release says it itself."""
+    if result.posterior.reader.display == "quality":
+        return []
+    return [tag("p", f"Warning. {each}", class_="warning") for each in result.warnings]
 
 
 def _body(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
@@ -60,13 +69,14 @@ def headline(result: Result, found: tuple[Estimate, ...]) -> Content:
         ends = number(min(values)), number(max(values))
         extent = ends[0] if len(values) == 1 else f"from {ends[0]} to {ends[1]}"
         return f"{_draws(count)}, {result.posterior.reader.parameter} {extent}; no interval"
+    made = f"({result.posterior.interval_method})"
     if len(found) <= _MOST_NAMED:
         lines = [_line(each, result, named=len(found) > 1) for each in found]
-        return joined(lines, "<br>")
+        return joined([*lines, made], "<br>")
     low, high = min(found, key=lambda each: each.mean), max(found, key=lambda each: each.mean)
     few = content.size(result) > len(found)
     between = f"{content.size(result)} estimates, {f'the first {len(found)} of them ' if few else ''}between"
-    return joined([between, _line(low, result, named=True), "and", _line(high, result, named=True)], "<br>")
+    return joined([between, _line(low, result, named=True), "and", _line(high, result, named=True), made], "<br>")
 
 
 def _line(each: Estimate, result: Result, *, named: bool) -> str:
@@ -79,12 +89,13 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
     posterior, before = result.posterior, content.prior(result.posterior)
     dense = len(found) <= figures.MOST_DENSITIES
     drawn = (figures.densities if dense else figures.intervals)(found, posterior, before)
-    what = posterior.reader.parameter
+    what, made = posterior.reader.parameter, posterior.interval_method
     caption = (
-        f"Prior (dashed) and posterior (filled) density of the {what}, with mean, 50 % and 90 % credible intervals."
+        f"Prior (dashed) and posterior (filled) density of the {what}, with mean, 50 % and 90 % credible intervals"
+        f" ({made})."
         if dense
-        else f"Posterior mean, 50 % (thick) and 90 % (thin) credible intervals of the {what}; dashed: the prior's 90 %"
-        " interval, cut at the edge of the figure."
+        else f"Posterior mean, 50 % (thick) and 90 % (thin) credible intervals of the {what} ({made}); dashed: the"
+        " prior's 90 % interval, cut at the edge of the figure."
     )
     if len(found) > figures.MOST_ROWS:
         rest = "the table has all" if content.size(result) == len(found) else f"the table has {len(found)}"
@@ -106,20 +117,26 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
 
 
 def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
-    heads = _heads(result)
-    rows = []
+    heads, rows = _heads(result), []
+    noted = any(_note(each, result) for each in found)
     for each in found:
         digits = Digits(each.mean, each.sd)
         numbers = (digits(each.mean), number(each.sd), digits.interval(*each.half), digits.interval(*each.wide))
-        rows.append((*_names(each.group, each.label, result), *numbers))
+        rows.append((*_names(each.group, each.label, result), *numbers, *((_note(each, result),) if noted else ())))
     what = result.posterior.reader.parameter
     return table(
         f"Posterior of the {what}: mean, standard deviation, 50 % and 90 % credible intervals"
-        + content.first_of(len(found), content.size(result)),
-        (*heads, "mean", "sd", "50 %", "90 %"),
+        f" ({result.posterior.interval_method})" + content.first_of(len(found), content.size(result)),
+        (*heads, "mean", "sd", "50 %", "90 %", *(("note",) if noted else ())),
         rows,
         names=len(heads),
     )
+
+
+def _note(each: Estimate, result: Result) -> str:
+    """Say what is wrong with one estimate's intervals; nothing if all is well."""
+    wrong = NOT_CALIBRATED if NOT_CALIBRATED in result.posterior.interval_method else ""
+    return "; ".join(filter(None, (wrong, result.posterior.reader.remark(each.marginal))))
 
 
 def _contrast_parts(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
@@ -127,7 +144,7 @@ def _contrast_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
     if not rows:
         return []
     drawn = figures.comparison(found, rows, result.posterior)
-    several = result.posterior.reader.dimension > 1
+    several, made = result.posterior.reader.dimension > 1, result.posterior.interval_method
     described, cells = [], []
     for row in rows:
         digits = Digits(row["mean"], row["sd"])
@@ -148,11 +165,11 @@ def _contrast_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
                 alternative=alternative,
                 caption=f"Above: the {result.posterior.reader.parameter} of each group, with mean, 50 % and 90 %"
                 " credible intervals. Below: differences between groups, with 90 % credible intervals; one that crosses"
-                " the dashed line leaves the sign of the difference open.",
+                f" the dashed line leaves the sign of the difference open. Intervals: {made}.",
             ),
             table(
                 f"Differences for {content.compared_groups(result)}, from {whole(content.draw_count(result))} draws"
-                f" seeded by the release's hash{cut}",
+                f" seeded by the release's hash, with 90 % credible intervals ({made}){cut}",
                 heads,
                 cells,
                 names=2 if several else 1,
@@ -287,7 +304,8 @@ def _draw_parts(result: Result, album: Album) -> list[Content]:
 def _alternative(result: Result, found: tuple[Estimate, ...]) -> str:
     described = "; ".join(_line(each, result, named=True) for each in found[:_MOST_DESCRIBED])
     rest = f"; {len(found) - _MOST_DESCRIBED} more are in the table" if len(found) > _MOST_DESCRIBED else ""
-    return f"Posterior of the {result.posterior.reader.parameter}, mean and 90 % credible interval. {described}{rest}."
+    what, made = result.posterior.reader.parameter, result.posterior.interval_method
+    return f"Posterior of the {what}, mean and 90 % credible interval ({made}). {described}{rest}."
 
 
 def _heads(result: Result) -> tuple[str, ...]:

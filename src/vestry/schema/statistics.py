@@ -1,7 +1,8 @@
 """What is summed over the records, described apart from its execution.
 
 A `SumQuery` sums integers over all records, once for each combination of the levels of its keys: counts, indicators,
-and sums of clipped numbers on a grid. Histograms and cross-tabulations are sums of `Count` by their columns.
+and sums of clipped numbers on a grid. Histograms and cross-tabulations are sums of `Count` by their columns. How values
+fit what is declared of them is counted by `Condition`.
 A `PersonQuery` sums what persons add, each with the weight of one record.
 """
 
@@ -13,6 +14,7 @@ from itertools import product
 
 from vestry.errors import InvalidParameter
 from vestry.schema.domain import Domain, Interval, Levels, drops
+from vestry.validation import require_choice
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,23 @@ class Within:
     term: Count | Sum
 
 
-Term = Count | Indicator | Sum | Product | Within
+# How a value was read: as declared; not there; there, and nothing that is declared; beyond an end of its interval.
+CONDITIONS = FITS, ABSENT, UNMATCHED, CLIPPED = "fits", "missing", "unmatched", "clipped"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Each record adds 1 if its column's value is in this condition, whatever becomes of a missing value.
+
+    Absent: null, NaN, empty text, and text of more than 100 characters. Unmatched: any other value that is not a
+    declared level, or not a number (a date) under an interval. Clipped: a number (a date) beyond an end.
+    """
+
+    column: str
+    condition: str
+
+
+Term = Count | Indicator | Sum | Product | Condition | Within
 
 
 @dataclass(frozen=True)
@@ -91,7 +109,12 @@ class SumQuery:
 
     def drops(self, domains: Mapping[str, Domain]) -> bool:
         """Tell whether a record may be omitted, so that the number of records that count is private."""
-        return any(drops(domains[column]) for column in self.columns)
+        return any(drops(domains[column]) for column in self.columns if column not in self.examined)
+
+    @property
+    def examined(self) -> frozenset[str]:
+        """The columns that are read for the condition of their values; no record is omitted because of them."""
+        return frozenset(term.column for term in self.terms if isinstance(term, Condition))
 
     def check(self, domains: Mapping[str, Domain]) -> None:
         """Refuse columns that are not declared, or declared as something else than they are used for."""
@@ -100,7 +123,15 @@ class SumQuery:
                 raise InvalidParameter("a column", column, "one that is declared", f"{column} = {{ levels = [...] }}")
         for key in self.keys:
             self._levels(key, domains)
+        others = {
+            *self.keys,
+            *(each for term in self.terms if not isinstance(term, Condition) for each in _columns(term)),
+        }
+        for column in self.examined & others:
+            raise InvalidParameter("a column", column, "summed, or examined for its condition", "two queries")
         for term in self.terms:
+            if isinstance(term, Condition):
+                require_choice("a condition", term.condition, CONDITIONS, f'"{ABSENT}"')
             for column, level in _required(term):
                 names = self._levels(column, domains).names
                 if level not in names:
@@ -181,7 +212,7 @@ def _required(term: Term) -> tuple[tuple[str, str], ...]:
     return tuple((term.column, level) for level in term.levels) if isinstance(term, Indicator) else ()
 
 
-def summand(term: Term) -> Count | Indicator | Sum | Product:
+def summand(term: Term) -> Count | Indicator | Sum | Product | Condition:
     """Return what a record adds where it adds something."""
     return term.term if isinstance(term, Within) else term
 

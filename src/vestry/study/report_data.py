@@ -12,6 +12,7 @@ from vestry.ledger import Ledger
 from vestry.ledger.ledger import Summary
 from vestry.posterior import Posterior
 from vestry.report.page import Part, ReportContent, Result, page, part
+from vestry.study.column_warnings import warnings_by_release
 from vestry.study.config import StudyConfig
 from vestry.study.storage import REPORT, Cache, ReleaseStore
 
@@ -47,7 +48,8 @@ def _part(cache: Cache, result: Result, place: int, figures: int) -> Part:
 
 def _facts(result: Result) -> dict[str, Any]:
     """Return everything that a page's part follows from."""
-    facts = {key: getattr(result, key) for key in ("name", "question", "entry", "spent", "remaining", "labels")}
+    keys = ("name", "question", "entry", "spent", "remaining", "labels", "warnings")
+    facts = {key: getattr(result, key) for key in keys}
     return {**facts, "release": result.release.to_dict()["sha256"]}
 
 
@@ -55,7 +57,7 @@ def report_content(
     config: StudyConfig, ledger: Ledger, summary: Summary, store: ReleaseStore, known: Known
 ) -> ReportContent:
     """Return what the page tells."""
-    state, results = summary.state, []
+    state, results, warned = summary.state, [], warnings_by_release(config, store, known)
     for spec in config.releases:
         release = store.release(spec.name)
         if release is None:
@@ -71,6 +73,7 @@ def report_content(
                 remaining=str(facts.get("remaining", "")),
                 labels=release.labels,
                 given=known.get(spec.name),
+                warnings=warned[spec.name],
             )
         )
     return ReportContent(

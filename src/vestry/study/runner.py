@@ -427,5 +427,7 @@ def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows
 def summary_of(posterior: Posterior) -> Rows:
     """Return the rows of a posterior's table; of released draws, the draws."""
     if posterior.label == DRAWS:
-        return [{"group": group, "draw": row.tolist()} for group, rows in posterior.sample().items() for row in rows]
+        made = {"interval_method": posterior.interval_method}
+        tables = posterior.sample().items()
+        return [{"group": group, "draw": row.tolist(), **made} for group, rows in tables for row in rows]
     return posterior.rows()

@@ -36,7 +36,7 @@ from vestry.releases import Release, open_release
 RELEASE, CERTIFICATE, POSTERIOR, REPORT = "release.json", "certificate.json", "posterior.nc", "report.html"
 
 # The cache, and its format: raised when what is cached has another form or follows otherwise from the same release.
-CACHE, _FORMAT = ".vestry", 2
+CACHE, _FORMAT = ".vestry", 3
 # A longer file of the cache was not written here, in bytes.
 _LARGEST = 2**26
 # What is written on trial: more than a release takes, so that a full disk shows before anything is charged.

@@ -1,0 +1,132 @@
+"""Which declarations do not fit the records: noisy counts of missing, unmatched and clipped values by column.
+
+A record's value has exactly one condition in each of C columns: it fits what is declared, is missing, is unmatched, or
+is clipped. So the counts of all conditions of all columns are C histograms of the same records, priced together. One
+unit of k records moves them by
+
+    neighbours      l1        l2
+    add-remove      k C       k sqrt(C)
+    replace         2 k C     k sqrt(2 C)
+
+(`vestry.model.histograms`). To count the values that fit costs nothing more, and tells how many records there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vestry.conjugate.simulation import LEVEL, noisy_statistics
+from vestry.data_quality.quality_posterior import conditions_of, quality_reader
+from vestry.errors import InvalidParameter
+from vestry.model.histograms import (
+    NOISES,
+    Histograms,
+    calibrate_counts,
+    check_distinct,
+    concentration,
+    level_labels,
+    listed,
+)
+from vestry.model.request import (
+    MOST_PARAMETERS,
+    PreparedSums,
+    Request,
+    Size,
+    TableSchema,
+    declaration,
+    declared,
+    listing,
+)
+from vestry.schema.domain import Domain
+from vestry.schema.statistics import Condition, SumQuery
+
+# Simulated releases of a forecast.
+_RELEASES = 4
+
+
+@dataclass(frozen=True)
+class Quality:
+    """The shares of values that are missing, that match nothing declared, and that are clipped, column by column.
+
+    Attributes
+    ----------
+    columns
+        Declared columns of any kind; a study file that names none means all of them.
+    prior
+        The concentration of the Dirichlet prior of each column's shares.
+    """
+
+    columns: tuple[str, ...] = ()
+    prior: float = 1.0
+
+    name: ClassVar[str] = "quality"
+    reader: ClassVar[Any] = staticmethod(quality_reader)
+    column_keys: ClassVar[tuple[str, ...]] = ("columns",)
+    mechanisms: ClassVar[tuple[str, ...]] = NOISES
+    by: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", listed(self.columns))
+
+    @classmethod
+    def defaults(cls, domains: Mapping[str, Domain]) -> dict[str, Any]:
+        """Return what is meant where a study file is silent: every declared column."""
+        return {"columns": tuple(domains)}
+
+    def check(self, domains: Mapping[str, Domain]) -> None:
+        """Refuse columns and numbers that do not fit."""
+        if not isinstance(self.columns, tuple) or not self.columns:
+            instead = f'columns = ["{next(iter(domains), "ward")}"]'
+            raise InvalidParameter("columns", self.columns, "a list of declared columns", instead)
+        for column in self.columns:
+            declared(domains, column)
+        check_distinct(self.columns, "columns")
+        concentration(self.prior)
+
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
+        """Calibrate from declarations and, where it is public, the number of records."""
+        self.check(schema.domains)
+        written = {column: schema.domains[column].to_dict() for column in self.columns}
+        conditions = tuple(conditions_of(domain) for domain in written.values())
+        adjacency = schema.adjacency(self, count)
+        layout = Histograms(self.columns, conditions).layout(adjacency)
+        mechanism = calibrate_counts(request.mechanism, layout, adjacency, request.guarantee)
+        pairs = [(column, each) for column, names in zip(self.columns, conditions, strict=True) for each in names]
+        tally = SumQuery((), tuple(Condition(*pair) for pair in pairs))
+        tally.check(schema.domains)
+        labels = level_labels(self.columns, tuple(names[1:] for names in conditions))
+        described = {"name": self.name, "columns": written}
+        return PreparedSums(self, described, (concentration(self.prior),), mechanism, tally, ("all",), labels)
+
+    def forecast(
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
+    ) -> tuple[float, float, None]:
+        """Return the expected width of a share's 90 % interval where every value fits; without noise it is known."""
+        counts = [n if term.condition == "fits" else 0 for term in prepared.tally.terms]
+        reader, widths = quality_reader(prepared.described, prepared.numbers), []
+        for _ in range(_RELEASES):
+            shares = reader.noise_aware(noisy_statistics(prepared.mechanism, counts, rng))
+            ends = [shares.marginal(index).interval(LEVEL) for index in range(min(shares.dimension, _LOOKED_AT))]
+            widths += [high - low for low, high in ends]
+        return float(np.mean(widths)), 0.0, None
+
+    def size(self, domains: Mapping[str, Domain]) -> Size:
+        """Return how many shares there are."""
+        number = sum(len(conditions_of(domains[column].to_dict())) - 1 for column in self.columns)
+        return Size(number, MOST_PARAMETERS, "columns x conditions")
+
+    def question(self) -> str:
+        """Say in words what is asked."""
+        return f"The shares of missing, unmatched and clipped values of {listing(self.columns)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration, as a study file writes it."""
+        return declaration(self.name, vars(self))
+
+
+# Shares whose intervals a forecast averages.
+_LOOKED_AT = 6
