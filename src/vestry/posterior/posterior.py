@@ -234,7 +234,8 @@ class Posterior:
 
     def _contrast_coefficients(self, a: str, b: str, prob: float) -> DataFrame:
         marginal = self.reader.difference(self.distributions["all"], a, b)
-        named = {"contrast": f"{a} - {b}", "parameter": self.reader.parameter}
+        how = {"interval_method": self.interval_method}
+        named = {"contrast": f"{a} - {b}", "parameter": self.reader.parameter, **how}
         above = float(1 - marginal.cdf(0.0))
         rows = [{**named, **_numbers(marginal, prob), "prob_positive": above}]
         return _frame(rows, "contrast", "parameter")
@@ -252,7 +253,8 @@ class Posterior:
                 mean, new = self.reader.at_point(distribution, point)
                 low, high = _ends(new, prob).values()
                 new_ends = {"new_low": low, "new_high": high}
-                rows.append({"group": group, "point": place, **_numbers(mean, prob), **new_ends})
+                how = {"interval_method": self.interval_method}
+                rows.append({"group": group, "point": place, **_numbers(mean, prob), **new_ends, **how})
         return _frame(rows, "group", "point")
 
     def compare(self, *choices: Sequence[str]) -> DataFrame:
@@ -261,12 +263,13 @@ class Posterior:
         `log_evidence` is the log marginal likelihood, and `probability` the posterior one of the choices given here,
         if all were equally likely.
         """
+        from pandas import DataFrame
+
         (distribution,) = self.distributions.values()
         logs = np.array([self.reader.log_evidence(distribution, choice) for choice in choices])
         shares = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
         names = [" + ".join(choice) or "intercept alone" for choice in choices]
-        rows = zip(names, logs.tolist(), shares.tolist(), strict=True)
-        return _frame([{"predictors": n, "log_evidence": x, "probability": p} for n, x, p in rows], "predictors")
+        return DataFrame({"predictors": names, "log_evidence": logs, "probability": shares}).set_index("predictors")
 
     def to_arviz(self, rng: np.random.Generator | None = None, *, chains: int = 4, draws: int = 1000) -> Any:
         """Return the draws as an ArviZ tree (dimensions chain and draw), without data or likelihoods.
