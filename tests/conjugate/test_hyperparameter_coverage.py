@@ -2,8 +2,8 @@
 
 The studies are those of `quality/coverage/run.py`, few of them and with other seeds. The standard deviation of one
 study's coverage is known from a hundred and more: 0.11 of the large cells of a sparse table, 0.08 of ranks over 20
-levels, 0.13 over 8 groups, 0.12 over 20, 0.07 over 50. A check allows six standard errors, so that one of these tests fails by
-chance less than once in a million runs; each twin is further away than that.
+levels, 0.13 over 8 groups, 0.12 over 20, 0.07 over 50. A check allows six standard errors, so that one of these tests
+fails by chance less than once in a million runs; each twin is further away than that.
 """
 
 from __future__ import annotations
