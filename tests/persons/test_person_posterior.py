@@ -140,3 +140,5 @@ def test_a_summary_says_few_events_in_their_row_alone():
     assert posterior.note.partition(",")[0] in posterior._repr_html_()
     with pytest.raises(InvalidParameter, match="predict must be asked of rows, not 'an average over persons'"):
         posterior.predict(10)
+    with pytest.raises(InvalidParameter, match="pool must be asked of rows, not 'averages over persons'"):
+        Release(family, (1.0, 1.0), groups, certificate, "ward").posterior(pool=True)
