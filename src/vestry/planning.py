@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from vestry.errors import GuaranteeUnreachable, VestryError
+from vestry.errors import GuaranteeUnreachable, NoInterval, VestryError
 from vestry.mechanisms.additive_noise import Additive
 from vestry.model.request import Request, TableSchema, groups_of
 from vestry.privacy.guarantee import Guarantee
@@ -46,7 +46,7 @@ class Forecast:
     noise
         The standard deviation of the noise, in units of the statistics; None for draws.
     reason
-        Why the guarantee cannot be met; empty if it can.
+        Why the guarantee cannot be met, or why there would be no interval; empty if all is well.
     caution
         What a declared prior would do to the answer; empty if nothing.
     """
@@ -70,7 +70,7 @@ class Forecast:
 
     @property
     def note(self) -> str:
-        """Why the guarantee cannot be met, or that privacy or the prior swamps the data; empty if all is well."""
+        """Why the guarantee or an interval cannot be had, or that privacy or the prior swamps the data; or nothing."""
         notes = ("privacy more than doubles the width" if self.swamped else "", self.caution)
         return self.reason or "; ".join(filter(None, notes))
 
@@ -153,7 +153,10 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
     if hasattr(request.model, "caution"):
         forecast = replace(forecast, caution=request.model.caution(prepared, schema, per_group))
     rng = np.random.default_rng(_seed(request, schema, n))
-    width, exact_width, kl = request.model.forecast(prepared, schema, per_group, rng)
+    try:
+        width, exact_width, kl = request.model.forecast(prepared, schema, per_group, rng)
+    except NoInterval as error:
+        return replace(forecast, reason=str(error).rstrip("."))
     return replace(forecast, width=width, exact_width=exact_width, kl=kl)
 
 

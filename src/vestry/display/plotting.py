@@ -110,7 +110,7 @@ def _draw_rows(axes: Any, posterior: Posterior, prob: float) -> None:
     rows = [(group, index) for group in groups for index in range(groups[group].dimension)][:_MOST]
     for height, (group, index) in enumerate(reversed(rows)):
         _row(axes, groups[group], index, height, prob)
-    bare = posterior.labels if posterior.reader.parameter == "coefficient" else posterior.parameters
+    bare = (posterior.labels if posterior.reader.parameter == "coefficient" else ()) or posterior.parameters
     names = [name_of(group, bare[index], posterior) for group, index in rows]
     name_rows(axes, names, posterior.reader.parameter, below=0.4, above=0.95)
 
