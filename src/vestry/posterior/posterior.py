@@ -388,6 +388,7 @@ def _frame(rows: Rows, *index: str) -> DataFrame:
     from pandas import DataFrame
 
     frame = DataFrame(rows).set_index(list(index))
+    frame = frame.fillna({"note": ""}) if "note" in frame else frame
     return frame.drop(columns="interval_method").rename_axis(columns=rows[0]["interval_method"])
 
 
