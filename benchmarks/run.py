@@ -18,9 +18,9 @@ import estimators
 import events
 import exact
 import gradient
+import groups
 import hmm
 import langevin
-import large_tables
 import ledger
 import noise
 import releases
@@ -30,7 +30,7 @@ import wide_csv
 
 _MODULES = (
     ledger, accounting, conjugate, noise, exact, audit, data, study, releases, gradient, langevin, estimators, hmm,
-    events, wide_csv, ways_in, large_tables,
+    events, wide_csv, ways_in, groups,
 )  # fmt: skip
 
 
