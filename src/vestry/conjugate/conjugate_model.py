@@ -21,8 +21,8 @@ from vestry.mechanisms.statistic_family import Layout
 from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, groups_of, size_by_group
 from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
-from vestry.posterior.reader import Reader
-from vestry.releases import NoisyStatistics
+from vestry.posterior.reader import Reader, ReadRelease
+from vestry.releases import NoisyStatistics, Release
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Count, SumQuery, Term
 
@@ -42,6 +42,12 @@ class ConjugateReader(Reader):
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
         """Return the noise's standard deviation on one parameter, to first order."""
         return self.family.noise_on_estimate(content, mean, index)
+
+    def read_statistics(self, release: Release, method: str) -> ReadRelease:
+        """Compute the posterior of each group, inside what was declared."""
+        found = super().read_statistics(release, method)
+        inside = {group: self.family.inside(each) for group, each in found.distributions.items()}
+        return replace(found, distributions=inside)
 
     def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior, the noise summed out."""
@@ -197,8 +203,8 @@ class ConjugateModel(ABC):
 
     def forecast(
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, float | None]:
-        """Return the expected 90 % width, the same without privacy, and the divergence, by simulation."""
+    ) -> tuple[tuple[float, ...], tuple[float, ...], float | None]:
+        """Return the expected 90 % widths, the same without privacy, and the divergence, by simulation."""
         from vestry.conjugate.simulation import forecast
 
         return forecast(prepared, n, rng)

@@ -196,6 +196,12 @@ class Reader:
             return f"{_INTERVALS[label]}, rows as independent: {NOT_CALIBRATED}"
         return _INTERVALS.get(label, label)
 
+    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+        """Say what the widths of a forecast are of: what the release will have, or that it has no interval."""
+        if drawn:
+            return ("range of a draw (no interval)",)
+        return tuple(f"interval of the {name}" for name in self.parameters or (self.parameter,))
+
     def remark(self, marginal: Any) -> str:
         """Say what is wrong with one interval; nothing if all is well."""
         return ""
