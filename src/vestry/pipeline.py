@@ -25,7 +25,7 @@ from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
 from vestry.mechanisms.release import ADDITIVE, Mechanism, assumptions_of, pays_for, publish
 from vestry.model.averaging import question_of
-from vestry.model.request import AUTO, Model, PreparedRelease, Request, TableSchema, check_size, purpose_of
+from vestry.model.request import AUTO, Model, PreparedRelease, Request, TableSchema, check_size, pools, purpose_of
 from vestry.noise import NoiseSource
 from vestry.planning import choose_mechanism
 from vestry.posterior import Posterior
@@ -91,7 +91,7 @@ def release(
             charge, _ = claim(prepared, ledger, definition, past, purpose=purpose, again=again)
         except AskedBefore:
             raise _asked_before(ChargeIndex.of(ledger).find_charge(definition)) from None
-        return Posterior.from_release(run(prepared, table, charge, keep=save))
+        return Posterior.from_release(run(prepared, table, charge, keep=save), pool=pools(model))
 
 
 def is_drawn(mechanism: str, draws: int | None) -> bool:

@@ -182,10 +182,15 @@ class Release:
         return {**record, "sha256": _hash(record)}
 
     def posterior(
-        self, *, prior: tuple[float, ...] | str | None = None, method: str = "noise-aware", **options: Any
+        self,
+        *,
+        prior: tuple[float, ...] | str | None = None,
+        method: str = "noise-aware",
+        pool: bool = False,
+        **options: Any,
     ) -> Any:
         """Compute a posterior, by the release's own prior or another one; see `Posterior.from_release`. It is free."""
-        return FACADE["posterior"].from_release(self, prior=prior, method=method, **options)
+        return FACADE["posterior"].from_release(self, prior=prior, method=method, pool=pool, **options)
 
     def text(self) -> str:
         """Return the JSON that is saved, and whose hash the ledger keeps."""

@@ -34,3 +34,12 @@ def test_intervals_cover(kind):
 def test_rows_as_independent_do_not():
     found = covered("broken: rows as independent, icc 0.95, epsilon 1.0")
     assert binom.cdf(found, STUDIES, LOW) < ALARM
+
+
+@pytest.mark.parametrize(
+    "name", ["rate, icc 0.5, epsilon 0.2, groups 3", "few events: 100 x .05, icc 0.5, epsilon 0.2"]
+)
+def test_an_interval_holds_what_its_test_accepts(name):
+    both = [(CELLS[name](SEEDED(name, place)), CELLS[name](SEEDED(name, place), ends=True)) for place in range(60)]
+    assert [accepted for accepted, _ in both] == [held for _, held in both]
+    assert {accepted for accepted, _ in both} != {1.0}

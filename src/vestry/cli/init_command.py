@@ -5,12 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument
+from typer import Argument, Option
 
 from vestry.cli.output import Json, emit, examples
 from vestry.errors import InvalidParameter
 
-EXAMPLES = examples("vestry init readmissions", "cd readmissions && vestry check study.toml")
+EXAMPLES = examples(
+    "vestry init readmissions",
+    "cd readmissions && vestry check study.toml",
+    "vestry init clinic --from patients.parquet",
+    "vestry init clinic --from dictionary.csv",
+)
 
 STUDY = """\
 # A study: a table, what its columns may contain, whose privacy is protected, a budget, and what is asked.
@@ -53,8 +58,25 @@ spend = { epsilon = 0.2 }
 """
 
 
-def init(folder: Annotated[Path, Argument(metavar="DIR", help="A new or empty folder.")], json: Json = False) -> None:
-    """Create a study: a commented study file, fictional example data and an empty ledger."""
+def init(
+    folder: Annotated[Path, Argument(metavar="DIR", help="A new or empty folder; with --from one without study.toml.")],
+    source: Annotated[
+        str | None,
+        Option("--from", metavar="FILE", help="Begin from a data dictionary, or from a table's names and types."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Create a study: a commented study file, fictional example data and an empty ledger.
+
+    With --from the study file is for your own table, and there is no example. FILE is the table itself (a file or an
+    address, as data in a study file): its columns' names and types are used, never a value. Or it is a data dictionary:
+    a CSV file with the columns name, type (levels, number, count, date, person), levels (divided by ;), and optionally
+    low, high, missing, unit, description. What is not known is left as a line that begins with # and says what to
+    declare. The ledger is made once the file is complete: vestry check prints the command.
+    """
+    if source is not None:
+        _init_from(folder, source, as_json=json)
+        return
     from vestry.ledger import Ledger
     from vestry.study import Study
 
@@ -82,6 +104,29 @@ def init(folder: Annotated[Path, Argument(metavar="DIR", help="A new or empty fo
         f"Next: cd {folder} && vestry check study.toml"
     )
     emit({"folder": str(folder), "study": str(folder / "study.toml")}, text, as_json=json)
+
+
+def _init_from(folder: Path, source: str, *, as_json: bool) -> None:
+    """Write a study file for a table, and say what is to be completed."""
+    from vestry.study.study_template import template_from
+
+    file = folder / "study.toml"
+    if file.exists():
+        raise InvalidParameter("a new study's folder", str(folder), "without a study.toml", "another name")
+    template = template_from(source, folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(template.text, encoding="utf-8")
+    except OSError as error:
+        allowed = f"writable ({error.strerror})"
+        raise InvalidParameter("a new study's folder", str(folder), allowed, "another name") from None
+    record = {"study": str(file), "columns": template.columns, "declared": template.declared}
+    text = (
+        f"{file}: {template.declared} of {template.columns} columns are declared; no value was read.\n"
+        "Complete the lines that begin with # under [columns], and take the # away.\n"
+        f"Next: vestry check {file} --data"
+    )
+    emit(record, text, as_json=as_json)
 
 
 def _patients() -> str:

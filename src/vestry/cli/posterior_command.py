@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from typer import Argument, Option
 
 from vestry.cli.options import Plot, numbers
 from vestry.cli.output import Json, columns, emit, examples, working
+from vestry.posterior.reader import POOLED
 
 if TYPE_CHECKING:
     from vestry.hmm.hidden_states import States
@@ -20,6 +22,7 @@ EXAMPLES = examples(
     "vestry posterior release.json --prior 2,2 --prob 0.95 --json",
     "vestry posterior release.json --states 3 --sweeps 1000",
     "vestry posterior release.json --draws draws.nc",
+    "vestry posterior release.json --pool",
 )
 
 
@@ -29,6 +32,9 @@ def posterior(
     prob: Annotated[float, Option(help="The probability of each credible interval.")] = 0.9,
     plug_in: Annotated[
         bool, Option("--plug-in", help="Take the noisy statistics as exact: intervals are too short.")
+    ] = False,
+    pool: Annotated[
+        bool, Option("--pool", help="Let groups learn from each other: proportions, means and rates by group.")
     ] = False,
     states: Annotated[int | None, Option(help="hmm: another number of hidden states.")] = None,
     sweeps: Annotated[int | None, Option(help="hmm: the number of sweeps of the sampler.")] = None,
@@ -42,10 +48,12 @@ def posterior(
     from vestry.releases import open_release
 
     told = prior if prior in (None, "sparse") else numbers("--prior", prior, "2,2")
-    options = {name: value for name, value in (("states", states), ("sweeps", sweeps)) if value is not None}
+    options: dict[str, Any] = {
+        name: value for name, value in (("states", states), ("sweeps", sweeps)) if value is not None
+    }
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
-        found = open_release(release).posterior(prior=told, method=kind, **options)
+        found = open_release(release).posterior(prior=told, method=kind, pool=pool, **options)
         record, lines = _describe(found, prob)
         if draws is not None:
             _write_draws(found, release, draws)
@@ -88,17 +96,37 @@ def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]
         states = found.states()
         record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
         lines += ["", *_map(states)]
+    if found.label == POOLED:
+        told, more = _pooled(found, prob)
+        record, lines = {**record, **told}, [_POOLED, "", *lines, *more]
     return record, lines
+
+
+def _pooled(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
+    """Return what pooled groups have in common, and their ranks if they are not too many."""
+    population = found.population_rows(prob)
+    lines = ["", "the population:", *_table(population)]
+    if len(found.distributions) > _MOST_RANKED:
+        return {"population": population}, lines
+    ranks = found.ranks(prob, rng=np.random.default_rng(0)).reset_index().to_dict("records")
+    cells = [
+        (row["group"], f"{row['mean']:.1f}", f"{row['low']}", f"{row['high']}", f"{row['prob_largest']:.2f}",
+         f"{row['prob_smallest']:.2f}")
+        for row in ranks
+    ]  # fmt: skip
+    heads = ("group", "mean", "low", "high", "P(largest)", "P(smallest)")
+    return {"population": population, "ranks": ranks}, [*lines, "", "ranks, 1 the largest:", *columns([heads, *cells])]
 
 
 def _table(rows: Rows) -> list[str]:
     """Lay out a summary."""
+    names = [name for name in ("group", "parameter") if name in rows[0]]
     cells = [
-        (row["group"], row["parameter"], f"{row['mean']:.5g}", f"{row['sd']:.3g}", f"{row['low']:.5g}",
+        (*(row[name] for name in names), f"{row['mean']:.5g}", f"{row['sd']:.3g}", f"{row['low']:.5g}",
          f"{row['high']:.5g}", interval_note(row))
         for row in rows
     ]  # fmt: skip
-    return columns([("group", "parameter", "mean", "sd", "low", "high", ""), *cells], names=2)
+    return columns([(*names, "mean", "sd", "low", "high", ""), *cells], names=len(names))
 
 
 def interval_note(row: dict[str, Any]) -> str:
@@ -154,3 +182,6 @@ def _map(states: States) -> list[str]:
 
 # A sign for each state; the width of a terminal, and the least room for a map beside long names; draws in the text.
 _SIGNS, _COLUMNS, _LEAST, _MOST_DRAWS = "123456789abcdefghijklmnopqrstuvwxyz+", 80, 20, 5
+# What is said of pooled groups; and of how many of them ranks are told.
+_POOLED = "pooled: groups learn from each other; a group unlike all others is drawn towards them."
+_MOST_RANKED = 200

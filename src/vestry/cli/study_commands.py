@@ -23,7 +23,7 @@ File = Annotated[Path, Argument(metavar="STUDY", help="A study file, for example
 Names = Annotated[list[str] | None, Argument(metavar="NAME", help="Releases; all if omitted.")]
 Output = Annotated[Path | None, Option(help="The folder to write to; the study file's own if omitted.")]
 
-CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --json")
+CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --data", "vestry check study.toml --json")
 PLAN_EXAMPLES = examples("vestry plan study.toml", "vestry plan study.toml readmission --width 0.1")
 RELEASE_EXAMPLES = examples(
     "vestry release study.toml", "vestry release study.toml readmission --yes", "vestry release study.toml --dry-run"
@@ -31,16 +31,29 @@ RELEASE_EXAMPLES = examples(
 REPORT_EXAMPLES = examples("vestry report .", "vestry report study.toml")
 
 
-def check(study: File, json: Json = False) -> None:
+def check(
+    study: File,
+    data: Annotated[
+        bool, Option("--data", help="Also compare names and types of the data's columns; no value is read.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Read a study file and show what each release would cost, and whether it fits the budget. Reads no data.
 
-    Exit code 2: the file has a fault, which is shown with its line, its key and what to write instead. Exit code 3:
-    no new release fits what remains of the budget. Exit code 0: at least one does, or all were released before.
+    With --data the names of the data's columns are compared with the declared ones, and their types where the data have
+    types (Parquet, Arrow, databases; a CSV file has names alone). That reads no value, costs nothing and is not
+    charged. Whether the values fit, a release of the model quality tells.
+
+    Exit code 2: the file has a fault, which is shown with its line, its key and what to write instead, or the data do
+    not have what it declares. Exit code 3: no new release fits what remains of the budget. Exit code 0: at least one
+    does, or all were released before.
     """
     opened = _open(study)
     with working("calibrating"):
         costs = opened.costs()
     config, schema = opened.config, opened.config.schema
+    with working("looking at names and types"):
+        faults = opened.data_faults() if data else None
     record = {
         "study": config.name,
         "unit": str(schema.unit),
@@ -48,6 +61,7 @@ def check(study: File, json: Json = False) -> None:
         "budget": str(config.budget),
         "ledger": "there" if opened.has_ledger() else "missing",
         "data": "missing" if opened.lacks_data() else "not read",
+        **({"data_faults": list(faults)} if faults is not None else {}),
         "fits": all(cost.fits for cost in costs),
         "releases": [vars(cost) for cost in costs],
     }
@@ -62,7 +76,12 @@ def check(study: File, json: Json = False) -> None:
         lines += ["There is no ledger yet. Create it once:", f"  {opened.create_command()}"]
     if record["data"] == "missing":
         lines.append(f"The data file {config.data} is missing; a release needs it.")
+    if faults == ():
+        typed = "" if opened.table.is_csv else ", and types that can hold what is declared"
+        lines.append(f"The columns of {config.data} have the declared names{typed}.")
     emit(record, "\n".join([*lines, "", *_cost_lines(opened, costs)]), as_json=json)
+    if faults:
+        raise VestryError(f"{config.data} does not have what {study.name} declares: {'; '.join(faults)}.")
     if none:
         raise typer.Exit(BudgetExceeded.exit_code)
 

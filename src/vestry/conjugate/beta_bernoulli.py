@@ -32,6 +32,7 @@ from scipy.special import betainc, betaincinv, betaln, digamma, xlog1py, xlogy
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw, grouped_draw
 from vestry.conjugate.family import CategoryFamily, ConjugateFamily, Distribution, check_range, noisy_values, points
+from vestry.conjugate.pooled_beta import PooledBeta, pooled_beta
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged
@@ -197,6 +198,18 @@ class BetaBernoulliFamily(CategoryFamily):
         """Return Beta(a + s, b + f), the successes clipped to [0, n]; both counts to 0 and above, if n is private."""
         return plug_in_beta(noisy_values(statistics, 1), count=statistics.count, alpha=prior.alpha, beta=prior.beta)
 
+    def group_numbers(self, statistics: NoisyStatistics) -> tuple[float, float]:
+        """Return successes and failures."""
+        check_range(statistics)
+        values = noisy_values(statistics, 1)
+        successes = float(values[0])
+        return successes, float(values[1]) if statistics.count is None else statistics.count - successes
+
+    def pooled(self, contents: Sequence[NoisyStatistics]) -> PooledBeta:
+        """Return proportions from a Beta population, all of it unknown: see `vestry.conjugate.pooled_beta`."""
+        successes, failures = zip(*map(self.group_numbers, contents), strict=True)
+        return pooled_beta(successes, failures, noise=noise_of(contents[0]))
+
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the number of successes."""
         return rng.binomial(size, np.clip(theta, 0.0, 1.0)).astype(float)
@@ -259,12 +272,15 @@ class BetaBernoulli(ConjugateModel):
         A column of levels: one probability for each.
     prior
         alpha and beta.
+    pool
+        Whether groups learn from each other when the release is read: see `vestry.conjugate.pooled_beta`.
     """
 
     column: str
     success: str | int | bool
     by: str | None = None
     prior: tuple[float, float] = (1.0, 1.0)
+    pool: bool = False
 
     name: ClassVar[str] = "beta-bernoulli"
     family_type: ClassVar[type[ConjugateFamily]] = BetaBernoulliFamily

@@ -6,7 +6,7 @@ A release of a conjugate family, with a prior: its posterior given statistics, a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.conjugate.family import ConjugateFamily, family_from
+from vestry.conjugate.pooled_groups import PooledGroups, PooledMember
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.release import calibrate_mechanism
@@ -21,7 +22,7 @@ from vestry.mechanisms.statistic_family import Layout
 from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, groups_of, size_by_group
 from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
-from vestry.posterior.reader import Reader, ReadRelease
+from vestry.posterior.reader import POOLED, Reader, ReadRelease, refuse_extremes
 from vestry.releases import NoisyStatistics, Release
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Count, SumQuery, Term
@@ -61,6 +62,64 @@ class ConjugateReader(Reader):
         """Draw what `size` new records would give, once for each row of parameters."""
         return self.family.predict(theta, size, rng)
 
+    def read_pooled(self, release: Release) -> ReadRelease:
+        """Compute the joint posterior of groups that learn from each other."""
+        contents = [each for each in release.contents.values() if isinstance(each, NoisyStatistics)]
+        if release.by is None or len(contents) < 2 or len(contents) < len(release.contents):
+            given = "draws" if len(contents) < len(release.contents) else "a release without groups"
+            raise InvalidParameter("pool", given, "asked of noisy statistics by group", "a release with by")
+        if len({(each.noise, each.scale, each.grid, each.count_grid, each.count is None) for each in contents}) > 1:
+            raise InvalidParameter("pool", "several kinds of noise", "groups of one noise", "the original release")
+        with refuse_extremes():
+            pooled = self.family.pooled(contents)
+        members = (self.family.inside(PooledMember(pooled, place)) for place in range(len(contents)))
+        groups = dict(zip(release.contents, members, strict=True))
+        return ReadRelease(PooledReader(self.family, self.prior, pooled, tuple(groups)), groups, POOLED, release.by)
+
+
+@dataclass(frozen=True)
+class PooledReader(ConjugateReader):
+    """Groups of one family that learn from each other; the declared prior is not used.
+
+    Attributes
+    ----------
+    groups
+        Their joint posterior.
+    names
+        Their names.
+    """
+
+    groups: PooledGroups
+    names: tuple[str, ...]
+
+    dimension = 1
+    prior_words = "population"
+
+    @property
+    def note(self) -> str:
+        """Say what pooling means, after what the family says of records."""
+        words = (
+            "The groups learn from each other: each comes from a population whose mean and spread are unknown and are"
+            " summed out with the noise, in place of the declared prior. Intervals hold for groups that are alike in"
+            " kind; a group unlike all others is drawn towards them."
+        )
+        return f"{self.family.note} {words}".strip()
+
+    def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
+        """Return a group's posterior in this population, its noisy numbers taken as exact."""
+        return self.groups.member(*self.family.group_numbers(statistics))
+
+    def draw_groups(
+        self, distributions: Mapping[str, Any], names: Sequence[str], size: int, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Return joint draws of these groups, with their dependence."""
+        drawn = self.groups.draw(rng, size, [self.names.index(name) for name in names])
+        return {name: drawn[:, [place]] for place, name in enumerate(names)}
+
+    def population(self) -> dict[str, Array]:
+        """Return the hyperparameters at the nodes of their quadrature, and their weights."""
+        return self.groups.population()
+
 
 def conjugate_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> ConjugateReader:
     """Read the family that a release describes, and a prior."""
@@ -83,6 +142,8 @@ class ConjugateModel(ABC):
         Whether it models several columns at once.
     example_prior
         A prior to suggest, where there is no default.
+    pool
+        Whether groups learn from each other when the release is read. It is not part of the question.
     """
 
     name: ClassVar[str]
@@ -94,6 +155,8 @@ class ConjugateModel(ABC):
     example_prior: ClassVar[tuple[float, ...] | None] = None
     family_type: ClassVar[type[ConjugateFamily]]
     reader: ClassVar[Any] = staticmethod(conjugate_reader)
+
+    pool: bool = False
 
     column: Any
     by: str | None
@@ -136,6 +199,7 @@ class ConjugateModel(ABC):
             raise InvalidParameter("column", named, allowed, 'column = "readmitted"')
         if isinstance(self.by, tuple):
             raise InvalidParameter("by", list(self.by), "the name of one column", 'by = "ward"')
+        self._check_pool()
         family = self.family(domains)
         if not isinstance(self.prior, tuple | None) or self.prior == ():
             raise InvalidParameter("prior", self.prior, "a list of numbers", "prior = [1, 1]")
@@ -145,6 +209,10 @@ class ConjugateModel(ABC):
             default: Any = replace(self, prior=getattr(type(self), "prior", self.example_prior))  # type: ignore[type-var]
             instead = f"prior = [{', '.join(f'{x:g}' for x in default.numbers(domains))}]"
             raise InvalidParameter(error.name, error.given, error.allowed, instead) from None
+
+    def _check_pool(self) -> None:
+        if not isinstance(self.pool, bool) or (self.pool and (self.by is None or not isinstance(self.column, str))):
+            raise InvalidParameter("pool", self.pool, "true beside by, for one column, or false", 'by = "ward"')
 
     def sum_unit(self, schema: TableSchema) -> float:
         """Return what one unit of noisy sums stands for, in units of their columns; 1 for counts."""
@@ -180,6 +248,7 @@ class ConjugateModel(ABC):
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations and, where it is public, the number of records."""
+        self._check_pool()
         family, numbers = self.family(schema.domains), self.numbers(schema.domains)
         adjacency = schema.adjacency(self, count)
         mechanism = calibrate_mechanism(
@@ -193,6 +262,8 @@ class ConjugateModel(ABC):
         )
         if isinstance(mechanism, Additive):
             numbers = self.recorded_prior(schema.domains)
+        elif self.pool:
+            raise InvalidParameter("pool", True, "omitted for draws", "no pool, or noisy statistics without draws")
         else:
             mechanism = replace(mechanism, unit=self.unit)
         collect = self.noisy if isinstance(mechanism, Additive) else self.drawn
@@ -214,8 +285,12 @@ class ConjugateModel(ABC):
         return size_by_group(self, domains)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the declaration, as a study file writes it."""
-        return declaration(self.name, vars(self))
+        """Return the question, as a study file writes it."""
+        return declaration(self.name, {key: value for key, value in vars(self).items() if key != "pool"})
+
+    def caution(self, prepared: PreparedSums, schema: TableSchema, n: int) -> str:
+        """Say that a plan looks at each group alone, where they will be pooled."""
+        return "the width of each group alone; pooled ones are shorter where groups are alike" if self.pool else ""
 
     def by_words(self) -> str:
         """Return the end of a question."""

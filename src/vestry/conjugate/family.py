@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vestry.conjugate.pooled_groups import PooledGroups
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.worst_pair import Dataset, Pair, count_records, no_pair, say_records
@@ -311,6 +312,15 @@ class ConjugateFamily(ABC):
     @abstractmethod
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw what `size` new records would give, once for each row of parameters."""
+
+    def group_numbers(self, statistics: NoisyStatistics) -> tuple[float, float]:
+        """Return the two noisy numbers of one of several groups, in units of records, or refuse: see `pooled`."""
+        raise InvalidParameter("pool", self.name, "asked of beta-bernoulli, normal-mean or gamma-poisson", "no pool")
+
+    def pooled(self, contents: Sequence[NoisyStatistics]) -> PooledGroups:
+        """Return the joint posterior of groups that learn from each other; their noise is of one kind and scale."""
+        self.group_numbers(contents[0])
+        raise NotImplementedError
 
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
         """Return the noise's standard deviation on one parameter, to first order; None where there is no formula."""

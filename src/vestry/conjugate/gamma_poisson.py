@@ -23,6 +23,7 @@ from vestry.conjugate.draw_cost import draw
 from vestry.conjugate.family import ConjugateFamily, Distribution, sum_and_count
 from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma, sum_and_count_nodes
 from vestry.conjugate.interval_family import public_count
+from vestry.conjugate.pooled_gamma import PooledGamma, pooled_gamma
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged, averaged_numbers
@@ -125,6 +126,18 @@ class GammaPoissonFamily(ConjugateFamily):
         noisy, count, units = sum_and_count(statistics)
         return one_gamma(prior.shape + max(noisy, 0.0), prior.rate + max(count / (units or 1), 0.0))
 
+    def group_numbers(self, statistics: NoisyStatistics) -> tuple[float, float]:
+        """Return the sum and the number of records."""
+        noisy, count, units = sum_and_count(statistics)
+        return noisy, count / (units or 1)
+
+    def pooled(self, contents: Sequence[NoisyStatistics]) -> PooledGamma:
+        """Return rates from a gamma population, all of it unknown: see `vestry.conjugate.pooled_gamma`."""
+        sums, counts = zip(*map(self.group_numbers, contents), strict=True)
+        first, noise = contents[0], noise_of(contents[0])
+        counted = None if first.count is not None else type(noise)(noise.scale * first.count_grid)
+        return pooled_gamma(sums, counts, noise=noise, exposure_noise=counted)
+
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the sum of the new records."""
         return rng.poisson(size * theta).astype(float)
@@ -164,11 +177,14 @@ class GammaPoisson(ConjugateModel):
         A column of levels: one rate for each.
     prior
         The shape and the rate of the prior.
+    pool
+        Whether groups learn from each other when the release is read: see `vestry.conjugate.pooled_gamma`.
     """
 
     column: str
     by: str | None = None
     prior: tuple[float, float] = (1.0, 1.0)
+    pool: bool = False
 
     name: ClassVar[str] = "gamma-poisson"
     family_type: ClassVar[type[ConjugateFamily]] = GammaPoissonFamily

@@ -21,6 +21,7 @@ from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.family import ConjugateFamily, Distribution, check_order, noisy_values, points, positive
 from vestry.conjugate.interval_family import IntervalFamily, half_width, public_count
 from vestry.conjugate.normal_posterior import NormalModel, NormalPosterior
+from vestry.conjugate.pooled_normal import PooledNormal, pooled_normal
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged, averaged_numbers
@@ -253,6 +254,29 @@ class NormalMeanFamily(IntervalFamily):
         """Clip the means to the declared interval, where those of clipped values lie."""
         return ClippedMeans(found, self.low, self.high, self.dimension)
 
+    def group_numbers(self, statistics: NoisyStatistics) -> tuple[float, float]:
+        """Return the sum, counted from the middle of the interval, and the number of records."""
+        if self.dimension > 1:
+            raise InvalidParameter("pool", f"{self.dimension} columns", "asked of one column", "one column")
+        sums, count = self._sums(statistics)
+        n = count * statistics.count_grid if statistics.count is None else float(statistics.count)
+        return float(sums[0]) * statistics.grid, n
+
+    def pooled(self, contents: Sequence[NoisyStatistics]) -> PooledNormal:
+        """Return means from a normal population, all of it unknown: see `vestry.conjugate.pooled_normal`."""
+        sums, counts = zip(*map(self.group_numbers, contents), strict=True)
+        first, noise = contents[0], noise_of(contents[0])
+        return pooled_normal(
+            np.array(sums) / first.grid,
+            counts,
+            variance=self.variance,
+            interval=(-self.reach, self.reach),
+            noise=noise,
+            grid=first.grid,
+            count_noise=None if first.count is not None else type(noise)(noise.scale * first.count_grid),
+            origin=self.middle,
+        )
+
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the mean of the new records."""
         return rng.normal(theta, math.sqrt(self.variance / size))
@@ -321,12 +345,15 @@ class NormalMean(ConjugateModel):
         The mean and the variance of the prior.
     by
         A column of levels: one mean for each.
+    pool
+        Whether groups learn from each other when the release is read: see `vestry.conjugate.pooled_normal`.
     """
 
     column: str | tuple[str, ...]
     variance: float
     prior: tuple[float, ...]
     by: str | None = None
+    pool: bool = False
 
     name: ClassVar[str] = "normal-mean"
     number_keys: ClassVar[tuple[str, ...]] = ("prior", "variance")

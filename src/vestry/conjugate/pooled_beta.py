@@ -386,9 +386,14 @@ class PooledBeta(PooledGroups):
             return [few_counts(z, self.noise) for z in self.noisy[index]]
         return sides
 
-    def mixture(self, first: Array, second: Array) -> BetaMixture:
+    def mixture(self, first: Array, second: Array, weights: Array) -> BetaMixture:
         """Return a mixture of Beta distributions."""
-        return BetaMixture(np.full(first.size, 1 / first.size), first, second)
+        return BetaMixture(weights, first, second)
+
+    def member(self, first: float, second: float) -> BetaMixture:
+        """Return Beta(a + s, b + f), averaged over the population."""
+        a, b = np.array([each.shapes() for each in self.populations]).T
+        return BetaMixture(self.weights, a + max(first, 0.0), b + max(second, 0.0))
 
     def draw_members(self, rng: np.random.Generator, first: Array, second: Array) -> Array:
         """Draw from each Beta distribution."""

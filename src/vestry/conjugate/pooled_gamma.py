@@ -34,6 +34,10 @@ _LEAST, _SIZES, _LISTED = 1e-5, (9, 9), 400
 # No cell of the last box is wider than this part of a standard deviation.
 _COARSE = 0.7
 _DROP = 24.0
+# Cells of a count and a private exposure below e^-_CELL_DROP of the likeliest are omitted.
+_CELL_DROP = 16.0
+# The exposure of a group without records.
+_NOBODY = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +64,15 @@ class Cells:
         """List the cells of all groups."""
         parts = []
         for z, e in zip(noisy, exposures, strict=True):
-            s, s_logs = _counts(float(z), noise)
-            n, n_logs = (np.array([e]), np.zeros(1)) if exposure_noise is None else _counts(float(e), exposure_noise)
-            positive = n > 0
-            n, n_logs = n[positive], n_logs[positive]
-            parts.append(np.stack([np.tile(s, n.size), np.repeat(n, s.size), (n_logs[:, None] + s_logs).ravel()]))
+            if exposure_noise is None:
+                s, s_logs = _counts(float(z), noise)
+                parts.append(np.stack([s, np.full(s.size, e), s_logs]))
+                continue
+            s, s_logs = few_counts(float(z), noise)
+            n, n_logs = few_counts(float(e), exposure_noise)
+            n = np.maximum(n, _NOBODY)
+            cells = np.stack([np.tile(s, n.size), np.repeat(n, s.size), (n_logs[:, None] + s_logs).ravel()])
+            parts.append(cells[:, cells[2] > cells[2].max() - _CELL_DROP])
         start = np.cumsum([0, *(each.shape[1] for each in parts[:-1])]).astype(np.intp)
         return cls(start, *np.concatenate(parts, axis=1))
 
@@ -74,19 +82,24 @@ class Cells:
         return slice(int(self.start[index]), int(last))
 
     @cached_property
-    def _distinct(self) -> tuple[Array, Places, Places]:
-        values, place = np.unique(self.counts, return_inverse=True)
-        return values, place.ravel(), np.diff(self.start, append=self.logs.size)
+    def _distinct(self) -> tuple[tuple[Array, Places], ...]:
+        """The distinct counts and exposures, and the place of each cell's among them."""
+        found = [np.unique(each, return_inverse=True) for each in (self.counts, self.exposures)]
+        return tuple((values, place.ravel()) for values, place in found)
+
+    @cached_property
+    def _sizes(self) -> Places:
+        return np.diff(self.start, append=self.logs.size)
 
     def log_evidence(self, k: float, mean: float) -> Array:
         """Return log m_g of every group, in units of the noise at the counts nearest to z."""
-        values, place, sizes = self._distinct
-        e = self.exposures * mean
+        (values, place), (exposures, at) = self._distinct
+        e = exposures * mean
         # log NB splits into a part of the count alone and one that the exposure enters too.
         alone = log_negative_binomial(values, k, k) + (values + k) * np.log(2.0)
-        logs = alone[place] - k * np.log1p(e / k) - self.counts * np.log1p(k / e) + self.logs
+        logs = alone[place] - (k * np.log1p(e / k))[at] - self.counts * np.log1p(k / e)[at] + self.logs
         top = np.maximum.reduceat(logs, self.start)
-        return np.log(np.add.reduceat(np.exp(logs - np.repeat(top, sizes)), self.start)) + top
+        return np.log(np.add.reduceat(np.exp(logs - np.repeat(top, self._sizes)), self.start)) + top
 
 
 def _counts(z: float, noise: Noise) -> tuple[Array, Array]:
@@ -133,9 +146,14 @@ class PooledGamma(PooledGroups):
         place = inverse(np.exp(table - table.max(axis=1, keepdims=True)), node, marks[:, 0])
         return k[node] + s[place], (k / mean)[node] + e[place]
 
-    def mixture(self, first: Array, second: Array) -> GammaMixture:
+    def mixture(self, first: Array, second: Array, weights: Array) -> GammaMixture:
         """Return a mixture of Gamma distributions."""
-        return GammaMixture(np.full(first.size, 1 / first.size), first, second)
+        return GammaMixture(weights, first, second)
+
+    def member(self, first: float, second: float) -> GammaMixture:
+        """Return Gamma(k + s, k/m + e), averaged over the population."""
+        k = self.shapes
+        return GammaMixture(self.weights, k + max(first, 0.0), k / self.means + max(second, 0.0))
 
     def draw_members(self, rng: np.random.Generator, first: Array, second: Array) -> Array:
         """Draw from each Gamma distribution."""

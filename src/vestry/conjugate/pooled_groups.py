@@ -1,4 +1,4 @@
-"""What groups that learn from each other have in common: mixtures, joint draws, contrasts, ranks.
+"""What groups that learn from each other have in common: mixtures and joint draws.
 
 Groups are independent given the population that they come from, and the population is known at weighted nodes of a
 quadrature. A group's posterior is a mixture, over these nodes and over what the noise hides, of conjugate members of
@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from vestry.numerics import Array
-from vestry.posterior.mixture import BetaMixture, GammaMixture, NormalMixture, tail_of
+from vestry.posterior.mixture import BetaMixture, GammaMixture, NormalMixture
 
 Places = npt.NDArray[np.intp]
 Member = BetaMixture | NormalMixture | GammaMixture
@@ -49,14 +51,6 @@ def evenly(weights: Array, size: int) -> Places:
     return np.minimum(places, weights.size - 1)
 
 
-def rank_probabilities(draws: Array) -> Array:
-    """Return how often each column of the draws has each rank; rank 1 is the largest."""
-    size, groups = draws.shape
-    order = np.argsort(-draws, axis=1, kind="stable")
-    cells = order * groups + np.arange(groups)
-    return np.asarray(np.bincount(cells.ravel(), minlength=groups * groups).reshape(groups, groups) / size)
-
-
 class PooledGroups(ABC):
     """The joint posterior of all groups' parameters and of the population that they come from.
 
@@ -86,8 +80,12 @@ class PooledGroups(ABC):
         """Turn three uniform marks per draw into the parameters of one group's member at each node."""
 
     @abstractmethod
-    def mixture(self, first: Array, second: Array) -> Member:
-        """Return the mixture of members of these parameters, of equal weights."""
+    def mixture(self, first: Array, second: Array, weights: Array) -> Member:
+        """Return the mixture of members of these parameters."""
+
+    @abstractmethod
+    def member(self, first: float, second: float) -> Member:
+        """Return the parameter of a group with these numbers, as if they were exact: a mixture over the population."""
 
     @abstractmethod
     def draw_members(self, rng: np.random.Generator, first: Array, second: Array) -> Array:
@@ -110,7 +108,7 @@ class PooledGroups(ABC):
         if key not in self._mixtures:
             marks = even_marks(0, ATOMS, 4)
             node = self.nodes[1][(marks[:, 0] * self.nodes[1].size).astype(np.intp)]
-            self._mixtures[key] = self.mixture(*self.components(index, node, marks[:, 1:]))
+            self._mixtures[key] = self.mixture(*self.components(index, node, marks[:, 1:]), np.full(ATOMS, 1 / ATOMS))
         return self._mixtures[key]
 
     def draw(self, rng: np.random.Generator, size: int, groups: Sequence[int] | None = None) -> Array:
@@ -122,22 +120,25 @@ class PooledGroups(ABC):
             drawn[:, column] = self.draw_members(rng, *self.components(index, node, rng.random((size, 3))))
         return drawn
 
-    def contrast(
-        self, first: int, second: int, *, rng: np.random.Generator, prob: float = 0.9, draws: int = 20_000
-    ) -> dict[str, float]:
-        """Return the difference of two groups from joint draws: mean, sd, interval, P(difference > 0)."""
-        tail = tail_of(prob)
-        pair = self.draw(rng, draws, (first, second))
-        difference = pair[:, 0] - pair[:, 1]
-        low, high = np.quantile(difference, [tail, 1 - tail])
-        return {
-            "mean": float(difference.mean()),
-            "sd": float(difference.std()),
-            "low": float(low),
-            "high": float(high),
-            "positive": float((difference > 0).mean()),
-        }
 
-    def rank_probabilities(self, rng: np.random.Generator, *, draws: int = 4000) -> Array:
-        """Return P(group g has rank r), one row per group and one column per rank; rank 1 is the largest."""
-        return rank_probabilities(self.draw(rng, draws))
+@dataclass(frozen=True, eq=False)
+class PooledMember:
+    """One of the groups: its own distribution, and draws of it alone.
+
+    Attributes
+    ----------
+    groups, index
+        All groups, and which one it is.
+    """
+
+    groups: PooledGroups
+    index: int
+    dimension: ClassVar[int] = 1
+
+    def marginal(self, index: int) -> Member:
+        """Return the distribution of its parameter."""
+        return self.groups.group(self.index).marginal(index)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return independent draws, as a column."""
+        return self.groups.draw(rng, size, (self.index,))

@@ -113,12 +113,15 @@ class PooledNormal(PooledGroups):
         The noisy sums.
     centres, spreads, weights
         mu and t at the nodes of the quadrature.
+    origin
+        Records and mu are counted from here.
     """
 
     data: Sums
     centres: Array
     spreads: Array
     weights: Array
+    origin: float = 0.0
 
     @property
     def dimension(self) -> int:
@@ -142,11 +145,18 @@ class PooledNormal(PooledGroups):
         precision = count**2 / (count * self.data.variance + noise)
         variance = 1 / (1 / spread + precision)
         own = y / np.maximum(count, 1e-9)
-        return variance * (centre / spread + precision * own), variance
+        return self.origin + variance * (centre / spread + precision * own), variance
 
-    def mixture(self, first: Array, second: Array) -> NormalMixture:
+    def mixture(self, first: Array, second: Array, weights: Array) -> NormalMixture:
         """Return a mixture of normal distributions."""
-        return NormalMixture(np.full(first.size, 1 / first.size), first, second)
+        return NormalMixture(weights, first, second)
+
+    def member(self, first: float, second: float) -> NormalMixture:
+        """Return the normal posterior of a sum of so many records, averaged over the population."""
+        t2, n = self.spreads**2, max(second, 0.0)
+        variance = 1 / (1 / t2 + n / self.data.variance)
+        means = variance * (self.centres / t2 + first / self.data.variance) if n > 0 else self.centres
+        return NormalMixture(self.weights, self.origin + means, variance)
 
     def draw_members(self, rng: np.random.Generator, first: Array, second: Array) -> Array:
         """Draw from each normal distribution."""
@@ -154,7 +164,7 @@ class PooledNormal(PooledGroups):
 
     def population(self) -> dict[str, Array]:
         """Return the hyperparameters at the nodes, with their weights: mean is mu and spread t."""
-        return {"mean": self.centres, "spread": self.spreads, "weight": self.weights}
+        return {"mean": self.origin + self.centres, "spread": self.spreads, "weight": self.weights}
 
 
 def pooled_normal(
@@ -166,6 +176,7 @@ def pooled_normal(
     noise: Noise,
     grid: float = 1.0,
     count_noise: Noise | None = None,
+    origin: float = 0.0,
 ) -> PooledNormal:
     """Return the joint posterior of groups' means from noisy sums of their records.
 
@@ -178,11 +189,13 @@ def pooled_normal(
     variance
         The variance of a record inside its group.
     interval
-        Where the groups' means may lie.
+        Where the groups' means may lie, counted from the origin.
     noise, grid
         The noise of the sums, in units of the grid.
     count_noise
         The noise of the numbers of records.
+    origin
+        Records were counted from here.
     """
     values, numbers = np.asarray(sums, float) * grid, np.asarray(counts, float)
     if values.ndim != 1 or values.size < 1 or numbers.shape != values.shape:
@@ -205,4 +218,4 @@ def pooled_normal(
 
     ends = (np.log(_LEAST * width), low), (np.log(width), high)
     found = integrate(log_density, *ends, sizes=_SIZES, widest=_COARSE)
-    return PooledNormal(data, found.points[:, 1], np.exp(found.points[:, 0]), found.weights)
+    return PooledNormal(data, found.points[:, 1], np.exp(found.points[:, 0]), found.weights, origin)

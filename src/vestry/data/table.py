@@ -115,6 +115,18 @@ class Table:
         with self._connected({column: self.columns.get(column) for column in columns}) as source:
             return source.schema
 
+    @property
+    def is_csv(self) -> bool:
+        """Whether the records are in a CSV file, whose columns have names and no types."""
+        return find_way(self.data).startswith((".csv", ".tsv"))
+
+    def schema_faults(self) -> tuple[str, ...]:
+        """Say which declared columns the table lacks, or holds as a type that cannot fit. No value is read."""
+        from vestry.data.schema_check import schema_faults
+
+        with connect(self.data, columns=None, dialect=self.csv) as source:
+            return schema_faults(source.schema, self.columns, self.unit.person)
+
     def count(self) -> int:
         """Return the number of records, where it is public: under replace with unit row."""
         if self.unit.person is not None or self.neighbours is not Neighbours.REPLACE:

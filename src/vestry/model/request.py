@@ -72,6 +72,11 @@ class Model(Protocol):
         """Return the declaration, as a study file writes it."""
 
 
+def pools(model: Any) -> bool:
+    """Tell whether groups are to learn from each other; it is chosen for reading, and not part of the question."""
+    return bool(getattr(model, "pool", False))
+
+
 class PreparedRelease(Protocol):
     """All that a release needs except the ledger's leave and the records."""
 

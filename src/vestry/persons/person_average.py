@@ -20,7 +20,7 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import calibrate_noise
 from vestry.mechanisms.release import ADDITIVE
 from vestry.model.averaging import PERSON, Averaged, person_units
-from vestry.model.request import MOST_PARAMETERS, PreparedSums, Request, Size, TableSchema
+from vestry.model.request import MOST_PARAMETERS, PreparedSums, Request, Size, TableSchema, pools
 from vestry.numerics import Array
 from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
@@ -148,6 +148,11 @@ class PersonAverage:
     mechanisms: ClassVar[tuple[str, ...]] = ADDITIVE
     reader: ClassVar[Any] = staticmethod(person_reader)
     sum_words: ClassVar[str] = "a person's weight"
+
+    def __post_init__(self) -> None:
+        if pools(self.model):
+            allowed = "omitted for averages over persons"
+            raise InvalidParameter("pool", True, allowed, 'average = "row", or no pool')
 
     @property
     def name(self) -> str:

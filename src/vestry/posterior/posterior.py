@@ -82,6 +82,7 @@ class Posterior:
         *,
         prior: tuple[float, ...] | str | None = None,
         method: str = NOISE_AWARE,
+        pool: bool = False,
         **options: Any,
     ) -> Posterior:
         """Compute the posterior from a release, by any prior.
@@ -89,7 +90,7 @@ class Posterior:
         From noisy statistics, p(theta | z) = sum over s of p(theta | s) p(s | z), with p(s) the prior predictive and
         the distribution of the noise as released; or the plug-in posterior. The prior "sparse" leaves the concentration
         of a table's Dirichlet unknown. From draws, the draws. Hidden states are sampled, by `options` (see
-        `vestry.hmm.hidden_states.Options`).
+        `vestry.hmm.hidden_states.Options`). With `pool` the groups learn from each other, and no prior is used.
         """
         require_choice("method", method, (NOISE_AWARE, PLUG_IN), f'method="{NOISE_AWARE}"')
         if not isinstance(release, Release):
@@ -99,7 +100,13 @@ class Posterior:
             require_choice("prior", prior, (SPARSE,), 'prior="sparse", or numbers')
             prior = ()
         reader = reader_of(release.family, release.prior if prior is None else prior)
-        result = reader.read(release, method, options, other_prior=prior is not None)
+        if pool and (prior is not None or method == PLUG_IN or options):
+            raise InvalidParameter("pool", "a prior or a method", "alone: the population is learnt", "pool=True alone")
+        result = (
+            reader.read_pooled(release)
+            if pool
+            else reader.read(release, method, options, other_prior=prior is not None)
+        )
         return cls(result.distributions, result.label, result.reader, release.certificate, result.by, release.labels)
 
     @property
@@ -172,8 +179,7 @@ class Posterior:
 
     def sample(self, draws: int | None = None, rng: np.random.Generator | None = None) -> dict[str, Array]:
         """Return joint draws by group, one per row: 1000 by default; of released draws, those that were released."""
-        generator = generator_of(rng)
-        return {group: self._sample(group, draws, generator) for group in self.distributions}
+        return self._sample(tuple(self.distributions), draws, generator_of(rng))
 
     def predict(
         self, size: int, rng: np.random.Generator | None = None, *, draws: int | None = None
@@ -184,10 +190,8 @@ class Posterior:
         """
         require_whole("size", size, "for example size=100")
         generator = generator_of(rng)
-        return {
-            group: self.reader.predict(self._sample(group, draws, generator), size, generator)
-            for group in self.distributions
-        }
+        drawn = self._sample(tuple(self.distributions), draws, generator)
+        return {group: self.reader.predict(table, size, generator) for group, table in drawn.items()}
 
     def classify(
         self,
@@ -208,9 +212,9 @@ class Posterior:
     ) -> DataFrame:
         """Return the difference of group a's parameters from group b's, from joint draws of both.
 
-        The groups' noise is independent, and so are their posteriors; of classes, whose probabilities add up to 1, the
-        probabilities are drawn together. `prob_positive` is P(difference > 0). How intervals are made is said as in
-        `summary`.
+        The groups' noise is independent, and so are their posteriors, unless they are pooled; of classes, whose
+        probabilities add up to 1, the probabilities are drawn together. `prob_positive` is P(difference > 0). How
+        intervals are made is said as in `summary`.
         """
         if self.by is None:
             raise InvalidParameter("a contrast", "a release without groups", "between two groups", "a release with by")
@@ -219,7 +223,7 @@ class Posterior:
         if a == b:
             raise InvalidParameter("a contrast", f"{a} and itself", "between two groups", "two different groups")
         tail, generator = tail_of(prob), generator_of(rng)
-        pair = self.reader.joint({group: self._sample(group, draws, generator) for group in (a, b)}, generator)
+        pair = self.reader.joint(self._sample((a, b), draws, generator), generator)
         difference = pair[a] - pair[b]
         ends = np.quantile(difference, [tail, 1 - tail], axis=0)
         rows = [
@@ -236,6 +240,46 @@ class Posterior:
             for parameter, values, (low, high) in zip(self.parameters, difference.T, ends.T, strict=True)
         ]
         return _frame(rows, "contrast", "parameter")
+
+    def ranks(self, prob: float = 0.9, *, rng: np.random.Generator | None = None, draws: int = 4000) -> DataFrame:
+        """Return each group's rank among all, 1 the largest, by group and parameter, from joint draws.
+
+        Mean and equal-tailed credible interval of the rank, and the probabilities of the largest and of the smallest.
+        """
+        if self.by is None:
+            raise InvalidParameter("ranks", "a release without groups", "asked of groups", "a release with by")
+        tail, generator = tail_of(prob), generator_of(rng)
+        tables = self.reader.joint(self._sample(tuple(self.distributions), draws, generator), generator)
+        rows: Rows = []
+        for index, parameter in enumerate(self.parameters):
+            values = np.column_stack([table[:, index] for table in tables.values()])
+            ranks = np.argsort(np.argsort(-values, axis=1), axis=1) + 1
+            ends = np.quantile(ranks, [tail, 1 - tail], axis=0, method="inverted_cdf")
+            for group, own, low, high in zip(tables, ranks.T, *ends, strict=True):
+                first, last = float((own == 1).mean()), float((own == len(tables)).mean())
+                row = {"mean": float(own.mean()), "low": int(low), "high": int(high), "prob_largest": first}
+                named = {"group": group, "parameter": parameter, "interval_method": self.interval_method}
+                rows.append({**named, **row, "prob_smallest": last})
+        return _frame(rows, "group", "parameter")
+
+    def population(self, prob: float = 0.9) -> DataFrame:
+        """Return what pooled groups have in common: mean, sd and equal-tailed interval of each hyperparameter."""
+        return _frame(self.population_rows(prob), "parameter")
+
+    def population_rows(self, prob: float = 0.9) -> Rows:
+        """Return the same as plain records."""
+        found, tail = dict(self.reader.population()), tail_of(prob)
+        weights, rows = found.pop("weight"), []
+        for name, values in found.items():
+            order = np.argsort(values)
+            ladder = np.cumsum(weights[order]) - weights[order] / 2
+            low, high = np.interp([tail, 1 - tail], ladder, values[order])
+            mean = weights @ values
+            sd = np.sqrt(weights @ (values - mean) ** 2)
+            ends = {"low": float(low), "high": float(high)}
+            made = {"interval_method": self.interval_method}
+            rows.append({"parameter": name, "mean": float(mean), "sd": float(sd), **ends, **made})
+        return rows
 
     def to_arviz(self, rng: np.random.Generator | None = None, *, chains: int = 4, draws: int = 1000) -> Any:
         """Return the draws as an ArviZ tree (dimensions chain and draw), without data or likelihoods.
@@ -270,11 +314,12 @@ class Posterior:
         tree.attrs.update(posterior=self.label, interval_method=self.interval_method, certificate=certificate)
         return tree
 
-    def _sample(self, group: str, draws: int | None, rng: np.random.Generator) -> Array:
-        distribution = self.distributions[group]
+    def _sample(self, groups: tuple[str, ...], draws: int | None, rng: np.random.Generator) -> dict[str, Array]:
+        """Return draws of these groups that belong together."""
         if draws is None:
-            draws = len(distribution.values) if isinstance(distribution, ReleasedDraws) else _DRAWS
-        return distribution.draw(rng, require_whole("draws", draws))
+            first = self.distributions[groups[0]]
+            draws = len(first.values) if isinstance(first, ReleasedDraws) else _DRAWS
+        return self.reader.draw_groups(self.distributions, groups, require_whole("draws", draws), rng)
 
 
 def note_of(release: Release) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
@@ -15,13 +15,14 @@ from vestry.posterior.mixture import PosteriorDistribution
 from vestry.registry import AVERAGES, MODELS
 from vestry.releases import Draws, NoisyStatistics, Release
 
-NOISE_AWARE, PLUG_IN, DRAWS = "noise-aware", "plug-in", "released draws"
+NOISE_AWARE, PLUG_IN, DRAWS, POOLED = "noise-aware", "plug-in", "released draws", "pooled noise-aware"
 # What an interval says that does not have its nominal coverage.
 NOT_CALIBRATED = "not calibrated"
 # How intervals are made, by the posterior's label; another label says it itself.
 _INTERVALS = {
     NOISE_AWARE: "noise summed out",
     PLUG_IN: f"plug-in: {NOT_CALIBRATED}",
+    POOLED: "noise and population summed out",
     DRAWS: "no interval: released draws",
 }
 
@@ -100,6 +101,8 @@ class Reader:
         Which part of a report shows it: `parameters`, `coefficients`, `states` or `quality`.
     note
         What a report says of how records were read.
+    prior_words
+        What is known of a group before its own records: the prior, or the population that it comes from.
     has_statistics
         Whether the model may release noisy statistics.
     sampled
@@ -115,6 +118,7 @@ class Reader:
     display: ClassVar[str] = "parameters"
     has_statistics: ClassVar[bool] = True
     note: Any = ""
+    prior_words: ClassVar[str] = "prior"
     sampled: ClassVar[bool] = False
     label: ClassVar[str] = NOISE_AWARE
     average_words: ClassVar[str] = (
@@ -192,7 +196,7 @@ class Reader:
 
         `several_rows` tells that a unit may have several, which the model takes as independent.
         """
-        if several_rows and label == NOISE_AWARE:
+        if several_rows and label in (NOISE_AWARE, POOLED):
             return f"{_INTERVALS[label]}, rows as independent: {NOT_CALIBRATED}"
         return _INTERVALS.get(label, label)
 
@@ -205,6 +209,20 @@ class Reader:
     def remark(self, marginal: Any) -> str:
         """Say what is wrong with one interval; nothing if all is well."""
         return ""
+
+    def read_pooled(self, release: Release) -> ReadRelease:
+        """Compute the posterior of groups that learn from each other; refused for other models."""
+        raise InvalidParameter("pool", self.parameter, "asked of proportions, means and rates by group", "no pool")
+
+    def population(self) -> dict[str, Array]:
+        """Return what pooled groups have in common; refused for others."""
+        raise InvalidParameter("population", "no pool", "asked of pooled groups", "posterior(pool=True)")
+
+    def draw_groups(
+        self, distributions: Mapping[str, Any], names: Sequence[str], size: int, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Return draws of these groups; they are independent unless a model says otherwise."""
+        return {name: distributions[name].draw(rng, size) for name in names}
 
     def joint(self, tables: dict[str, Array], rng: np.random.Generator) -> dict[str, Array]:
         """Return draws of several groups that belong together; they are independent unless a model says otherwise."""

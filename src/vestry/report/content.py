@@ -49,6 +49,8 @@ class Result:
         What follows from the release, if it was computed already.
     warnings
         What is wrong with the columns that it rests on, in sentences.
+    pool
+        Whether groups learn from each other.
     """
 
     name: str
@@ -60,11 +62,12 @@ class Result:
     labels: tuple[str, ...] = ()
     given: Posterior | None = None
     warnings: tuple[str, ...] = ()
+    pool: bool = False
 
     @cached_property
     def posterior(self) -> Posterior:
         """What follows from the release; computed when it is first asked for."""
-        return Posterior.from_release(self.release) if self.given is None else self.given
+        return Posterior.from_release(self.release, pool=self.pool) if self.given is None else self.given
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,8 @@ def _estimate(distribution: PosteriorDistribution, group: str, label: str, index
 MOST_PAIRED = 4
 # How many draws a difference rests on, and how many numbers they have at most.
 DRAWN, _NUMBERS = 20_000, 2_000_000
+# Draws that ranks rest on.
+_RANKED = 2000
 # Further rows are omitted from the page.
 MOST_ROWS = 66
 
@@ -215,6 +220,13 @@ def contrasts(result: Result) -> Rows:
         records = found.reset_index().to_dict("records")
         rows += [{**row, "a": a, "b": b, "label": name} for row, name in zip(records, names, strict=True)]
     return rows[:MOST_ROWS]
+
+
+def ranks(result: Result) -> Rows:
+    """Return how pooled groups rank, the first of many."""
+    rng = np.random.default_rng([int(result.release.to_dict()["sha256"], 16), 1 << 32])
+    found = result.posterior.ranks(rng=rng, draws=_RANKED).reset_index().to_dict("records")
+    return [{str(key): value for key, value in row.items()} for row in found[:MOST_ESTIMATES]]
 
 
 def draw_count(result: Result) -> int:

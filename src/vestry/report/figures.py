@@ -31,7 +31,7 @@ def densities(found: tuple[Estimate, ...], posterior: Posterior, before: Posteri
             axes.fill_between(own, height, height + after / top, color=INK, alpha=0.2, linewidth=0)
             axes.plot(own, height + after / top, color=INK, linewidth=1.3, label="posterior" if height == 0 else None)
             axes.plot(x, height + prior / top, color=PRIOR, linewidth=1.1, linestyle="--",
-                      label="prior" if height == 0 else None)  # fmt: skip
+                      label=posterior.reader.prior_words if height == 0 else None)  # fmt: skip
             plotting.whisker(axes, height, each.mean, each.wide, each.half)
         plotting.name_rows(axes, names, posterior.reader.parameter, below=0.25, above=0.9)
         drawn.legend(loc="outside upper right", ncols=2)
@@ -46,7 +46,7 @@ def intervals(found: tuple[Estimate, ...], posterior: Posterior, before: Posteri
     with plotting.figure(1, path=None, width=WIDTH, height=0.95 + plotting.height_of(names)) as (drawn, (axes,)):
         for height, each in zip(reversed(range(len(shown))), shown, strict=True):
             axes.plot(ends[each.index], [height - 0.3] * 2, color=PRIOR, linewidth=1, linestyle="--",
-                      label="prior, 90 %" if height == 0 else None)  # fmt: skip
+                      label=f"{posterior.reader.prior_words}, 90 %" if height == 0 else None)  # fmt: skip
             plotting.whisker(axes, height, each.mean, each.wide, each.half, label="posterior" if height == 0 else None)
         low, high = min(each.wide[0] for each in shown), max(each.wide[1] for each in shown)
         axes.set_xlim(low - 0.06 * (high - low), high + 0.06 * (high - low))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from vestry.display.formatting import Digits, number, probability, roughly, whole
 from vestry.display.plotting import name_of
 from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
-from vestry.posterior.reader import DRAWS, NOT_CALIBRATED, PLUG_IN
+from vestry.posterior.reader import DRAWS, NOT_CALIBRATED, PLUG_IN, POOLED
 from vestry.releases import NoisyStatistics
 from vestry.report import content, figures, hmm_section, quality_section, regression_section
 from vestry.report.content import MOST_ESTIMATES, MOST_ROWS, Estimate, Result, Share
@@ -88,13 +88,13 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
     posterior, before = result.posterior, content.prior(result.posterior)
     dense = len(found) <= figures.MOST_DENSITIES
     drawn = (figures.densities if dense else figures.intervals)(found, posterior, before)
-    what, made = posterior.reader.parameter, posterior.interval_method
+    what, made, known = posterior.reader.parameter, posterior.interval_method, posterior.reader.prior_words
     caption = (
-        f"Prior (dashed) and posterior (filled) density of the {what}, with mean, 50 % and 90 % credible intervals"
-        f" ({made})."
+        f"{known.capitalize()} (dashed) and posterior (filled) density of the {what}, with mean, 50 % and 90 % credible"
+        f" intervals ({made})."
         if dense
         else f"Posterior mean, 50 % (thick) and 90 % (thin) credible intervals of the {what} ({made}); dashed: the"
-        " prior's 90 % interval, cut at the edge of the figure."
+        f" {known}'s 90 % interval, cut at the edge of the figure."
     )
     if len(found) > figures.MOST_ROWS:
         rest = "the table has all" if content.size(result) == len(found) else f"the table has {len(found)}"
@@ -110,6 +110,7 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
     parts += [
         beside(album.figure(drawn, alternative=_alternative(result, found), caption=caption), _table(result, found)),
         *_contrast_parts(result, found, album),
+        *_pool_parts(result),
         *_noise_parts(result, found),
     ]
     return parts
@@ -174,6 +175,30 @@ def _contrast_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
                 names=2 if several else 1,
             ),
         ),
+    ]
+
+
+def _pool_parts(result: Result) -> list[Content]:
+    """Write what pooled groups have in common, and how they rank."""
+    if result.posterior.label != POOLED:
+        return []
+    rows, ranks = [], content.ranks(result)
+    for row in result.posterior.population_rows():
+        digits = Digits(row["mean"], row["sd"])
+        rows.append(
+            (row["parameter"], digits(row["mean"]), number(row["sd"]), digits.interval(row["low"], row["high"]))
+        )
+    cells = [
+        (row["group"], f"{row['mean']:.1f}", f"{row['low']} to {row['high']}", probability(row["prob_largest"]),
+         probability(row["prob_smallest"]))
+        for row in ranks
+    ]  # fmt: skip
+    heads = (str(result.posterior.by), "mean rank", "90 %", "P(largest)", "P(smallest)")
+    caption = "Ranks of the groups, 1 the largest, from joint draws seeded by the release's hash"
+    return [
+        tag("h3", "What the groups have in common"),
+        table("The population that the groups come from", ("", "mean", "sd", "90 %"), rows),
+        table(caption + content.first_of(len(cells), content.size(result)), heads, cells),
     ]
 
 

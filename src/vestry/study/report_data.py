@@ -10,6 +10,7 @@ from typing import Any
 
 from vestry.ledger import Ledger
 from vestry.ledger.ledger import Summary
+from vestry.model.request import pools
 from vestry.posterior import Posterior
 from vestry.report.page import Part, ReportContent, Result, page, part
 from vestry.study.column_warnings import warnings_by_release
@@ -50,7 +51,8 @@ def _facts(result: Result) -> dict[str, Any]:
     """Return everything that a page's part follows from."""
     keys = ("name", "question", "entry", "spent", "remaining", "labels", "warnings")
     facts = {key: getattr(result, key) for key in keys}
-    return {**facts, "release": result.release.to_dict()["sha256"]}
+    pooled = {"pool": True} if result.pool else {}
+    return {**facts, **pooled, "release": result.release.to_dict()["sha256"]}
 
 
 def report_content(
@@ -74,6 +76,7 @@ def report_content(
                 labels=release.labels,
                 given=known.get(spec.name),
                 warnings=warned[spec.name],
+                pool=pools(spec.request.model),
             )
         )
     return ReportContent(

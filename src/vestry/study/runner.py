@@ -22,7 +22,7 @@ from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry, State
 from vestry.ledger.ledger import Summary
 from vestry.mechanisms.release import Mechanism, pays_for
-from vestry.model.request import PreparedRelease
+from vestry.model.request import PreparedRelease, pools
 from vestry.noise import NoiseSource
 from vestry.pipeline import CHARGED, NEW, OPENED, ChargeIndex, PastCharge, claim, prepare, public_count, run
 from vestry.posterior.posterior import Posterior, Rows
@@ -312,7 +312,8 @@ class ReleaseRunner:
         if (facts.get("entry"), facts.get("release_sha256")) != (entry.sequence, sha256):
             after = self.ledger.summary()
             self._write_certificate(spec, entry, record["certificate"], sha256, after.state)
-        outcome = ReleaseOutcome(spec.name, done, Release.from_dict(record), [], moved, after)
+        pool = pools(spec.request.model)
+        outcome = ReleaseOutcome(spec.name, done, Release.from_dict(record), [], moved, after, pool)
         outcome.summary.extend(summarise(outcome, self.store, sha256))
         return outcome
 
@@ -378,6 +379,8 @@ class ReleaseOutcome:
         Where another release went that lay in its place; None if none did.
     after
         The ledger when the certificate was written; None if it was there before.
+    pool
+        Whether groups learn from each other.
     """
 
     name: str
@@ -386,11 +389,12 @@ class ReleaseOutcome:
     summary: Rows
     moved: Path | None = None
     after: Summary | None = None
+    pool: bool = False
 
     @cached_property
     def posterior(self) -> Posterior:
         """The posterior, computed when it is first asked for."""
-        return Posterior.from_release(self.release)
+        return Posterior.from_release(self.release, pool=self.pool)
 
     @property
     def computed(self) -> Posterior | None:
@@ -402,7 +406,8 @@ def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows
     """Return the posterior's rows, and see that the file of its draws is there; both as they were cached."""
     from vestry.posterior.netcdf import draw_file
 
-    cache, name, facts = Cache(store.path), f"summary-{outcome.name}", {"release": sha256, "prob": 0.9}
+    cache, name = Cache(store.path), f"summary-{outcome.name}"
+    facts = {"release": sha256, "prob": 0.9, **({"pool": True} if outcome.pool else {})}
     cached = cache.read(name, facts)
     if cached is not None and cached["draws"] == store.hash_of(outcome.name, POSTERIOR):
         return list(cached["rows"]) if cached["rows"] is not None else summary_of(outcome.posterior)

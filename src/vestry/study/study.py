@@ -81,6 +81,11 @@ class Study:
         except OSError:
             return False  # a folder that may not be entered: `release` will say so
 
+    def data_faults(self) -> tuple[str, ...]:
+        """Say where the names and types of the data's columns do not fit the file. No value is read."""
+        with self.config.lines.at("study.data"):
+            return self.table.schema_faults()
+
     def __repr__(self) -> str:
         count = len(self.config.releases)
         noun = "release" if count == 1 else "releases"
