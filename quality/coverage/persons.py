@@ -7,8 +7,9 @@ A person has 1 to 6 rows. A row's number is the person's own with probability sq
 rows of a person correlate by icc; what the row shows is the quantile of its group at that number. Rows go to the
 person's own group with probability 0.6, else to any of the three. Study i of a cell is the same on every machine: its
 generator is seeded by the cell's name and i. A study's hits are averaged over its groups and levels first; the standard
-error is that of the mean over studies. `persons.json` holds what was found. Cells of few events are printed, and not
-judged; those of the broken twin, which takes rows for independent, must fall outside.
+error is that of the mean over studies. `persons.json` holds what was found. Cells of few events, and of contrasts,
+which take groups as independent, are printed, and not judged; those of the broken twin, which takes rows as
+independent, must fall outside.
 """
 
 from __future__ import annotations
@@ -71,27 +72,34 @@ def level_parts(q: Array, groups: int) -> Array:
     return np.stack([part.sum(axis=0) for part in parts], axis=2).reshape(groups, -1)
 
 
+def noisy_parts(parts: Array, reader: PersonReader, epsilon: float, rng: np.random.Generator) -> list:
+    """Add the noise of an add-remove release, and return the distribution of every average, group by group."""
+    scale = UNITS / epsilon
+    p = -math.expm1(-1 / scale)
+    noise = rng.geometric(p, parts.shape) - rng.geometric(p, parts.shape)
+    found = []
+    for values in np.rint(parts * UNITS).astype(int) + noise:
+        noisy = NoisyStatistics(("",) * len(values), tuple(values.tolist()), "discrete-laplace", scale, 1 / UNITS)
+        found += reader.noise_aware(noisy).parts
+    return found
+
+
 def hits(
     parts: Array, truth: Array, reader: PersonReader, epsilon: float, rng: np.random.Generator, *, ends: bool = False
 ) -> float:
-    """Add the noise of an add-remove release, and return the share of intervals that hold the truth.
+    """Add noise, and return the share of intervals that hold the truth.
 
     An interval holds what its test accepts, and the test is asked; with `ends` the interval itself is, at ten times the
     time, and a test of the package compares the two.
     """
-    scale = UNITS / epsilon
-    p = -math.expm1(-1 / scale)
-    noise = rng.geometric(p, parts.shape) - rng.geometric(p, parts.shape)
     low, high = reader.ends
     found = []
-    for values, at in zip(np.rint(parts * UNITS).astype(int) + noise, truth, strict=True):
-        noisy = NoisyStatistics(("",) * len(values), tuple(values.tolist()), "discrete-laplace", scale, 1 / UNITS)
-        for part, each in zip(reader.noise_aware(noisy).parts, at, strict=True):
-            if ends:
-                first, last = part.interval(0.9)
-                found.append(first <= each <= last)
-            else:
-                found.append(0.05 <= float(part.level((each - low) / (high - low))) <= 0.95)
+    for part, at in zip(noisy_parts(parts, reader, epsilon, rng), truth.ravel(), strict=True):
+        if ends:
+            first, last = part.interval(0.9)
+            found.append(first <= at <= last)
+        else:
+            found.append(0.05 <= float(part.level((at - low) / (high - low))) <= 0.95)
     return float(np.mean(found))
 
 
@@ -103,6 +111,18 @@ def proportion(rng, persons: int, icc: float, epsilon: float, groups: int, p: fl
     reader = PersonReader("probability", "numbers", groups > 1, 1, (0.0, 1.0))
     parts = number_parts(s, weights(who, group, np.ones(who.size), groups))
     return hits(parts, truth[:, None], reader, epsilon, rng, **how)
+
+
+def contrast(rng, persons: int, icc: float, epsilon: float, groups: int, p: float, **how: bool) -> float:
+    """Look at the difference of two groups between which persons move, from independent draws of both."""
+    who, group, number = rows_of(rng, persons, icc, groups)
+    truth = p * 0.8 ** np.arange(groups)
+    s = weights(who, group, (number < truth[group]).astype(float), groups)
+    parts = number_parts(s, weights(who, group, np.ones(who.size), groups))
+    reader = PersonReader("probability", "numbers", True, 1, (0.0, 1.0))
+    drawn = [part.draw(rng, 2000) for part in noisy_parts(parts, reader, epsilon, rng)[:2]]
+    low, high = np.quantile(drawn[0] - drawn[1], [0.05, 0.95])
+    return float(low <= truth[0] - truth[1] <= high)
 
 
 def mean(rng, persons: int, icc: float, epsilon: float, groups: int, p: float, **how: bool) -> float:
@@ -172,6 +192,8 @@ def cells() -> Iterator[tuple[str, Study]]:
             where = f"few persons: {persons}, icc {icc}, epsilon 1.0, groups 3"
             yield where, study(proportion, persons, icc, 1.0, GROUPS, 0.3)
         yield f"few events: 50 x .05, icc {icc}, epsilon 5.0", study(proportion, 50, icc, 5.0, 1, 0.05)
+    for icc in ICCS:
+        yield f"contrast of groups, icc {icc}, epsilon 1.0", study(contrast, 1000, icc, 1.0, GROUPS, 0.3)
     for icc in ICCS[1:]:
         yield f"broken: rows as independent, icc {icc}, epsilon 1.0", study(rows_as_independent, 1000, icc, 1.0, 1, 0.3)
 
@@ -201,7 +223,7 @@ def run(studies: int, every: float = 20.0) -> None:
 
 def judged(name: str, mean: float, error: float) -> str:
     """Say whether a cell is inside its limits, to three standard errors."""
-    if name.startswith("few events"):
+    if name.startswith(("few events", "contrast")):
         return ""
     inside = LOW - 3 * error <= mean <= HIGH + 3 * error
     if name.startswith("broken"):

@@ -44,6 +44,10 @@ class GuaranteeUnreachable(VestryError, ValueError):  # noqa: N818
         self.asked, self.nearest = asked, nearest
 
 
+class NoInterval(VestryError):  # noqa: N818
+    """What was released has no credible interval, and why."""
+
+
 IN_LEDGER = "in the ledger"
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vestry.data import Table
@@ -77,10 +77,9 @@ def release(
     ledger = _open_ledger(ledger)
     asked, earlier = question_of(model, table.unit, average, drawn=is_drawn(mechanism, draws))
     request = Request(asked, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
-    if earlier is not None and asked_as(
-        replace(request, model=earlier), request, ChargeIndex.of(ledger), schema_of(table)
-    ):
-        request = replace(request, model=earlier)
+    before = request.earlier(earlier)
+    if before is not None and asked_as(before, request, ChargeIndex.of(ledger), schema_of(table)):
+        request = before
     prepared = prepare(request, table, ledger)
     definition = request.definition(schema_of(table))
     past = ChargeIndex.of(ledger).find_charge(definition)

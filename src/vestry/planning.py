@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from vestry.errors import GuaranteeUnreachable, InvalidParameter, VestryError
+from vestry.errors import GuaranteeUnreachable, InvalidParameter, NoInterval, VestryError
 from vestry.mechanisms.additive_noise import Additive
 from vestry.model.request import Model, Request, TableSchema, groups_of
 from vestry.posterior.reader import reader_of
@@ -47,7 +47,7 @@ class Forecast:
     noise
         The standard deviation of the noise, in units of the statistics; None for draws.
     reason
-        Why the guarantee cannot be met; empty if it can.
+        Why the guarantee cannot be met, or why there would be no interval; empty if all is well.
     caution
         What a declared prior would do to the answer; empty if nothing.
     what
@@ -82,7 +82,7 @@ class Forecast:
 
     @property
     def note(self) -> str:
-        """Why the guarantee cannot be met, or that privacy or the prior swamps the data; empty if all is well."""
+        """Why the guarantee or an interval cannot be had, or that privacy or the prior swamps the data; or nothing."""
         notes = ("privacy more than doubles the width" if self.swamped else "", self.caution)
         return self.reason or "; ".join(filter(None, notes))
 
@@ -169,7 +169,10 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
     if hasattr(request.model, "caution"):
         forecast = replace(forecast, caution=request.model.caution(prepared, schema, per_group))
     rng = np.random.default_rng(_seed(request, schema, n))
-    width, exact_width, kl = request.model.forecast(prepared, schema, per_group, rng)
+    try:
+        width, exact_width, kl = request.model.forecast(prepared, schema, per_group, rng)
+    except NoInterval as error:
+        return replace(forecast, reason=str(error).rstrip("."))
     reader = reader_of(prepared.described, prepared.numbers)
     words = [_in_units(each, request.model) for each in reader.widths_of(drawn=noise is None)]
     widths, exact = (np.atleast_1d(each).tolist() for each in (width, exact_width))

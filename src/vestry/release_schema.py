@@ -228,6 +228,17 @@ _REGRESSION: dict[str, Check] = {
     "scales": _list(_or_null(_pair)),
     "outcome": _or_null(_pair),
 }
+# Of linear regression by the method moments: what was multiplied, and what is explained by which.
+_MOMENTS: dict[str, Check] = {
+    "columns": _object(
+        {
+            "numbers": _list(_object({"name": _text, "low": _number, "high": _number}), least=1),
+            "levels": _list(_object({"name": _text, "levels": _list(_text, least=2)})),
+        }
+    ),
+    "outcome_column": _text,
+    "predictors": _texts,
+}
 _DOMAIN = _check_that(
     lambda value: isinstance(value, Mapping) and (_is_listed(value.get("levels")) or _is_listed(value.get("interval"))),
     "a column as it was declared",
@@ -272,7 +283,11 @@ def _check_family(record: Mapping[str, Any]) -> None:
         raise _refusal("family.name", name, "one of " + ", ".join(MODELS))
     # What a model of somebody else's needs, its reader refuses.
     fields = _AVERAGED if "average" in family else _FAMILIES.get(name, {})
-    _object(fields, more=True)(family, "family")
+    by_moments = name == "linear" and family.get("method") == "moments"
+    _object(_MOMENTS if by_moments else fields, more=True)(family, "family")
+    if by_moments:
+        _check_moments(record, family)
+        return
     if "low" in fields and not family["low"] < family["high"]:
         raise _refusal("family.low", family["low"], "below family.high")
     for check in _CHECKS.get(name, ()):
@@ -303,6 +318,15 @@ def _check_coefficients(record: Mapping[str, Any], family: Mapping[str, Any]) ->
         raise _refusal("labels", len(record["labels"]), f"{size}, one for each coefficient")
     if len(family["scales"]) != len(family["features"]) - family["intercept"]:
         raise _refusal("family.scales", len(family["scales"]), "one for each feature except the intercept")
+
+
+def _check_moments(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
+    numbers = family["columns"]["numbers"]
+    if any(not each["low"] < each["high"] for each in numbers):
+        raise _refusal("family.columns.numbers", "an empty interval", "low below high")
+    for group in record["contents"].values():
+        if "noisy-statistics" not in group:
+            raise _refusal("contents", "of another kind", "noisy statistics")
 
 
 def _check_whole(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:

@@ -37,6 +37,9 @@ def names(domain) -> list[str]:
 
 def added(term, codes, domains) -> int:
     """Return what a record adds to a term."""
+    if hasattr(term, "term"):
+        inside = all(names(domains[column])[codes[column]] == level for column, level in term.levels)
+        return added(term.term, codes, domains) if inside else 0
     if hasattr(term, "units"):
         return term.units
     if hasattr(term, "levels"):
@@ -71,6 +74,8 @@ def sums(rows, tally, domains, *, unit=None, keep=1, key="") -> tuple[int, ...]:
 
 
 def columns_of(term) -> tuple[str, ...]:
+    if hasattr(term, "term"):
+        return (*(column for column, _ in term.levels), *columns_of(term.term))
     return getattr(term, "columns", None) or ((term.column,) if hasattr(term, "column") else ())
 
 

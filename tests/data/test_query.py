@@ -18,7 +18,7 @@ from vestry.data import Table, connect
 from vestry.errors import InvalidParameter
 from vestry.ledger import Ledger
 from vestry.schema.domain import Interval, Levels
-from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
+from vestry.schema.statistics import Count, Indicator, PersonQuery, Product, Sum, SumQuery
 
 DOMAINS = {"ward": Levels("a", "b", missing="drop"), "real": Interval(0, 3), "whole": Interval(0, 3)}
 TALLY = SumQuery(
@@ -63,9 +63,16 @@ def reads(statement: str) -> bool:
     return start.startswith(("SELECT", "WITH", "FROM", "COPY", "TABLE")) and "DUCKDB_" not in start
 
 
-@pytest.mark.parametrize("unit", ["row", "person=id,rows=2"])
+PERSONS = PersonQuery(("ward",), (Sum("real", 0.0, 1.0),), 3600, (3,))
+
+
+@pytest.mark.parametrize(
+    ("unit", "tally"),
+    [("row", TALLY), ("person=id,rows=2", TALLY), ("person=id,rows=2", PERSONS)],
+    ids=["rows", "of persons", "persons"],
+)
 @pytest.mark.parametrize("kind", ["parquet", "csv", "pandas"])
-def test_one_query_and_one_scan(kind, unit, statements, tmp_path):
+def test_one_query_and_one_scan(kind, unit, tally, statements, tmp_path):
     from data.conftest import pandas_frame, parquet, write_csv
 
     data = {
@@ -74,11 +81,11 @@ def test_one_query_and_one_scan(kind, unit, statements, tmp_path):
         "pandas": lambda: pandas_frame(EVERY),
     }[kind]()
     table = Table(data, DOMAINS, unit=unit, neighbours="replace")
-    table.check(TALLY)
+    table.check(tally)
     checked = [statement for statement in statements if reads(statement)]
     assert checked == []
     statements.clear()
-    table.collect(TALLY, row_key="k")
+    table.collect(tally, row_key="k")
     asked = [statement for statement in statements if reads(statement)]
     assert len(asked) == 1
     assert asked[0].upper().count('FROM "') == 1  # every other FROM has a subquery

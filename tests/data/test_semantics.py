@@ -11,7 +11,7 @@ from share import cases, examples
 from vestry.data import Table
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import reveal
-from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery
+from vestry.schema.statistics import Count, Indicator, Product, Sum, SumQuery, Within
 
 EXAMPLES = {"parquet": 20, "csv": 8, "arrow": 5, "pandas": 8, "polars": 8, "duckdb": 5, "postgresql": 40, "pyspark": 8}
 SERVERS = ("postgresql", "pyspark")
@@ -90,6 +90,15 @@ def test_every_troublesome_level(backend, policy):
     }
     terms = (Count(3), Indicator("Spelled Number", ("1", "0")))
     agree(backend, EVERY, Question(SumQuery(("ward", "spelled_truth"), terms), domains, None, 1, ""))
+
+
+@pytest.mark.parametrize("person", [None, "id"])
+def test_sums_and_counts_within_levels(backend, person):
+    """As regressions by moments ask for them: numbers by indicators, and indicators by indicators."""
+    domains = {"ward": Levels("b", "a", "é"), "spelled_truth": Levels(True, False), "real": Interval(-1, 3)}
+    number, both = Sum("real", 1.0, 0.001), (("ward", "a"), ("spelled_truth", "false"))
+    terms = (Count(7), number, *(Within(both[:k], each) for k in (1, 2) for each in (Count(5), number)))
+    agree(backend, EVERY, Question(SumQuery((), terms), domains, person, 2, "k"))
 
 
 @pytest.mark.parametrize("rows", cases([1, 2, 5], quick=[2]))

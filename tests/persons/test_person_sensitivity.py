@@ -182,7 +182,7 @@ def distances(one, other) -> tuple[float, float]:
     return sum(steps), math.sqrt(sum(step * step for step in steps))
 
 
-QUICK = ("proportion by ward", "categories by sex")
+QUICK = ("proportion by ward",)
 
 
 @pytest.mark.examples

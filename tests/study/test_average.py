@@ -75,6 +75,7 @@ def test_a_new_question_is_about_persons_and_says_so(tmp_path, page):
     ).grid == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.long
 def test_rows_are_asked_for_by_name_and_say_what_they_leave_out(tmp_path, page):
     study = study_in(tmp_path, "readmission", unit=PERSON)
     written(study, "row")
@@ -86,6 +87,7 @@ def test_rows_are_asked_for_by_name_and_say_what_they_leave_out(tmp_path, page):
     assert made.certificate.event["parameters"]["sensitivity"] == 3
 
 
+@pytest.mark.long
 def test_a_row_is_not_asked_of_persons(tmp_path, page):
     assert "note" not in released(study_in(tmp_path / "row", "readmission"))
     one = study_in(tmp_path / "one", "readmission", unit='{ person = "patient_id", rows = 1 }')
@@ -188,6 +190,7 @@ def test_a_plan_is_of_the_question_that_will_be_asked(tmp_path):
     assert "scale 5 in units of a person's weight" in vestry("plan", study, "stay").out
 
 
+@pytest.mark.long
 def test_another_prior_is_refused_because_none_is_used(tmp_path, page):
     released(study_in(tmp_path, "readmission", unit=PERSON))
     done = vestry("posterior", tmp_path / "readmission" / "release.json", "--prior", "2,2")

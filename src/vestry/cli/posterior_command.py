@@ -21,6 +21,7 @@ EXAMPLES = examples(
     "vestry posterior release.json",
     "vestry posterior release.json --prior 2,2 --prob 0.95 --json",
     "vestry posterior release.json --states 3 --sweeps 1000",
+    "vestry posterior release.json --predictors age,ward --outcome stay",
     "vestry posterior release.json --draws draws.nc",
     "vestry posterior release.json --pool",
 )
@@ -38,6 +39,10 @@ def posterior(
     ] = False,
     states: Annotated[int | None, Option(help="hmm: another number of hidden states.")] = None,
     sweeps: Annotated[int | None, Option(help="hmm: the number of sweeps of the sampler.")] = None,
+    predictors: Annotated[
+        str | None, Option(help="linear by moments: some of the released columns, with commas between them.")
+    ] = None,
+    outcome: Annotated[str | None, Option(help="linear by moments: another released column to explain.")] = None,
     draws: Annotated[
         Path | None, Option(metavar="FILE", help="Also write draws as netCDF, 4 chains of 1000 each.")
     ] = None,
@@ -48,9 +53,9 @@ def posterior(
     from vestry.releases import open_release
 
     told = prior if prior in (None, "sparse") else numbers("--prior", prior, "2,2")
-    options: dict[str, Any] = {
-        name: value for name, value in (("states", states), ("sweeps", sweeps)) if value is not None
-    }
+    named = None if predictors is None else [each.strip() for each in predictors.split(",") if each.strip()]
+    given = {"states": states, "sweeps": sweeps, "predictors": named, "outcome": outcome}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
         found = open_release(release).posterior(prior=told, method=kind, pool=pool, **options)

@@ -16,7 +16,7 @@ from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.model.request import PreparedSums
 from vestry.posterior import Posterior
-from vestry.posterior.mixture import draw_dirichlet
+from vestry.posterior.mixture import ClippedMeans, draw_dirichlet
 from vestry.releases import Certificate, NoisyStatistics, Release
 
 LEVEL = 0.9
@@ -79,7 +79,7 @@ def _noisy_widths(
     kls = [
         np.mean(member.marginal_log_density(i, points) - post.marginal(i).log_density(points[:, i])) for i in indices
     ]
-    exact = [_width(member, i) for i in indices]
+    exact = [_width(member, i, family.inside(member)) for i in indices]
     return _of_kinds(family, (high - low)[: len(indices)]), _of_kinds(family, exact), float(np.mean(kls))
 
 
@@ -193,7 +193,10 @@ def noise_aware(prepared: PreparedSums, statistics: NoisyStatistics) -> Posterio
     return Posterior.from_release(release)
 
 
-def _width(member: Any, index: int) -> float:
+def _width(member: Any, index: int, inside: Any = None) -> float:
+    """Return the width of an interval; of a mean that stays inside its declared interval, of what is inside."""
     tail = (1 - LEVEL) / 2
-    low, high = (np.ravel(member.quantile(p))[index] for p in (tail, 1 - tail))
-    return float(high - low)
+    ends = np.array([np.ravel(member.quantile(p))[index] for p in (tail, 1 - tail)])
+    if isinstance(inside, ClippedMeans) and index < inside.means:
+        ends = np.clip(ends, inside.low, inside.high)
+    return float(ends[1] - ends[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
+from operator import add, and_
 from typing import Any
 
 import ibis
@@ -16,7 +16,18 @@ from vestry.data.person_sums import person_sums, wide_sum
 from vestry.data.source import PLACED, Expression, Source, check_column, usable
 from vestry.privacy.neighbours import Unit
 from vestry.schema.domain import Domain, Levels, drops
-from vestry.schema.statistics import CONDITIONS, Condition, Count, Indicator, PersonQuery, Product, Sum, SumQuery
+from vestry.schema.statistics import (
+    CONDITIONS,
+    Condition,
+    Count,
+    Indicator,
+    PersonQuery,
+    Product,
+    Sum,
+    SumQuery,
+    Within,
+    summand,
+)
 
 
 @dataclass(frozen=True)
@@ -85,8 +96,8 @@ class Query:
         levels = {name: records[name] for column, name in named.items() if self._is_coded(column)}
         units = {
             f"t{place}": scale(term, codes)
-            for place, term in enumerate(self.tally.terms)
-            if isinstance(term, (Sum, Product))
+            for place, term in enumerate(map(summand, self.tally.terms))
+            if isinstance(term, (Sum, Product)) and place == self._place(place)
         }
         if self.unit.person is not None:
             records = records.select(person=records["person"], **levels, **units)
@@ -141,7 +152,7 @@ class Query:
 
     def _units(self, place: int) -> int:
         """Return what one unit of a sum, as the engine has it, stands for."""
-        term = self.tally.terms[place] if place < len(self.tally.terms) else None
+        term = summand(self.tally.terms[place]) if place < len(self.tally.terms) else None
         return term.units if isinstance(term, Count) else 1
 
     def _value(self, place: int, records: Expression, named: Mapping[str, str]) -> Expression:
@@ -160,9 +171,26 @@ class Query:
             return records.count().cast("string")
         if isinstance(term, Indicator):
             return self._having(term, records, records[named[term.column]]).cast("string")
+        if isinstance(term, Within):
+            return self._sum_within(term, place, records, named)
         if isinstance(term, Condition):
             return (records[named[term.column]] == CONDITIONS.index(term.condition)).sum().cast("string")
         return wide_sum(records[f"t{place}"], records)
+
+    def _place(self, place: int) -> int:
+        """Return where a term's numbers are: its own column; within levels, that of the same sum, if there is one."""
+        term = self.tally.terms[place]
+        if not isinstance(term, Within):
+            return place
+        return next(first for first, each in enumerate(self.tally.terms) if summand(each) == term.term)
+
+    def _sum_within(self, term: Within, place: int, records: Expression, named: Mapping[str, str]) -> Expression:
+        """Return the sum, or the number, of the records that have the levels."""
+        chosen = [records[named[column]] == self._names(column).index(level) for column, level in term.levels]
+        inside = reduce(and_, chosen)
+        if isinstance(term.term, Count):
+            return inside.sum().cast("string")
+        return wide_sum(inside.ifelse(records[f"t{self._place(place)}"], ibis.literal(0, type="int64")), records)
 
     def _having(self, term: Indicator, records: Expression, code: Expression) -> Expression:
         """Return the number of records with one of the levels."""

@@ -22,7 +22,7 @@ from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain, Interval, Levels
 from vestry.schema.meaning import EXACT
 from vestry.schema.private import Block, Private, PrivateRows
-from vestry.schema.statistics import Count, PersonQuery, Product, Sum, SumQuery, sides
+from vestry.schema.statistics import Count, PersonQuery, Product, Sum, SumQuery, sides, summand
 from vestry.validation import require_number, require_whole
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def check_bound(tally: SumQuery, domains: Mapping[str, Domain], max_rows: int) -
     most = (LIMIT - 1) // max_rows
     if isinstance(tally, PersonQuery):
         require_whole("units", tally.units, f"units={most}", most=most)
-    for term in tally.terms:
+    for term in map(summand, tally.terms):
         if isinstance(term, Count):
             require_whole("units", term.units, f"units={most}", most=most)
         elif isinstance(term, (Sum, Product)):

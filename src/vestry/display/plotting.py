@@ -110,7 +110,7 @@ def _draw_rows(axes: Any, posterior: Posterior, prob: float) -> None:
     rows = [(group, index) for group in groups for index in range(groups[group].dimension)][:_MOST]
     for height, (group, index) in enumerate(reversed(rows)):
         _row(axes, groups[group], index, height, prob)
-    bare = posterior.labels if posterior.reader.parameter == "coefficient" else posterior.parameters
+    bare = (posterior.labels if posterior.reader.parameter == "coefficient" else ()) or posterior.parameters
     names = [name_of(group, bare[index], posterior) for group, index in rows]
     name_rows(axes, names, posterior.reader.parameter, below=0.4, above=0.95)
 
@@ -124,8 +124,9 @@ def posterior_html(posterior: Posterior) -> str:
     encoded = base64.b64encode(picture.getvalue()).decode()
     rows = _draw_cells(posterior) if posterior.label == DRAWS else map(_summary_cells, posterior.rows())
     table = DataFrame(rows).set_index(["group", "parameter"]).to_html(max_rows=_MOST)
+    note = f"<p>{html.escape(posterior.note)}</p>" if posterior.note else ""
     return (
-        f"<div><p>{html.escape(repr(posterior))}</p>{table}"
+        f"<div><p>{html.escape(repr(posterior))}</p>{note}{table}"
         f'<img alt="posterior" width="640" src="data:image/png;base64,{encoded}"></div>'
     )
 

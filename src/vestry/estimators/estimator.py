@@ -20,7 +20,7 @@ from vestry.data.row_limit import limit_records
 from vestry.errors import InvalidParameter, UnpaidRelease
 from vestry.estimators.bounds import encoder_of
 from vestry.ledger import Ledger, OpenCharge
-from vestry.mechanisms.release import certify, publish
+from vestry.mechanisms.release import Mechanism, certify, publish
 from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.pipeline import charge_for
@@ -141,13 +141,17 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self._encoder = plan.encoder
         self.release_, self.certificate_ = release, release.certificate
         self.spent_ = _spent(plan.mechanism)
+        self._finish(plan, release)
+        return self
+
+    def _finish(self, plan: FitPlan, release: Release) -> None:
+        """Set the fitted attributes."""
         values = np.array(cast(Draws, release.contents["all"]).values)
         shape = len(values), plan.mechanism.problem.loss.predictors, plan.encoder.features
         self._theta = values.reshape(shape)
         restored = coefficients_reader(plan.described, ()).unscaled(values).reshape(shape)
         width = len(plan.encoder.middle)
         self._read(restored[..., :width], restored[..., width] if plan.encoder.intercept else np.zeros(shape[:2]))
-        return self
 
     def _ledger(self) -> Ledger | None:
         given = self.ledger
@@ -157,15 +161,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _plan(self, rows: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> FitPlan:
         """Try all that can fail without touching values."""
-        given: Any = self.fit_intercept
-        given = given.item() if isinstance(given, np.bool_) else given
-        intercept = require_truth("fit_intercept", given, "fit_intercept=True")
-        neighbours = self._neighbours(ledger)
-        if self.guarantee is None:
-            instead = 'guarantee="epsilon=1,delta=1e-6"'
-            raise InvalidParameter("guarantee", None, "what the release may cost", instead)
-        guarantee = Guarantee.parse(self.guarantee, neighbours=neighbours)
-        encoder = encoder_of(self.bounds, self.radius, features=rows.shape[1], intercept=intercept)
+        encoder, neighbours, guarantee = self._declared(rows.shape[1], ledger)
         loss, described, encode = self._outcome(y)
         adjacency, max_rows = self._adjacency(neighbours, len(rows))
         problem = LinearProblem(loss, encoder.features, encoder.norm, adjacency, max_rows)
@@ -189,6 +185,18 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             "ledger": "elsewhere" if ledger is None else ledger.terms.dataset,
         }
         return FitPlan(encoder, mechanism, record, labels, float(penalty(mechanism)), encode)
+
+    def _declared(self, features: int, ledger: Ledger | None) -> tuple[RowEncoder, Neighbours, Guarantee]:
+        """Return how rows are encoded, which neighbours are hidden and what the release may cost."""
+        given: Any = self.fit_intercept
+        given = given.item() if isinstance(given, np.bool_) else given
+        intercept = require_truth("fit_intercept", given, "fit_intercept=True")
+        neighbours = self._neighbours(ledger)
+        if self.guarantee is None:
+            instead = 'guarantee="epsilon=1,delta=1e-6"'
+            raise InvalidParameter("guarantee", None, "what the release may cost", instead)
+        guarantee = Guarantee.parse(self.guarantee, neighbours=neighbours)
+        return encoder_of(self.bounds, self.radius, features=features, intercept=intercept), neighbours, guarantee
 
     def _neighbours(self, ledger: Ledger | None) -> Neighbours:
         if ledger is not None:
@@ -283,7 +291,7 @@ def _warn() -> None:
     warnings.warn(_UNPAID, UnpaidRelease, stacklevel=4)
 
 
-def _release(plan: FitPlan, rows: np.ndarray, ledger: Ledger | None, *, purpose: str) -> Release:
+def _release(plan: Any, rows: np.ndarray, ledger: Ledger | None, *, purpose: str) -> Release:
     """Charge, read the rows, open, draw; without a ledger, draw.
 
     Every fit is a new question: which rows it is of is not a public fact, by which a charge could be found again.
@@ -299,6 +307,6 @@ def _release(plan: FitPlan, rows: np.ndarray, ledger: Ledger | None, *, purpose:
     return Release(plan.described, prior, {"all": contents[0]}, certify(mechanism), None, plan.labels)
 
 
-def _spent(mechanism: Regression) -> Guarantee:
+def _spent(mechanism: Mechanism) -> Guarantee:
     """Return what the release cost, in the privacy definition that was asked for."""
     return mechanism.guarantee.at(up(accountant.amount(mechanism.charge, mechanism.guarantee)))

@@ -8,13 +8,21 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.input_checks as checks
+from vestry.errors import InvalidParameter
 from vestry.estimators.bounds import interval, scale_of
 from vestry.estimators.estimator import PrivateEstimator, warn_uncharged
+from vestry.estimators.moment_fit import plan_moments
+from vestry.ledger import Ledger
+from vestry.posterior import Posterior
+from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.registry import LOSSES
 from vestry.regression.loss import Loss
 from vestry.regression.losses import robust_losses
+from vestry.regression.moment_model import MOMENTS
+from vestry.releases import Release
 from vestry.validation import require_choice, require_number
 
 # The threshold where none is declared, as a share of the outcome's reach.
@@ -32,7 +40,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     Parameters
     ----------
     guarantee, method, bounds, radius, ledger, neighbours, max_rows, fit_intercept, draws, accuracy, analysis, device
-        See `PrivateLogisticRegression`. Objective perturbation holds here too.
+        See `PrivateLogisticRegression`. Objective perturbation holds here too. And `moments`: noisy sums of all
+        products of the columns, from which follow least squares with intervals, without a loss or a radius.
     outcome_bounds
         (low, high), declared: outcomes are scaled to [-1, 1]. Without an intercept they are divided by the farther end,
         and not moved.
@@ -42,8 +51,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         In units of the outcome. None: an eighth of the interval of its bounds, or a quarter of the farther end without
         an intercept.
     prior_precision
-        For the posterior, on scaled features and outcomes. None: the number of coefficients, so that the prior expects
-        |theta|^2 = 1, where scaled outcomes are at most 1 in size; or n beta/10,000.
+        For the posterior and for moments, on scaled features and outcomes. None: 1 for moments; for the posterior the
+        number of coefficients, so that the prior expects |theta|^2 = 1, where scaled outcomes are at most 1 in size; or
+        n beta/10,000.
     regularisation
         For the other two: lam, of the sum of losses, on scaled features and outcomes. None, with beta = norm^2: for
         objective perturbation beta/(e^(epsilon/4k) - 1), by which the Jacobian takes a quarter of epsilon (k = 1 under
@@ -57,6 +67,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         (features,) and a number, in the units of X and y: the mean of the draws.
     coefficients_, intercepts_, certificate_, release_, spent_
         See `PrivateLogisticRegression`.
+    posterior_
+        For moments: the posterior, with intervals of coefficients, residual sd and R squared.
 
     Notes
     -----
@@ -97,10 +109,68 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         self.coefficients_, self.intercepts_ = weights[:, 0], intercepts[:, 0]
         self.coef_, self.intercept_ = self.coefficients_.mean(axis=0), float(self.intercepts_.mean())
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the expected outcome of each row, averaged over the draws that were bought."""
+    def _plan(self, rows: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> Any:
+        if self.method != MOMENTS:
+            return super()._plan(rows, y, names, ledger)
+        for name, usual in (("draws", 1), ("regularisation", None), ("threshold", None), ("loss", "huber")):
+            if getattr(self, name) != usual:
+                raise InvalidParameter(name, getattr(self, name), f"omitted for the method {MOMENTS}", f"no {name}")
+        encoder, neighbours, guarantee = self._declared(rows.shape[1], ledger)
+        replaces = neighbours is Neighbours.REPLACE
+        middle, reach, _ = self._scale()
+        return plan_moments(
+            encoder,
+            [f"x{place}" for place in range(rows.shape[1])] if names is None else [str(name) for name in names],
+            (middle, reach),
+            self._outcome(y)[2],
+            Adjacency(neighbours, 1, len(rows) if replaces else None),
+            guarantee,
+            prior_precision=self.prior_precision,
+            ledger="elsewhere" if ledger is None else ledger.terms.dataset,
+        )
+
+    def _finish(self, plan: Any, release: Release) -> None:
+        if self.method != MOMENTS:
+            super()._finish(plan, release)
+            return
+        self.posterior_ = Posterior.from_release(release)
+        means = np.array([row["mean"] for row in self.posterior_.rows()])
+        self._middle, self._reach, _ = self._scale()
+        self.coefficients_, self.intercepts_ = means[None, :-3], means[None, -3]
+        self.coef_, self.intercept_ = self.coefficients_[0], float(self.intercepts_[0])
+
+    def to_arviz(self) -> Any:
+        """Return draws as an ArviZ tree, without data: those released, or for moments draws from the posterior."""
+        check_is_fitted(self, "release_")
+        return self.posterior_.to_arviz() if self.method == MOMENTS else super().to_arviz()
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:  # noqa: N803
+        """Return the expected outcome of each row, averaged over the draws that were bought.
+
+        For moments `return_std` adds the standard deviation of a new outcome there: coefficients and residual.
+        """
+        if self.method == MOMENTS:
+            return self._predict_moments(X, return_std=return_std)
+        if return_std:
+            raise InvalidParameter("return_std", True, f"False except for the method {MOMENTS}", f'method="{MOMENTS}"')
         eta = self._predictors(X)[:, 0].mean(axis=0)
         return np.asarray(self._middle + self._reach * eta)
+
+    def _predict_moments(self, X: Any, *, return_std: bool) -> Any:  # noqa: N803
+        check_is_fitted(self, "release_")
+        rows = checks.features(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        z = np.roll(self._encoder.encode(rows), 1, axis=1)  # the intercept first
+        found: Any = self.posterior_.distributions["all"]
+        mixture = found.mixture
+        fitted = z @ mixture.means.T
+        mean = fitted @ mixture.weights
+        expected = np.asarray(self._middle + self._reach * mean)
+        if not return_std:
+            return expected
+        inside = np.einsum("ri,nij,rj->rn", z, mixture.covariances, z) + mixture.sigma**2
+        variance = (inside + (fitted - mean[:, None]) ** 2) @ mixture.weights
+        return expected, np.asarray(self._reach * np.sqrt(variance))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """Return R^2. On private rows this is a release that no ledger is charged for, as cross-validation is.

@@ -58,7 +58,7 @@ def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tupl
     """
     if average is None:
         able = has_average(model, unit) and not drawn
-        return (AVERAGES[PERSON](model), model) if able else (model, None)
+        return (AVERAGES[PERSON](model), model) if able else (model, getattr(model, "earlier", None))
     if require_choice("average", average, (PERSON, ROW), f'average = "{PERSON}"') == ROW:
         return model, None
     for broken, allowed in (

@@ -219,6 +219,15 @@ class Request:
         """Calibrate the mechanism that is named, from declarations and, where it is public, the number of records."""
         return self.model.prepare(self, schema, count if schema.counts_publicly(self.model) else None)
 
+    def earlier(self, model: Model | None) -> Request | None:
+        """Return the same request of the model that its words meant in 0.1.0; None if there is no such request."""
+        if model is None or self.mechanism not in (
+            AUTO,
+            *(PARAMETERS if model.mechanisms is None else model.mechanisms),
+        ):
+            return None
+        return replace(self, model=model)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -154,12 +154,7 @@ class Posterior:
 
     def rows(self, prob: float = 0.9) -> Rows:
         """Return the summary as plain records, one for each group and parameter, as JSON writes them."""
-
-        def numbers(marginal: Marginal) -> dict[str, float]:
-            ends = _ends(marginal, prob)
-            return {"mean": _finite(marginal.mean()), "sd": _finite(np.sqrt(marginal.variance())), **ends}
-
-        return self._rows(numbers, remarked=True)
+        return self._rows(lambda marginal: _numbers(marginal, prob), remarked=True)
 
     def _rows(self, numbers: Callable[[Marginal], dict[str, float]], *, remarked: bool = False) -> Rows:
         rows: Rows = []
@@ -214,10 +209,10 @@ class Posterior:
 
         The groups' noise is independent, and so are their posteriors, unless they are pooled; of classes, whose
         probabilities add up to 1, the probabilities are drawn together. `prob_positive` is P(difference > 0). How
-        intervals are made is said as in `summary`.
+        intervals are made is said as in `summary`. Of a regression by moments a and b are two coefficients.
         """
         if self.by is None:
-            raise InvalidParameter("a contrast", "a release without groups", "between two groups", "a release with by")
+            return self._contrast_coefficients(a, b, prob)
         for group in (a, b):
             require_choice("a group", group, self.distributions)
         if a == b:
@@ -240,6 +235,45 @@ class Posterior:
             for parameter, values, (low, high) in zip(self.parameters, difference.T, ends.T, strict=True)
         ]
         return _frame(rows, "contrast", "parameter")
+
+    def _contrast_coefficients(self, a: str, b: str, prob: float) -> DataFrame:
+        marginal = self.reader.difference(self.distributions["all"], a, b)
+        how = {"interval_method": self.interval_method}
+        named = {"contrast": f"{a} - {b}", "parameter": self.reader.parameter, **how}
+        above = float(1 - marginal.cdf(0.0))
+        rows = [{**named, **_numbers(marginal, prob), "prob_positive": above}]
+        return _frame(rows, "contrast", "parameter")
+
+    def predict_at(self, points: Mapping[str, Any] | Sequence[Mapping[str, Any]], prob: float = 0.9) -> DataFrame:
+        """Return the mean outcome at given predictors, and where a new record's outcome lies, for a regression.
+
+        One row for each group and point: mean, sd and the ends of the mean's credible interval, then the ends of the
+        predictive interval of one new record.
+        """
+        given = [points] if isinstance(points, Mapping) else list(points)
+        rows = []
+        for group, distribution in self.distributions.items():
+            for place, point in enumerate(given):
+                mean, new = self.reader.at_point(distribution, point)
+                low, high = _ends(new, prob).values()
+                new_ends = {"new_low": low, "new_high": high}
+                how = {"interval_method": self.interval_method}
+                rows.append({"group": group, "point": place, **_numbers(mean, prob), **new_ends, **how})
+        return _frame(rows, "group", "point")
+
+    def compare(self, *choices: Sequence[str]) -> DataFrame:
+        """Return how well regressions on some of the predictors explain the release, for a regression by moments.
+
+        `log_evidence` is the log marginal likelihood, and `probability` the posterior one of the choices given here,
+        if all were equally likely.
+        """
+        from pandas import DataFrame
+
+        (distribution,) = self.distributions.values()
+        logs = np.array([self.reader.log_evidence(distribution, choice) for choice in choices])
+        shares = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+        names = [" + ".join(choice) or "intercept alone" for choice in choices]
+        return DataFrame({"predictors": names, "log_evidence": logs, "probability": shares}).set_index("predictors")
 
     def ranks(self, prob: float = 0.9, *, rng: np.random.Generator | None = None, draws: int = 4000) -> DataFrame:
         """Return each group's rank among all, 1 the largest, by group and parameter, from joint draws.
@@ -359,6 +393,12 @@ def _ends(marginal: Marginal, prob: float) -> dict[str, float]:
     if low > high:
         raise VestryError(EXTREME)
     return {"low": low, "high": high}
+
+
+def _numbers(marginal: Marginal, prob: float) -> dict[str, float]:
+    """Return mean, sd and the ends of an interval."""
+    ends = _ends(marginal, prob)
+    return {"mean": _finite(marginal.mean()), "sd": _finite(np.sqrt(marginal.variance())), **ends}
 
 
 def _finite(number: float) -> float:

@@ -202,9 +202,7 @@ class Reader:
 
     def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
         """Say what the widths of a forecast are of: what the release will have, or that it has no interval."""
-        if drawn:
-            return ("range of a draw (no interval)",)
-        return tuple(f"interval of the {name}" for name in self.parameters or (self.parameter,))
+        return ("range of a draw (no interval)" if drawn else f"interval of the {self.parameter}",)
 
     def remark(self, marginal: Any) -> str:
         """Say what is wrong with one interval; nothing if all is well."""
@@ -233,6 +231,18 @@ class Reader:
     ) -> dict[str, float]:
         """Return the predictive probability of each class; refused for other models."""
         raise InvalidParameter("classify", self.parameter, "asked of naive Bayes", "a model of classes")
+
+    def at_point(self, distribution: Any, point: Mapping[str, Any]) -> Any:
+        """Return the mean outcome at given predictors and the outcome of a new record; refused for other models."""
+        raise InvalidParameter("predict_at", self.parameter, "asked of a regression by moments", "model linear")
+
+    def difference(self, distribution: Any, a: str, b: str) -> Any:
+        """Return the difference of two coefficients; refused for other models."""
+        raise InvalidParameter("a contrast", "a release without groups", "between two groups", "a release with by")
+
+    def log_evidence(self, distribution: Any, predictors: Any) -> float:
+        """Return the log marginal likelihood of a smaller model; refused for other models."""
+        raise InvalidParameter("compare", self.parameter, "asked of a regression by moments", "model linear")
 
     def is_ready(self, distributions: Any) -> bool:
         """Tell whether the distributions are computed, and not sampled when they are first looked at."""

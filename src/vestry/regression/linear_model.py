@@ -1,40 +1,91 @@
-"""Robust linear regression: the mean of a number, given predictors, with outliers of bounded weight."""
+"""Linear regression: the mean of a number, given predictors. By noisy moments, or over rows by a robust loss."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-from vestry.model.request import interval_of
+import numpy as np
+
+from vestry.errors import InvalidParameter
+from vestry.mechanisms.release import ADDITIVE
+from vestry.model.request import PreparedSums, Request, Size, TableSchema, interval_of
 from vestry.registry import LOSSES
+from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.loss import Loss
 from vestry.regression.losses import robust_losses
-from vestry.regression.regression_model import RowModel
+from vestry.regression.method import METHODS, POSTERIOR
+from vestry.regression.moment_model import MOMENTS, forecast_moments, prepare_moments, size_of_moments
+from vestry.regression.moment_reader import moment_reader
+from vestry.regression.moments import Moments
+from vestry.regression.regression_model import PreparedRows, RowModel
 from vestry.schema.domain import Domain
 from vestry.validation import require_choice, require_number
 
 # The loss where none is declared; and its threshold, as a share of half the outcome's interval.
 _USUAL, _SHARE = "huber", 0.25
+# What belongs to methods over rows.
+_OF_ROWS = ("regularisation", "radius", "threshold")
+
+
+def linear_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> Any:
+    """Read what a release says of its regression: moments, or coefficients."""
+    return (moment_reader if family.get("method") == MOMENTS else coefficients_reader)(family, prior)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearRegression(RowModel):
-    """Linear regression of a number by a robust loss.
+    """Linear regression of a number.
 
     Attributes
     ----------
+    method
+        `moments`, the default: noisy sums of all products of the columns, from which intervals follow. Or over rows by
+        a robust loss: `posterior`, `objective`, `output`; they release coefficients without intervals.
+    prior_precision
+        For moments and posterior: 1/variance of each coefficient's normal prior, on scaled columns; omitted, 1 for
+        moments.
     loss
-        Its name: `huber`, `pseudo-huber`, or another that is registered and has a threshold.
+        Over rows: `huber`, `pseudo-huber`, or another that is registered and has a threshold.
     threshold
-        Residuals beyond it, in units of the outcome, weigh no more than it: it bounds what one record can do. Omitted,
-        an eighth of the outcome's interval.
+        Over rows: residuals beyond it, in units of the outcome, weigh no more than it: it bounds what one record can
+        do. Omitted, an eighth of the outcome's interval.
     """
 
+    method: str | None = None
     loss: str = _USUAL
     threshold: float | None = None
 
     name = "linear"
+    methods: ClassVar[tuple[str, ...]] = (MOMENTS, *METHODS)
+    reader: ClassVar[Any] = staticmethod(linear_reader)
+
+    @property
+    def chosen(self) -> str:
+        """The method that is used: where none is named, moments, unless something is said of rows."""
+        if self.method is not None:
+            return self.method
+        return POSTERIOR if self._of_rows() or not self.intercept else MOMENTS
+
+    def _of_rows(self) -> list[str]:
+        """Return what is declared that methods over rows alone know."""
+        return [key for key in (*_OF_ROWS, "loss") if getattr(self, key) not in (None, _USUAL)]
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """What `mechanism` may say beside `auto`."""
+        return ADDITIVE if self.chosen == MOMENTS else super().mechanisms
+
+    @classmethod
+    def default_method(cls, keys: Mapping[str, Any]) -> str | None:
+        """Return the method of a release that names none: one that asks for draws is over rows, as in 0.1.0."""
+        return POSTERIOR if "draws" in keys or keys.get("mechanism") == POSTERIOR else None
+
+    @property
+    def earlier(self) -> LinearRegression | None:
+        """The same declaration as 0.1.0 read it; None where it names its method."""
+        return replace(self, method=POSTERIOR) if self.method is None and self.chosen == MOMENTS else None
 
     def loss_for(self, domains: Mapping[str, Domain]) -> Loss:
         """Return the loss of the scaled outcome."""
@@ -44,16 +95,40 @@ class LinearRegression(RowModel):
         return chosen
 
     def check(self, domains: Mapping[str, Domain]) -> None:
-        """Refuse an outcome or a threshold that is not a number."""
+        """Refuse an outcome or a threshold that is not a number, and options of another method."""
         super().check(domains)
         interval_of(domains, self.outcome)
         require_choice("loss", self.loss, robust_losses(), f'loss = "{_USUAL}"')
         if self.threshold is not None:
             require_number("threshold", self.threshold, "threshold = 5.0", above=0)
+        if self.chosen == MOMENTS:
+            for key in self._of_rows():
+                raise InvalidParameter(key, getattr(self, key), f"omitted for the method {MOMENTS}", f"no {key}")
+            if not self.intercept:
+                raise InvalidParameter("intercept", False, f"true for the method {MOMENTS}", "intercept = true")
+
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRows | PreparedSums:  # type: ignore[override]
+        """Calibrate from declarations and, where it is public, the number of records."""
+        if self.chosen != MOMENTS:
+            return super().prepare(request, schema, count)
+        self.check(schema.domains)
+        return prepare_moments(self, request, schema, count)
+
+    def size(self, domains: Mapping[str, Domain]) -> Size:
+        """Return how many numbers a release has."""
+        return size_of_moments(Moments.of(self.columns, domains)) if self.chosen == MOMENTS else super().size(domains)
+
+    def forecast(
+        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
+    ) -> tuple[float, float, None]:
+        """Return the expected width of a scaled coefficient's 90 % interval, and the same without privacy."""
+        if self.chosen != MOMENTS:
+            return super().forecast(prepared, schema, n, rng)
+        return forecast_moments(prepared, n, rng)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it; the usual loss is not written."""
-        written = super().to_dict()
+        written = {**super().to_dict(), "method": self.chosen}
         if self.loss == _USUAL:
             del written["loss"]
         return written

@@ -102,12 +102,13 @@ class RowModel(ABC):
     outcome: str
     predictors: tuple[str, ...]
     intercept: bool = True
-    method: str = POSTERIOR
+    method: str | None = POSTERIOR
     prior_precision: float | None = None
     regularisation: float | None = None
     radius: float | None = None
 
     name: ClassVar[str]
+    methods: ClassVar[tuple[str, ...]] = METHODS
     reader: ClassVar[Any] = staticmethod(coefficients_reader)
     by: ClassVar[None] = None
     column_keys = ("outcome", "predictors")
@@ -115,7 +116,12 @@ class RowModel(ABC):
     @property
     def mechanisms(self) -> tuple[str, ...]:
         """What `mechanism` may say: the method, or nothing."""
-        return (self.method,)
+        return (self.chosen,)
+
+    @property
+    def chosen(self) -> str:
+        """The method that is used."""
+        return POSTERIOR if self.method is None else self.method
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -140,15 +146,15 @@ class RowModel(ABC):
         if len(set(self.columns)) < len(self.columns):
             raise InvalidParameter("predictors", list(self.columns), "each column once", "each of them once")
         require_truth("intercept", self.intercept, "intercept = true")
-        require_choice("method", self.method, METHODS, f'method = "{POSTERIOR}"')
+        require_choice("method", self.chosen, self.methods, f'method = "{self.methods[0]}"')
         for key in ("prior_precision", "regularisation", "radius"):
             if getattr(self, key) is not None:
                 require_number(key, getattr(self, key), f"{key} = 1.0", above=0)
         right, wrong = "prior_precision", "regularisation"
-        if self.method != POSTERIOR:
+        if self.chosen not in _PRECISE:
             right, wrong = wrong, right
         if getattr(self, wrong) is not None:
-            raise InvalidParameter(wrong, getattr(self, wrong), f"omitted for the method {self.method}", right)
+            raise InvalidParameter(wrong, getattr(self, wrong), f"omitted for the method {self.chosen}", right)
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRows:
         """Calibrate from declarations and, where it is public, the number of records."""
@@ -160,7 +166,7 @@ class RowModel(ABC):
         mechanism = regression(
             problem,
             request.guarantee,
-            method=self.method,
+            method=self.chosen,
             prior_precision=self.prior_precision,
             regularisation=self.regularisation,
             draws=1 if request.draws is None else request.draws,
@@ -188,7 +194,7 @@ class RowModel(ABC):
         places = [len(d.names) - 1 if isinstance(d := design.domains[c], Levels) else 1 for c in self.predictors]
         return {
             "name": self.name,
-            "method": self.method,
+            "method": self.chosen,
             "loss": loss.to_dict(),
             "features": list(design.features),
             "classes": list(outcome.names) if loss.predictors > 1 and isinstance(outcome, Levels) else [],
@@ -260,6 +266,8 @@ def _declared_max_rows(schema: TableSchema) -> int:
     return schema.max_rows
 
 
+# Methods with a prior; the others have a penalty.
+_PRECISE = (POSTERIOR, "moments")
 # Made-up records of a plan; and what keeps their information invertible.
 _MADE_UP, _WEAK = 2000, 1e-6
 _REPEATS = 8

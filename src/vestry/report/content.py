@@ -158,8 +158,9 @@ def labels(result: Result) -> tuple[str, ...]:
 
 
 def estimates(result: Result) -> tuple[Estimate, ...]:
-    """Return every parameter of every group, or the first of many; nothing for released draws and hidden states."""
-    if result.posterior.label == DRAWS or result.posterior.reader.sampled:
+    """Return every parameter of every group, or the first of many; nothing for what has a section of its own."""
+    reader = result.posterior.reader
+    if result.posterior.label == DRAWS or reader.sampled or reader.display == "moments":
         return ()
     names = labels(result)
     rows = (

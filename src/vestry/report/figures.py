@@ -74,6 +74,17 @@ def comparison(found: tuple[Estimate, ...], differences: Rows, posterior: Poster
     return drawn
 
 
+def effects(found: dict[str, tuple[float, tuple[float, float], tuple[float, float]]], outcome: str) -> Any:
+    """Draw the mean, 90 % and 50 % interval of each effect on an outcome, with the line of none."""
+    names = list(found)[:MOST_ROWS]
+    with plotting.figure(1, path=None, width=WIDTH, height=0.95 + plotting.height_of(names)) as (drawn, (axes,)):
+        axes.axvline(0, color=PRIOR, linewidth=1.2, linestyle="--")
+        for height, name in zip(reversed(range(len(names))), names, strict=True):
+            plotting.whisker(axes, height, *found[name])
+        plotting.name_rows(axes, names, outcome)
+    return drawn
+
+
 def points(posterior: Posterior, labels: tuple[str, ...]) -> Any:
     """Draw released draws as the points that they are, numbered where they are few."""
     drawn_by_group = posterior.sample()

@@ -50,6 +50,14 @@ class Product:
     grid: float
 
 
+@dataclass(frozen=True)
+class Within:
+    """Each record that has all these levels adds what the term says; the others add 0."""
+
+    levels: tuple[tuple[str, str], ...]
+    term: Count | Sum
+
+
 # How a value was read: as declared; not there; there, and nothing that is declared; beyond an end of its interval.
 CONDITIONS = FITS, ABSENT, UNMATCHED, CLIPPED = "fits", "missing", "unmatched", "clipped"
 
@@ -66,7 +74,7 @@ class Condition:
     condition: str
 
 
-Term = Count | Indicator | Sum | Product | Condition
+Term = Count | Indicator | Sum | Product | Condition | Within
 
 
 @dataclass(frozen=True)
@@ -124,15 +132,13 @@ class SumQuery:
         for term in self.terms:
             if isinstance(term, Condition):
                 require_choice("a condition", term.condition, CONDITIONS, f'"{ABSENT}"')
-            if isinstance(term, Indicator):
-                names = self._levels(term.column, domains).names
-                for level in term.levels:
-                    if level not in names:
-                        raise InvalidParameter(
-                            f"a level of {term.column}", level, "one of " + ", ".join(names), names[0]
-                        )
-            for column in _columns(term):
-                if isinstance(term, (Sum, Product)) and not isinstance(domains[column], Interval):
+            for column, level in _required(term):
+                names = self._levels(column, domains).names
+                if level not in names:
+                    raise InvalidParameter(f"a level of {column}", level, "one of " + ", ".join(names), names[0])
+            summed = summand(term)
+            for column in _columns(summed):
+                if isinstance(summed, (Sum, Product)) and not isinstance(domains[column], Interval):
                     raise InvalidParameter(f"the column {column}", "levels", "an interval", "interval = [0, 60]")
 
     @staticmethod
@@ -193,8 +199,22 @@ def _columns(term: Term) -> tuple[str, ...]:
             return ()
         case Product():
             return term.columns
+        case Within():
+            return (*(column for column, _ in term.levels), *_columns(term.term))
         case _:
             return (term.column,)
+
+
+def _required(term: Term) -> tuple[tuple[str, str], ...]:
+    """Return the levels that a term names, each with its column."""
+    if isinstance(term, Within):
+        return term.levels
+    return tuple((term.column, level) for level in term.levels) if isinstance(term, Indicator) else ()
+
+
+def summand(term: Term) -> Count | Indicator | Sum | Product | Condition:
+    """Return what a record adds where it adds something."""
+    return term.term if isinstance(term, Within) else term
 
 
 def sides(term: Sum | Product) -> tuple[tuple[str, ...], tuple[float, ...]]:

@@ -313,7 +313,8 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
     def spec(asked: Request, other: ReleaseSpec | None = None) -> ReleaseSpec:
         return ReleaseSpec(name, asked, section.text("purpose", purpose_of(asked.model.question())), other)
 
-    return spec(request, None if earlier is None else spec(replace(request, model=earlier)))
+    before = request.earlier(earlier)
+    return spec(request, None if before is None else spec(before))
 
 
 def _model_type(section: Section) -> Any:
@@ -331,6 +332,8 @@ def _model(model_type: Any, section: Section, schema: TableSchema) -> Any:
     """Make a model, which checks its own keys; a fault points at the key that it is about."""
     given = {field.name: section.record[field.name] for field in fields(model_type) if field.name in section.record}
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    if "method" not in values and hasattr(model_type, "default_method"):
+        values["method"] = model_type.default_method(section.record)
     for name in getattr(model_type, "number_keys", ()):
         if isinstance(values.get(name), tuple | int | float):
             with section.at(name):

@@ -17,7 +17,15 @@ from typing import Any
 
 from vestry.data import Table
 from vestry.data.source import check_column
-from vestry.errors import AskedBefore, BudgetExceeded, InvalidParameter, LedgerStateError, MissingExtra, VestryError
+from vestry.errors import (
+    AskedBefore,
+    BudgetExceeded,
+    InvalidParameter,
+    LedgerStateError,
+    MissingExtra,
+    NoInterval,
+    VestryError,
+)
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry, State
 from vestry.ledger.ledger import Summary
@@ -411,7 +419,7 @@ def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows
     cached = cache.read(name, facts)
     if cached is not None and cached["draws"] == store.hash_of(outcome.name, POSTERIOR):
         return list(cached["rows"]) if cached["rows"] is not None else summary_of(outcome.posterior)
-    with suppress(MissingExtra):  # hidden states are sampled by an extra; a later run writes them
+    with suppress(MissingExtra, NoInterval):  # hidden states are sampled by an extra; a later run writes them
         store.save_posterior(outcome.name, draw_file(outcome.posterior, sha256))
         rows = summary_of(outcome.posterior)
         only_draws = outcome.posterior.label == DRAWS

@@ -1,0 +1,106 @@
+"""A linear regression by moments on a page: effects as a figure, coefficients as a table, and how well it fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vestry.display.formatting import Digits, number
+from vestry.display.templates import Album, Content, beside, paragraph, table, tag
+from vestry.report import figures
+from vestry.report.content import HALF, WIDE, Result
+
+# Coefficients that a headline and the picture's text name.
+_MOST_NAMED, _MOST_DESCRIBED = 3, 12
+
+
+def headline(result: Result) -> str:
+    """Say in one line what came out."""
+    if reason := _refusal(result):
+        return f"no interval: {reason}"
+    rows = _rows(result)
+    shown = "; ".join(f"{name}: {mean} ({wide})" for name, mean, _, _, wide in rows[:_MOST_NAMED])
+    left = len(rows) - 2 - _MOST_NAMED
+    return f"{shown}; {left} more" if left > 0 else shown
+
+
+def parts(result: Result, album: Album) -> list[Content]:
+    """Write the coefficients, one row each, the residual spread and R squared."""
+    reader: Any = result.posterior.reader
+    head = tag("h3", "What the data say")
+    if reason := _refusal(result):
+        return [head, paragraph(f"There is no interval: {reason}")]
+    rows = _rows(result)
+    effects = {name: _effect(result, place) for place, name in enumerate(reader.features[:-1])}
+    described = "; ".join(f"{name}: {mean}, 90 % from {wide}" for name, mean, _, _, wide in rows[:_MOST_DESCRIBED])
+    return [
+        head,
+        paragraph(
+            f"What {reader.outcome} gains on average when a column grows by one and the others stay, or when the level"
+            " is the named one and not the first."
+        ),
+        paragraph(reader.note),
+        beside(
+            album.figure(
+                figures.effects(effects, reader.outcome),
+                alternative=f"Coefficients with 90 % credible intervals. {described}",
+                caption=f"What {reader.outcome} gains over half of a column's declared interval, or by a level: mean,"
+                " 50 % (thick) and 90 % (thin) credible intervals. An interval that crosses the dashed line leaves the"
+                " sign open.",
+            ),
+            table(
+                "Posterior of the regression, in the units of the columns: mean, standard deviation, 50 % and 90 %"
+                " credible intervals",
+                ("parameter", "mean", "sd", "50 %", "90 %"),
+                rows,
+            ),
+        ),
+        *_noise(result),
+    ]
+
+
+def _refusal(result: Result) -> str:
+    """Return why there is no interval; nothing if there is one."""
+    return str(getattr(result.posterior.distributions["all"], "reason", ""))
+
+
+def _rows(result: Result) -> list[tuple[str, ...]]:
+    reader: Any = result.posterior.reader
+    distribution = result.posterior.distributions["all"]
+    rows = []
+    for place, name in enumerate((*reader.features, *reader.parameters[-2:])):
+        marginal = distribution.marginal(place)
+        sd = marginal.variance() ** 0.5
+        digits = Digits(marginal.mean(), sd)
+        ends = (digits.interval(*marginal.interval(prob)) for prob in (HALF, WIDE))
+        rows.append((name, digits(marginal.mean()), number(sd), *ends))
+    return rows
+
+
+def _effect(result: Result, place: int) -> tuple[float, tuple[float, float], tuple[float, float]]:
+    """Return mean and intervals of a coefficient times half of its column's interval; of a level as it is."""
+    distribution: Any = result.posterior.distributions["all"]
+    units = distribution.units
+    marginal = distribution.marginal(place)
+    reach = units.reach / units.matrix[place, place + 1]
+    wide, half = (tuple(reach * end for end in marginal.interval(prob)) for prob in (WIDE, HALF))
+    return reach * marginal.mean(), wide, half
+
+
+def _noise(result: Result) -> list[Content]:
+    """Say what the noise adds to the width of the coefficients' intervals, at the same residual spread."""
+    statistics: Any = next(iter(result.release.contents.values()))
+    reader: Any = result.posterior.reader
+    noisy = reader.gram(statistics)
+    kind = statistics.noise.removeprefix("discrete-").capitalize()
+    words = [
+        f"{kind} noise with a standard deviation of {number(noisy.deviation)} records was added to each of"
+        f" {len(statistics.values)} sums of products of scaled columns."
+    ]
+    if np.isfinite(noisy.kappa):
+        found: Any = result.posterior.distributions["all"]
+        ratios = np.sqrt(found.variances() / found.sampling_variances(noisy))
+        ends = number(float(ratios.min())), number(float(ratios.max()))
+        words.append(f"It makes the intervals {ends[0]} to {ends[1]} times as wide as sampling error alone.")
+    return [tag("h3", "Noise against sampling error"), paragraph(" ".join(words))]

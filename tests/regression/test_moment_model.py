@@ -1,0 +1,248 @@
+"""Linear regression by noisy moments in studies: sums, the default method, what follows from a release, refusals."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from regression.test_regression_model import ledger, patients, study
+from share import cases
+
+from vestry import Interval, Ledger, Levels, LinearRegression, Study, Table, open_release, release
+from vestry.audit.builtin import audit_shipped
+from vestry.errors import InvalidParameter, NoInterval, StudyFileError
+from vestry.model.request import Request, TableSchema
+from vestry.noise import SystemNoise
+from vestry.pipeline import ChargeIndex
+from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.regression.moments import Moments
+from vestry.schema.design_matrix import HALF
+from vestry.schema.private import reveal
+from vestry.schema.statistics import SumQuery
+
+LINEAR = 'model = "linear"\noutcome = "stay"\npredictors = ["age", "ward"]\n'
+MUCH = "spend = { epsilon = 100, delta = 1e-6 }\n"
+COLUMNS = {"age": Interval(18, 98), "stay": Interval(0, 60), "ward": Levels("A", "B", "C"), "sex": Levels("f", "m")}
+
+
+def records(n: int = 700) -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    return patients(n).assign(sex=rng.choice(["f", "m"], n))
+
+
+def by_hand(frame: pd.DataFrame) -> dict[str, int]:
+    """Sum every product of the columns, record by record, in whole numbers of units."""
+    found: dict[str, int] = {}
+
+    def add(name: str, value: float) -> None:
+        found[name] = found.get(name, 0) + int(np.floor(value * HALF + 0.5))
+
+    for row in frame.itertuples():
+        age, stay = (row.age - 58) / 40, (row.stay - 30) / 30
+        marks = {"ward[B]": row.ward == "B", "ward[C]": row.ward == "C", "sex[m]": row.sex == "m"}
+        add("count", 1)
+        for name, value in {"age": age, "stay": stay, "age * age": age**2, "age * stay": age * stay,
+                            "stay * stay": stay**2, **marks}.items():  # fmt: skip
+            add(name, float(value))
+        for name, mark in marks.items():
+            add(f"age * {name}", age * mark)
+            add(f"stay * {name}", stay * mark)
+        add("ward[B] * sex[m]", float(marks["ward[B]"] and marks["sex[m]"]))
+        add("ward[C] * sex[m]", float(marks["ward[C]"] and marks["sex[m]"]))
+    return found
+
+
+@pytest.mark.parametrize("unit", cases(["row", "person=id,rows=2"], quick=["person=id,rows=2"]))
+def test_the_query_sums_every_product_once(unit):
+    frame = records(60)
+    frame["id"] = np.arange(60)
+    moments = Moments.of(("age", "ward", "sex", "stay"), COLUMNS)
+    table = Table(frame, COLUMNS, unit=unit, neighbours="add-remove")
+    query = SumQuery((), moments.terms(count=True))
+    table.check(query)
+    found = dict(zip(moments.names, reveal(table.collect(query, row_key="k")), strict=True))
+    expected = by_hand(frame)
+    assert set(found) == set(expected)
+    # Products are rounded after a division in another order: half a unit may fall the other way.
+    assert {name: abs(found[name] - expected[name]) <= 3 for name in found} == dict.fromkeys(found, True)
+    assert found["ward[B] * sex[m]"] == ((frame.ward == "B") & (frame.sex == "m")).sum() * HALF
+
+
+def least_squares(frame: pd.DataFrame) -> np.ndarray:
+    x = np.column_stack([frame.age, frame.ward == "B", frame.ward == "C", np.ones(len(frame))])
+    return np.linalg.lstsq(x, frame.stay, rcond=None)[0]
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("moments")
+    path = study(folder, LINEAR + MUCH + "prior_precision = 0.0001\n", "replace")
+    ledger(folder, "replace")
+    (outcome,) = Study.open(path).release()
+    return folder, path, outcome
+
+
+@pytest.mark.long
+def test_with_next_to_no_noise_it_is_least_squares(released):
+    _, _, outcome = released
+    means = outcome.posterior.summary()["mean"].to_numpy()
+    sds = outcome.posterior.summary()["sd"].to_numpy()
+    assert np.abs(means[:4] - least_squares(patients())) == pytest.approx(np.zeros(4), abs=6 * sds[:4].max())
+    assert means[4] == pytest.approx(3, abs=0.6)
+    assert 0 < means[5] < 1
+    assert outcome.posterior.parameters[:2] == ("coefficient[age]", "coefficient[ward[B]]")
+
+
+@pytest.mark.long
+def test_what_follows_is_free(released):
+    folder, path, outcome = released
+    again = open_release(folder / "odds" / "release.json")
+    fewer = again.posterior(predictors=["age"])
+    assert fewer.parameters == ("coefficient[age]", "coefficient[intercept]", "residual sd", "R squared")
+    assert again.posterior(outcome="age", predictors=["stay"]).reader.features == ("stay", "intercept")
+    assert again.posterior(prior=(1e6,)).summary()["mean"].iloc[0] == pytest.approx(0, abs=0.1)
+    posterior = outcome.posterior
+    contrast = posterior.contrast("ward[C]", "ward[B]")
+    assert contrast["mean"].iloc[0] == pytest.approx(8, abs=1.5)
+    assert contrast["prob_positive"].iloc[0] > 0.99
+    at = posterior.predict_at([{"age": 58, "ward": "C"}, {"age": 58, "ward": "A"}])
+    assert at["mean"].iloc[0] == pytest.approx(18, abs=1)
+    assert (at["new_high"] - at["new_low"] > at["high"] - at["low"]).all()
+    compared = posterior.compare(["age", "ward"], ["age"], [])
+    assert compared["probability"].iloc[0] == pytest.approx(1)
+    with pytest.raises(InvalidParameter, match="one of those released"):
+        again.posterior(predictors=["height"])
+    with pytest.raises(InvalidParameter, match="one of age, ward"):
+        posterior.predict_at({"age": 58, "ward": "A", "height": 3})
+    with pytest.raises(InvalidParameter, match="a level of ward must be one of A, B, C"):
+        posterior.predict_at({"age": 58, "ward": "D"})
+    assert "residual sd" in (folder / "report.html").read_text()
+    assert (folder / "odds" / "posterior.nc").exists()
+    (once_more,) = Study.open(path).release()
+    assert once_more.done == "released before, free"
+
+
+@pytest.mark.long
+def test_a_question_of_0_1_0_keeps_its_method(tmp_path):
+    """There a linear regression without a method was a posterior over rows, and its charge is found."""
+    path = study(tmp_path, LINEAR + MUCH)
+    book = ledger(tmp_path)
+    spec = Study.open(path).config.release("odds")
+    assert spec.request.model.chosen == "moments"
+    schema = Study.open(path).config.schema
+    old = spec.earlier.request
+    assert old.model.chosen == "posterior"
+    assert spec.settled(ChargeIndex.of(book), schema) == spec
+    prepared = old.prepare(schema, None)
+    book.charge(prepared.mechanism.charge, purpose="as 0.1.0 asked it", definition=old.definition(schema))
+    assert spec.settled(ChargeIndex.of(book), schema).request.model.chosen == "posterior"
+    assert Study.open(path).check()["state"].iloc[0] == "charged before"
+    assert Study.open(path).check()["mechanism"].iloc[0] == "posterior"
+
+
+def test_the_hash_of_an_old_question_is_the_same():
+    """Written out as 0.1.0 hashed it."""
+    model = LinearRegression(outcome="stay", predictors=("age",), method="posterior")
+    schema = TableSchema(COLUMNS, Unit(), Neighbours.ADD_REMOVE)
+    request = Request(model, Guarantee.parse("epsilon=1,delta=1e-6", neighbours="add-remove"))
+    asked = {
+        "model": "linear", "outcome": "stay", "predictors": ["age"], "intercept": True, "method": "posterior",
+        "prior_precision": None, "regularisation": None, "radius": None, "threshold": None,
+        "spend": {"epsilon": 1.0, "delta": 1e-6, "neighbours": "add-remove"},
+        "mechanism": "auto", "draws": None, "truncation": None,
+    }  # fmt: skip
+    columns = {"age": COLUMNS["age"].to_dict(), "stay": COLUMNS["stay"].to_dict()}
+    text = json.dumps({"request": asked, "columns": columns}, sort_keys=True)
+    assert request.definition(schema) == hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("keys", "method"),
+    [
+        ("", "moments"),
+        ("threshold = 3\n", "posterior"),
+        ("draws = 2\n", "posterior"),
+        ('loss = "pseudo-huber"\n', "posterior"),
+        ("intercept = false\n", "posterior"),
+        ('method = "output"\n', "output"),
+        ("prior_precision = 2\n", "moments"),
+        ('mechanism = "gaussian"\n', "moments"),
+        ('mechanism = "posterior"\n', "posterior"),
+    ],
+)
+def test_the_method_where_none_is_named(tmp_path, keys, method):
+    path = study(tmp_path, LINEAR + MUCH + keys)
+    assert Study.open(path).config.release("odds").request.model.chosen == method
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ("threshold = 3\n", "threshold must be omitted for the method moments"),
+        ("radius = 1\n", "radius must be omitted"),
+        ('loss = "pseudo-huber"\n', "loss must be omitted"),
+        ("intercept = false\n", "intercept must be true"),
+        ("regularisation = 2\n", "regularisation must be omitted"),
+        ("draws = 3\n", "draws must be omitted"),
+    ],
+)
+def test_what_belongs_to_rows_is_refused(tmp_path, keys, reason):
+    path = study(tmp_path, LINEAR + MUCH + 'method = "moments"\n' + keys)
+    with pytest.raises(StudyFileError, match=reason):
+        Study.open(path)
+
+
+@pytest.mark.long
+def test_where_the_noise_hides_the_predictors_there_is_no_interval(tmp_path):
+    """`plan` says so beforehand, the release says so, and what was paid for is there."""
+    text = LINEAR + "spend = { epsilon = 0.05, delta = 1e-6 }\n"
+    path = study(tmp_path, text, "replace", patients(300))
+    ledger(tmp_path, "replace")
+    opened = Study.open(path)
+    note = opened.plan()["note"].iloc[0]
+    assert "the noise hides the Gram matrix of the predictors" in note
+    assert "with columns of levels no way to sample it was shown to be right" in note
+    (outcome,) = opened.release()
+    assert outcome.summary == []
+    with pytest.raises(NoInterval, match="the noise hides the Gram matrix"):
+        outcome.posterior.summary()
+    assert "There is no interval" in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "odds" / "release.json").exists()
+
+
+def test_plan_and_release_from_python(tmp_path):
+    frame = records()
+    table = Table(frame, COLUMNS, neighbours="add-remove")
+    book = Ledger.create(
+        str(tmp_path / "l"), dataset="d", unit="row", neighbours="add-remove", budget="epsilon=200,delta=1e-5"
+    )
+    model = LinearRegression(outcome="stay", predictors=("age", "sex"))
+    posterior = release(model, table, guarantee="epsilon=50", ledger=book, path=tmp_path / "r.json")
+    low, high = posterior.interval().loc[("all", "coefficient[age]")]
+    assert low < 0.3 < high
+    tree = posterior.to_arviz(chains=2, draws=10)
+    assert tree["posterior"]["coefficient"].shape == (2, 10, 3)
+    plug_in = open_release(tmp_path / "r.json").posterior(method="plug-in")
+    assert plug_in.summary()["sd"].iloc[0] < posterior.summary()["sd"].iloc[0]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_audit_finds_nothing_and_refutes_the_broken_twin(neighbours, noise):
+    schema = TableSchema(COLUMNS, Unit(), Neighbours.parse(neighbours))
+    model = LinearRegression(outcome="stay", predictors=("age", "ward"))
+    guarantee = Guarantee.parse("epsilon=1" if noise == "laplace" else "epsilon=1,delta=1e-6", neighbours=neighbours)
+    prepared = Request(model, guarantee, noise).prepare(schema, 500)
+    moments = Moments.of(model.columns, COLUMNS)
+    options = {"noise": SystemNoise(), "trials": 40_000, "releases": 0}
+    assert not audit_shipped(prepared.mechanism, moments, **options).refuted
+    # With 40,000 trials and a false alarm in a million, a twin must be this much worse to be seen every time.
+    broken = replace(prepared.mechanism, scale=prepared.mechanism.scale / (4 if noise == "gaussian" else 8))
+    claim = (prepared.mechanism.event, prepared.mechanism.guarantee)
+    assert audit_shipped(broken, moments, claim=claim, **options).refuted
