@@ -149,8 +149,6 @@ def release(
     What was released before is free and is not released again. If another process is releasing into the same folder,
     this one waits for it. The folder .vestry is a cache; it may be deleted at any time.
     """
-    from vestry.study.release_costs import remaining_words
-
     if again and not names:
         raise VestryError(
             f"--again pays again; name the releases to pay for again: vestry release {study} NAME --again."
@@ -167,7 +165,7 @@ def release(
         costs, notes = runner.preview(specs, state)
     if not json:
         notes += [] if again else _older_records(study, costs)
-        lines = [*_cost_lines(opened, costs), _remaining(opened, remaining_words(state.filter, state.spent))]
+        lines = [*_cost_lines(opened, costs), _remaining(opened, state.filter.left(state.spent))]
         say("\n".join([*lines, *(f"note: {note}" for note in notes)]), err=True)
     due = [cost.name for cost in costs if again or cost.state == "new"]
     if due and not yes:
@@ -189,7 +187,7 @@ def release(
         "head": after.head,
         "report": str(page),
     }
-    emit(record, f"{_remaining(opened, remaining_words(left.filter, left.spent))}\nreport: {page}", as_json=json)
+    emit(record, f"{_remaining(opened, left.filter.left(left.spent))}\nreport: {page}", as_json=json)
 
 
 def _remaining(study: Study, words: str) -> str:

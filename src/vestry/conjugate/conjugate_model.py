@@ -19,7 +19,16 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.release import calibrate_mechanism
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, groups_of, size_by_group
+from vestry.model.request import (
+    MOST_GROUPS,
+    PreparedSums,
+    Request,
+    Size,
+    TableSchema,
+    declaration,
+    groups_of,
+    size_by_group,
+)
 from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.reader import POOLED, Reader, ReadRelease, refuse_extremes
@@ -150,6 +159,8 @@ class ConjugateModel(ABC):
         A prior to suggest, where there is no default.
     pool
         Whether groups learn from each other when the release is read. It is not part of the question.
+    one_number
+        Whether a group of one column has one parameter, which is read fast.
     """
 
     name: ClassVar[str]
@@ -163,6 +174,7 @@ class ConjugateModel(ABC):
     reader: ClassVar[Any] = staticmethod(conjugate_reader)
 
     pool: bool = False
+    one_number: ClassVar[bool] = False
 
     column: Any
     by: str | None
@@ -287,8 +299,10 @@ class ConjugateModel(ABC):
         return forecast(prepared, n, rng)
 
     def size(self, domains: Mapping[str, Domain]) -> Size:
-        """Return how many numbers a release has."""
-        return size_by_group(self, domains)
+        """Return how many numbers a release has; groups of one number each may be more, unless they are pooled."""
+        size = size_by_group(self, domains)
+        alone = self.one_number and isinstance(self.column, str) and not self.pool
+        return size._replace(most=MOST_GROUPS) if alone else size
 
     def to_dict(self) -> dict[str, Any]:
         """Return the question, as a study file writes it."""

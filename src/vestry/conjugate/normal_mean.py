@@ -359,6 +359,7 @@ class NormalMean(ConjugateModel):
     number_keys: ClassVar[tuple[str, ...]] = ("prior", "variance")
     several_columns: ClassVar[bool] = True
     example_prior: ClassVar[tuple[float, ...]] = (0.0, 100.0)
+    one_number: ClassVar[bool] = True
     family_type: ClassVar[type[ConjugateFamily]] = NormalMeanFamily
 
     @property

@@ -278,6 +278,8 @@ class PreparedSums:
 
 # Parameters that are estimated one by one, each with its interval: at a few milliseconds each.
 MOST_PARAMETERS = 2_500
+# Groups of one parameter each: those of the same noisy counts share their distribution.
+MOST_GROUPS = 10_000
 # Levels of one table of unknown concentration: those of the same noisy count share their distribution.
 MOST_LEVELS = 100_000
 # Counts from which states are sampled.

@@ -21,7 +21,7 @@ from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, c
 from vestry.privacy.guarantee import Guarantee
 from vestry.registry import SOURCES
 from vestry.study.config import ReleaseSpec, StudyConfig, read
-from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, remaining_words
+from vestry.study.release_costs import Cost, assumed_count, calibrated, costs
 from vestry.study.runner import ReleaseOutcome, ReleaseRunner, Say
 from vestry.study.storage import ReleaseStore, locked
 
@@ -217,7 +217,7 @@ class Study:
         if not self.has_ledger():
             return str(self.config.budget)
         _, state = self._checked_ledger()
-        return remaining_words(state.filter, state.spent)
+        return state.filter.left(state.spent)
 
     def create_command(self) -> str:
         """Return the command that makes the study's ledger."""
