@@ -53,6 +53,18 @@ class ConjugateReader(Reader):
         """Return the noise's standard deviation on one parameter, to first order."""
         return self.family.noise_on_estimate(content, mean, index)
 
+    def read_statistics(self, release: Release, method: str) -> ReadRelease:
+        """Compute the posterior of each group, inside what was declared."""
+        found = super().read_statistics(release, method)
+        inside = {group: self.family.inside(each) for group, each in found.distributions.items()}
+        return replace(found, distributions=inside)
+
+    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+        """Say what the widths of a forecast are of: one for each kind of parameter."""
+        if drawn or not self.parameters:
+            return super().widths_of(drawn=drawn)
+        return tuple(f"interval of the {name}" for name in self.parameters)
+
     def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior, the noise summed out."""
         return self.family.noise_aware(self.prior, statistics)
@@ -75,7 +87,8 @@ class ConjugateReader(Reader):
             raise InvalidParameter("pool", "several kinds of noise", "groups of one noise", "the original release")
         with refuse_extremes():
             pooled = self.family.pooled(contents)
-        groups = {name: PooledMember(pooled, place) for place, name in enumerate(release.contents)}
+        members = (self.family.inside(PooledMember(pooled, place)) for place in range(len(contents)))
+        groups = dict(zip(release.contents, members, strict=True))
         return ReadRelease(PooledReader(self.family, self.prior, pooled, tuple(groups)), groups, POOLED, release.by)
 
 
@@ -279,8 +292,8 @@ class ConjugateModel(ABC):
 
     def forecast(
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, float | None]:
-        """Return the expected 90 % width, the same without privacy, and the divergence, by simulation."""
+    ) -> tuple[tuple[float, ...], tuple[float, ...], float | None]:
+        """Return the expected 90 % widths, the same without privacy, and the divergence, by simulation."""
         from vestry.conjugate.simulation import forecast
 
         return forecast(prepared, n, rng)

@@ -54,9 +54,10 @@ class Model(Protocol):
 
     def forecast(
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, float | None]:
+    ) -> tuple[float | tuple[float, ...], float | tuple[float, ...], float | None]:
         """Return the width of a 90 % credible interval, at n records per group, with privacy and without.
 
+        A tuple has one for each kind of parameter. The model's reader says what they are the widths of (`widths_of`).
         The third is the expected divergence from the posterior without privacy to the released one; None where it is
         infinite or not computed.
         """
