@@ -113,7 +113,7 @@ def plan(
     specs = opened.choose(tuple(names or ()))
     record: dict[str, Any] = {"study": opened.config.name, "expected_rows": opened.assumed, "releases": {}}
     where = "declared" if opened.config.expected_rows else "assumed; to change it write expected_rows under [study]"
-    lines = [f"With {opened.assumed} records ({where}); widths are those of 90 % credible intervals."]
+    lines = [f"With {opened.assumed} records ({where})."]
     for spec in specs:
         name, request = spec.name, spec.request
         with working(f"simulating {name}"):
@@ -125,7 +125,8 @@ def plan(
             with working(f"searching a budget for {name}"):
                 budget = opened.budget_for(name, width)
             record["releases"][name]["needed"] = budget.to_dict()
-            lines.append(f"  for 90 % credible intervals of width {width:g} spend {budget}")
+            what = next(each.what for each in forecasts if each.has_interval)
+            lines.append(f"  for a width of {width:g} ({what}) spend {budget}")
     emit(record, "\n".join(lines), as_json=json)
 
 
@@ -260,14 +261,15 @@ def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
 
 
 def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]:
-    rows = [("mechanism", "parameter", "width", "without privacy", "KL", "")]
+    rows = [("mechanism", "parameter", "90 %", "width", "without privacy", "KL", "")]
     for each in forecasts:
         if each.value is None or each.width is None or each.exact_width is None:
-            rows.append((each.mechanism, "-", "-", "-", "-", each.note))
+            rows.append((each.mechanism, "-", "-", "-", "-", "-", each.note))
             continue
         kl = "-" if each.kl is None else f"{each.kl:.3g}"
         value = study.format_parameter(name, each.parameter, each.value)
-        rows.append((each.mechanism, value, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, each.note))
+        rows.append((each.mechanism, value, each.what, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, each.note))
+        rows += [("", "", what, f"{width:.4g}", f"{exact:.4g}", "", "") for what, width, exact in each.further]
     return columns(rows, indent=2)
 
 
