@@ -18,6 +18,7 @@ import estimators
 import events
 import exact
 import gradient
+import groups
 import hmm
 import langevin
 import ledger
@@ -29,7 +30,7 @@ import wide_csv
 
 _MODULES = (
     ledger, accounting, conjugate, noise, exact, audit, data, study, releases, gradient, langevin, estimators, hmm,
-    events, wide_csv, ways_in,
+    events, wide_csv, ways_in, groups,
 )  # fmt: skip
 
 

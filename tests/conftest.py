@@ -10,8 +10,6 @@ import typer.main
 from hypothesis import HealthCheck, settings
 from share import PROFILE, examples
 
-from vestry.ledger import privacy_filter as filters
-
 calm = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
 settings.register_profile("quick", derandomize=True, max_examples=examples(100), **calm)
 settings.register_profile("repeat", derandomize=True, **calm)
@@ -23,7 +21,3 @@ os.environ.pop("COLUMNS", None)
 
 # Every call of the command line builds all commands anew, which a process does once. Here one process calls it often.
 typer.main.get_command = cache(typer.main.get_command)
-
-if PROFILE == "quick":  # a filter takes a while to find, and most ledgers here have one of a few budgets
-    found = cache(filters._approximate)
-    filters._approximate = lambda budget, orders: found(budget, None if orders is None else tuple(orders))

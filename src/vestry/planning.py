@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from vestry.errors import GuaranteeUnreachable, NoInterval, VestryError
+from vestry.errors import GuaranteeUnreachable, InvalidParameter, NoInterval, VestryError
 from vestry.mechanisms.additive_noise import Additive
-from vestry.model.request import Request, TableSchema, groups_of
+from vestry.model.request import Model, Request, TableSchema, groups_of
+from vestry.posterior.reader import reader_of
 from vestry.privacy.guarantee import Guarantee
 from vestry.validation import require_number
 
@@ -36,8 +37,8 @@ class Forecast:
     mechanism, parameter, value
         The mechanism and what it was calibrated to; value is None where it cannot meet the guarantee.
     width
-        The expected width of the 90 % credible interval of a parameter: of the noise-aware posterior, or of the
-        distribution that draws come from.
+        The expected width of what `what` says: of the 90 % credible interval of a parameter where the release has one;
+        else of the range that holds what is released in 90 %.
     exact_width
         The same without privacy.
     kl
@@ -49,6 +50,10 @@ class Forecast:
         Why the guarantee cannot be met, or why there would be no interval; empty if all is well.
     caution
         What a declared prior would do to the answer; empty if nothing.
+    what
+        What the width is of, for example `interval of the mean, in units of stay`, or that there is no interval.
+    further
+        Of parameters of another kind, such as a variance beside a mean: what, width and exact width of each.
     """
 
     mechanism: str
@@ -60,13 +65,20 @@ class Forecast:
     noise: float | None = None
     reason: str = ""
     caution: str = ""
+    what: str = ""
+    further: tuple[tuple[str, float, float], ...] = ()
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the release will have the interval whose width is forecast."""
+        return self.what.startswith("interval")
 
     @property
     def swamped(self) -> bool:
-        """Whether privacy makes the interval more than twice as wide."""
-        if not self.width or not self.exact_width:  # what is known without noise has no width of its own
-            return False
-        return self.width > _SWAMPED * self.exact_width
+        """Whether privacy makes an interval more than twice as wide."""
+        widths = ((self.width, self.exact_width), *((width, exact) for _, width, exact in self.further))
+        # What is known without noise has no width of its own.
+        return any(width and exact and width > _SWAMPED * exact for width, exact in widths)
 
     @property
     def note(self) -> str:
@@ -117,6 +129,10 @@ def budget_for_width(request: Request, schema: TableSchema, *, expected_rows: in
     """
     wanted, guarantee = require_number("width", width, "for example --width 0.1", above=0), request.guarantee
     name = next(name for name in ("epsilon", "mu", "rho") if hasattr(guarantee, name))
+    if not best_forecast(compare_mechanisms(request, schema, expected_rows=expected_rows)).has_interval:
+        raise InvalidParameter(
+            "width", width, "asked of a release that has intervals", "no --width, or noisy statistics"
+        )
 
     def width_at(amount: float) -> float:
         other = replace(request, guarantee=_with_amount(guarantee, name, amount))
@@ -157,7 +173,18 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
         width, exact_width, kl = request.model.forecast(prepared, schema, per_group, rng)
     except NoInterval as error:
         return replace(forecast, reason=str(error).rstrip("."))
-    return replace(forecast, width=width, exact_width=exact_width, kl=kl)
+    reader = reader_of(prepared.described, prepared.numbers)
+    words = [_in_units(each, request.model) for each in reader.widths_of(drawn=noise is None)]
+    widths, exact = (np.atleast_1d(each).tolist() for each in (width, exact_width))
+    (what, first, second), *further = zip(words, widths, exact, strict=True)
+    return replace(forecast, width=first, exact_width=second, kl=kl, what=what, further=tuple(further))
+
+
+def _in_units(what: str, model: Model) -> str:
+    """Add the unit of a mean or a variance: that of its column."""
+    columns = ", ".join(column for column in model.columns if column != model.by)
+    units = {"interval of the mean": columns, "interval of the variance": f"{columns} squared"}
+    return f"{what}, in units of {units[what]}" if what in units else what
 
 
 def _seed(request: Request, schema: TableSchema, n: int) -> list[int]:

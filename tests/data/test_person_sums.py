@@ -83,5 +83,7 @@ def test_no_row_counts_for_more_than_its_share():
 
 def test_units_that_64_bits_cannot_sum_are_refused():
     made = Table("none.parquet", DOMAINS, unit="person=id,rows=3", neighbours="replace", max_rows=10**17)
-    with pytest.raises(InvalidParameter, match="units must be a whole number from 1 to 46, not 3600"):
+    with pytest.raises(
+        InvalidParameter, match="max_rows must be at most 1281023894007607 for averages over persons, not 1"
+    ):
         made.collect(TALLIES["proportion"], row_key="k")

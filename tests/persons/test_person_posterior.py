@@ -11,7 +11,7 @@ from scipy.stats import norm
 from vestry.errors import InvalidParameter
 from vestry.persons.person_average import PersonReader
 from vestry.persons.person_posterior import levels_average, numbers_average
-from vestry.releases import NoisyStatistics
+from vestry.releases import Certificate, NoisyStatistics, Release
 
 pytestmark = pytest.mark.oracle
 
@@ -120,3 +120,25 @@ def test_another_number_of_statistics_is_refused():
     reader = PersonReader("probability", "numbers", True, 1, (0.0, 1.0))
     with pytest.raises(InvalidParameter, match="the number of noisy statistics must be 5, not 3"):
         reader.noise_aware(NoisyStatistics(("a", "b", "c"), (1, 2, 3), "discrete-laplace", 1.0))
+
+
+def test_a_summary_says_few_events_in_their_row_alone():
+    family = {"name": "beta-bernoulli", "average": "person", "kind": "numbers", "grouped": True, "dimension": 1,
+              "low": 0.0, "high": 1.0}  # fmt: skip
+    names = ("s^2", "2sf", "f^2", "s(1-w)", "f(1-w)")
+    groups = {
+        "few": NoisyStatistics(names, (2, 0, 90, 0, 0), "discrete-laplace", 1.0),
+        "many": NoisyStatistics(names, (40, 0, 90, 0, 0), "discrete-laplace", 1.0),
+    }
+    population = {"neighbours": "add-remove", "rows": 3, "count": "private", "groups": 2}
+    certificate = Certificate({}, {}, "laplace", "scale", 1.0, "", "person=id,rows=3", population)
+    posterior = Release(family, (1.0, 1.0), groups, certificate, "ward").posterior()
+    notes = posterior.summary()["note"]
+    assert notes.loc["few", "probability"].startswith("fewer than about 10 expected events")
+    assert notes.loc["many", "probability"] == ""
+    assert "normal approximation" in posterior.interval_method
+    assert posterior.note.partition(",")[0] in posterior._repr_html_()
+    with pytest.raises(InvalidParameter, match="predict must be asked of rows, not 'an average over persons'"):
+        posterior.predict(10)
+    with pytest.raises(InvalidParameter, match="pool must be asked of rows, not 'averages over persons'"):
+        Release(family, (1.0, 1.0), groups, certificate, "ward").posterior(pool=True)

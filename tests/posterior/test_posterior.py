@@ -112,6 +112,25 @@ def test_frames_are_indexed_by_group_and_parameter():
     assert grouped.summary().loc["A"].equals(grouped.summary().xs("A"))
 
 
+@pytest.mark.parametrize("family", [NORMAL, {"name": "normal-inverse-gamma", "low": -10.0, "high": 30.0}])
+@each_way
+def test_a_mean_stays_inside_its_interval(family, way):
+    """60 records whose noisy sum is that of a mean of 32, beyond the upper end: what is beyond is clipped to it."""
+    prior = (5, 9) if family is NORMAL else (5, 1, 2, 9)
+    values = [60 * 2200] if family is NORMAL else [60 * 2200, 60 * 2000]  # from the middle, in units of 0.01
+    release = released(sums(*values, count=60), family=family, prior=prior)
+    posterior = Posterior.from_release(release, method=way)
+    row = posterior.summary(0.9).iloc[0]
+    assert row["low"] <= row["mean"] <= row["high"] == 30.0
+    assert posterior.sample(500, rng())["all"][:, 0].max() <= 30.0
+    raw = posterior.distributions["all"].base.marginal(0)
+    assert raw.quantile(0.95) > 30.0
+    assert row["low"] == pytest.approx(min(30.0, raw.quantile(0.05)), rel=1e-12)
+    marginal = posterior.distributions["all"].marginal(0)
+    at = np.array([-11.0, 29.9, 30.0, 31.0])
+    assert marginal.cdf(at).tolist() == pytest.approx([0.0, float(raw.cdf(29.9)), 1.0, 1.0])
+
+
 class FewEvents(ConjugateReader):
     def remark(self, marginal):
         return "few events" if marginal.mean() < 0.5 else ""

@@ -49,7 +49,7 @@ NAME = "readmission"
 # What a release goes through, each once before and once after.
 STEPS: dict[str, tuple[Any, str]] = {
     "try": (ReleaseStore, "try_writing"),
-    "charge": (Ledger, "charge"),
+    "charge": (Ledger, "charge_together"),
     "collect": (Table, "collect"),
     "open": (Charge, "open"),
     "draw": (Additive, "release"),

@@ -167,6 +167,15 @@ def test_what_cannot_be_averaged_is_refused_at_its_line(name, unit, average, sen
         Study.open(study)
 
 
+def test_groups_of_persons_are_not_pooled(tmp_path):
+    study = study_in(tmp_path, "readmission", unit=PERSON, ledger=False)
+    study.write_text(study.read_text() + "pool = true\n")
+    with pytest.raises(StudyFileError, match=r'pool must be omitted for averages over persons.*write average = "row"'):
+        Study.open(study)
+    written(study, "row")
+    assert Study.open(study).config.releases[0].request.model.pool
+
+
 def test_a_model_without_an_average_is_refused():
     from vestry.conjugate.gamma_exponential import GammaExponential
     from vestry.model.averaging import question_of

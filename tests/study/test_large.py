@@ -14,7 +14,7 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.hmm.hmm_model import HiddenMarkovModel
-from vestry.model.request import MOST_COUNTS, MOST_LEVELS, MOST_PARAMETERS, check_size
+from vestry.model.request import MOST_COUNTS, MOST_GROUPS, MOST_LEVELS, MOST_PARAMETERS, check_size
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
 from vestry.posterior.netcdf import MOST_NUMBERS, _size
 from vestry.regression.logistic_model import LogisticRegression
@@ -47,9 +47,9 @@ def large(tmp_path, levels: int, *lines: str):
             "(parameters) must be at most 100000, not 100001",
         ),
         (
-            10_000,
+            10_001,
             ('model = "beta-bernoulli"', 'column = "readmitted"', 'success = "yes"', 'by = "ward"'),
-            "(groups x parameters) must be at most 2500, not 10000",
+            "(groups x parameters) must be at most 10000, not 10001",
         ),
     ],
 )
@@ -77,8 +77,10 @@ def domains(**sizes: int) -> dict[str, Levels]:
         (DirichletCategorical("a", prior=(1.0,) * 3), {"a": MOST_PARAMETERS + 1}, False),
         (DirichletCategorical("a", by="b"), {"a": 50, "b": 50}, True),
         (DirichletCategorical("a", by="b"), {"a": 50, "b": 51}, False),
-        (BetaBernoulli("a", success="1", by="b"), {"a": 2, "b": MOST_PARAMETERS}, True),
-        (BetaBernoulli("a", success="1", by="b"), {"a": 2, "b": MOST_PARAMETERS + 1}, False),
+        (BetaBernoulli("a", success="1", by="b"), {"a": 2, "b": MOST_GROUPS}, True),
+        (BetaBernoulli("a", success="1", by="b"), {"a": 2, "b": MOST_GROUPS + 1}, False),
+        (BetaBernoulli("a", success="1", by="b", pool=True), {"a": 2, "b": MOST_PARAMETERS}, True),
+        (BetaBernoulli("a", success="1", by="b", pool=True), {"a": 2, "b": MOST_PARAMETERS + 1}, False),
         (NaiveBayes(("a", "b"), "c"), {"a": 100, "b": 25, "c": 20}, True),
         (NaiveBayes(("a", "b"), "c"), {"a": 100, "b": 26, "c": 20}, False),
         (LogisticRegression(outcome="c", predictors=("a", "b")), {"a": 2499, "b": 2, "c": 2}, False),

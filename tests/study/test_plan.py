@@ -28,6 +28,7 @@ from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.dirichlet_posterior import Categories
 from vestry.conjugate.family import family_from
+from vestry.conjugate.normal_inverse_gamma import NormalInverseGamma
 from vestry.conjugate.normal_mean import NormalMean
 from vestry.conjugate.simulation import noise_aware
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
@@ -427,6 +428,32 @@ def test_a_width_that_no_budget_gives_is_refused():
         budget_for_width(made, frame("replace"), expected_rows=N, width=0.0)
 
 
+# --- what a width is of ----------------------------------------------------------------------------------------------
+
+
+def test_a_mean_and_a_variance_stand_apart_in_their_units():
+    """Widths without privacy: 3.29 sd/sqrt(n) of a mean; of a variance v about 3.29 v sqrt(2/n), within a quarter."""
+    made = request(NormalInverseGamma("days", prior=(0.0, 1.0, 2000.0, 200_000.0)), "laplace", "epsilon=1")
+    found = predicted(made, "replace", 6)
+    ((what, width, exact),) = found.further
+    assert found.what == "interval of the mean, in units of days"
+    assert what == "interval of the variance, in units of days squared"
+    assert found.exact_width == pytest.approx(3.29 * 10 / math.sqrt(N), rel=0.05)
+    assert exact == pytest.approx(3.29 * 100 * math.sqrt(2 / (N + 4000)), rel=0.25)
+    assert width > exact
+    assert found.has_interval
+
+
+def test_draws_have_no_interval_and_none_is_advertised():
+    made = request(MODELS["beta"], "diffused", "epsilon=1,delta=1e-6", draws=1)
+    (found,) = compare_mechanisms(made, frame("replace"), expected_rows=N)
+    assert found.what == "range of a draw (no interval)"
+    assert found.to_dict()["what"] == found.what
+    assert not found.has_interval
+    with pytest.raises(InvalidParameter, match="width must be asked of a release that has intervals"):
+        budget_for_width(made, frame("replace"), expected_rows=N, width=0.1)
+
+
 # --- frames -----------------------------------------------------------------------------------------------------------
 
 
@@ -441,7 +468,8 @@ def test_check_and_plan_are_frames(tmp_path):
     assert planned.index.names == ["release", "mechanism"]
     (forecast,) = study.forecasts("stay")
     assert planned.loc[("stay", "laplace")].tolist() == [
-        forecast.parameter, forecast.value, forecast.width, forecast.exact_width, forecast.kl, forecast.note
+        forecast.parameter, forecast.value, forecast.what, forecast.width, forecast.exact_width, forecast.kl,
+        forecast.note,
     ]  # fmt: skip
     assert list(study.plan().index.get_level_values(0).unique()) == ["readmission", "stay"]
 

@@ -20,12 +20,14 @@ from vestry import pipeline
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.data import Table
 from vestry.errors import AskedBefore, DeclarationMismatch
+from vestry.ledger import Ledger
 from vestry.pipeline import release
 from vestry.schema.domain import Levels
 from vestry.study.storage import ReleaseStore, locked, write
 
 WORKER = Path(__file__).with_name("together_worker.py")
 CYCLE = ["charge", "open", "release"]
+TWO = ["charge", "charge", "open", "release", "open", "release"]
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +60,7 @@ def together(folder: Path, rounds: int, twin: str = "sound", where: str = "besid
 
 def assert_one_of_three(fact: dict) -> None:
     assert (fact["wrong"], fact["left"]) == ([], [])
-    assert fact["actions"] == CYCLE * 2
+    assert fact["actions"] == TWO
     assert [end["code"] for end in fact["ends"]] == [0, 0, 0], fact["ends"]
     dones = [[each["done"] for each in json.loads(end["out"])["releases"]] for end in fact["ends"]]
     assert sorted(dones) == [["released"] * 2, *[["released before, free"] * 2] * 2]
@@ -176,14 +178,14 @@ def test_unfinished_files_have_names_of_their_own_and_are_swept(tmp_path, monkey
 def test_a_question_that_was_charged_meanwhile_is_taken_up(tmp_path, monkeypatch):
     """Between the look at the ledger and the charge another process charges the same; it dies before it opens it."""
     study = study_in(tmp_path)
-    real, charged = pipeline.charge_for, []
+    real, charged = Ledger.charge_together, []
 
-    def late(mechanism, ledger, purpose, definition, **named):
+    def late(ledger, asks, **named):
         if not charged:
-            charged.append(real(mechanism, ledger, "another process", definition))
-        return real(mechanism, ledger, purpose, definition, **named)
+            charged.append(real(ledger, asks))
+        return real(ledger, asks, **named)
 
-    monkeypatch.setattr(pipeline, "charge_for", late)
+    monkeypatch.setattr(Ledger, "charge_together", late)
     done = vestry("release", study, "--yes", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["releases"][0]["done"] == "resumed, at no new cost"

@@ -27,12 +27,12 @@ def break_it(twin: str) -> None:
     if twin in ("no lock", "neither"):
         runners.locked = lambda folder, on_wait: nullcontext()  # type: ignore[assignment]
     if twin in ("no lookup", "neither"):
-        charge = Ledger.charge
+        charge = Ledger.charge_together
 
         def unasked(self: Ledger, *given: Any, once: bool = False, **named: Any) -> Any:
             return charge(self, *given, **named)
 
-        Ledger.charge = unasked  # type: ignore[method-assign,assignment]
+        Ledger.charge_together = unasked  # type: ignore[method-assign,assignment]
 
 
 def found(folder: Path, outputs: list[Path]) -> dict[str, Any]:

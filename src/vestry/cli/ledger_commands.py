@@ -83,13 +83,14 @@ def charge(
     purpose: Annotated[str, Option(help="Why; it is written into the ledger.")],
     unit: Annotated[str | None, Option(help="Refuse unless the ledger protects this unit.")] = None,
     neighbours: Annotated[str | None, Option(help="Refuse unless the ledger protects this change.")] = None,
+    done: Annotated[bool, Option("--done", help="The work was done before, so its output may have been seen.")] = False,
     who: Who = None,
     json: Json = False,
 ) -> None:
-    """Charge the budget; exit code 3 if it does not fit. A charge cannot be taken back."""
+    """Charge the budget, before noise is drawn; exit code 3 if it does not fit. A charge cannot be taken back."""
     ledger = _open(url)
     ledger.require(unit=unit, neighbours=neighbours)
-    made = ledger.charge(guarantee, purpose=purpose, who=who)
+    made = ledger.charge(guarantee, purpose=purpose, who=who, done=done)
     state = ledger.state()
     remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
     record = {"entry": made.sequence, "charged": guarantee, "remaining": remaining, "head": made.entry.hash}
@@ -253,6 +254,7 @@ def _summary(ledger: Ledger) -> dict[str, Any]:
         "budget": str(state.filter.budget),
         "remaining": state.filter.remaining(state.spent),
         "left": state.filter.left(state.spent),
+        "shares": state.filter.sharing() + ("" if ledger.first_charge_chooses else ", fixed when the ledger was made"),
         "alternatives": alternatives,
         "failure": {"limit": state.filter.failure_limit, "spent": state.spent.failure},
         "entries": now.entries,
@@ -289,7 +291,8 @@ def _print(record: dict[str, Any], charges: Iterator[dict[str, Any]], shown: int
     table = _table(page, record["alternatives"], heading=True)
     unproved = "accepted" if record["accepts_unproved"] else "refused"
     facts = {"unproved samplers": unproved, **record, "remaining": record["left"]}
-    names = ("ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "remaining", "entries", "head")
+    names = ["ledger", "dataset", "unit", "neighbours", "unproved samplers", "budget", "remaining", "shares"]
+    names += ["entries", "head"]
     typer.echo("\n".join(columns([(name, printable(str(facts[name]))) for name in names])))
     if record["copy"]:
         typer.echo("this is a copy: it can be shown and verified, but not charged")
@@ -326,7 +329,8 @@ def _price(price: dict[str, Any], alternatives: list[dict[str, Any]]) -> str:
     from vestry.numerics import format_up, root
 
     amounts = {"pure": "epsilon", "zcdp": "rho", "gdp": "mu", "renyi": "epsilon"}
-    pairs = [(row, total) for row, total in zip(alternatives, price["totals"], strict=True) if total is not None]
+    known = [(row, total) for row, total in zip(alternatives, price["totals"], strict=True) if total is not None]
+    pairs = [(row, total) for row, total in known if row["currency"] in amounts]
     delta = [f"delta={format_up(Fraction(price['failure'], FAILURE_UNITS), digits=4)}"] if price["failure"] else []
     if not pairs:
         return ",".join(delta) or "without bound"

@@ -113,7 +113,7 @@ def plan(
     specs = opened.choose(tuple(names or ()))
     record: dict[str, Any] = {"study": opened.config.name, "expected_rows": opened.assumed, "releases": {}}
     where = "declared" if opened.config.expected_rows else "assumed; to change it write expected_rows under [study]"
-    lines = [f"With {opened.assumed} records ({where}); widths are those of 90 % credible intervals."]
+    lines = [f"With {opened.assumed} records ({where})."]
     for spec in specs:
         name, request = spec.name, spec.request
         with working(f"simulating {name}"):
@@ -125,7 +125,8 @@ def plan(
             with working(f"searching a budget for {name}"):
                 budget = opened.budget_for(name, width)
             record["releases"][name]["needed"] = budget.to_dict()
-            lines.append(f"  for 90 % credible intervals of width {width:g} spend {budget}")
+            what = next(each.what for each in forecasts if each.has_interval)
+            lines.append(f"  for a width of {width:g} ({what}) spend {budget}")
     emit(record, "\n".join(lines), as_json=json)
 
 
@@ -148,8 +149,6 @@ def release(
     What was released before is free and is not released again. If another process is releasing into the same folder,
     this one waits for it. The folder .vestry is a cache; it may be deleted at any time.
     """
-    from vestry.study.release_costs import remaining_words
-
     if again and not names:
         raise VestryError(
             f"--again pays again; name the releases to pay for again: vestry release {study} NAME --again."
@@ -166,7 +165,7 @@ def release(
         costs, notes = runner.preview(specs, state)
     if not json:
         notes += [] if again else _older_records(study, costs)
-        lines = [*_cost_lines(opened, costs), _remaining(opened, remaining_words(state.filter, state.spent))]
+        lines = [*_cost_lines(opened, costs), _remaining(opened, state.filter.left(state.spent))]
         say("\n".join([*lines, *(f"note: {note}" for note in notes)]), err=True)
     due = [cost.name for cost in costs if again or cost.state == "new"]
     if due and not yes:
@@ -188,7 +187,7 @@ def release(
         "head": after.head,
         "report": str(page),
     }
-    emit(record, f"{_remaining(opened, remaining_words(left.filter, left.spent))}\nreport: {page}", as_json=json)
+    emit(record, f"{_remaining(opened, left.filter.left(left.spent))}\nreport: {page}", as_json=json)
 
 
 def _remaining(study: Study, words: str) -> str:
@@ -262,14 +261,15 @@ def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
 
 
 def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]:
-    rows = [("mechanism", "parameter", "width", "without privacy", "KL", "")]
+    rows = [("mechanism", "parameter", "90 %", "width", "without privacy", "KL", "")]
     for each in forecasts:
         if each.value is None or each.width is None or each.exact_width is None:
-            rows.append((each.mechanism, "-", "-", "-", "-", each.note))
+            rows.append((each.mechanism, "-", "-", "-", "-", "-", each.note))
             continue
         kl = "-" if each.kl is None else f"{each.kl:.3g}"
         value = study.format_parameter(name, each.parameter, each.value)
-        rows.append((each.mechanism, value, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, each.note))
+        rows.append((each.mechanism, value, each.what, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, each.note))
+        rows += [("", "", what, f"{width:.4g}", f"{exact:.4g}", "", "") for what, width, exact in each.further]
     return columns(rows, indent=2)
 
 

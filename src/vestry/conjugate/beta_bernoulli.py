@@ -283,6 +283,7 @@ class BetaBernoulli(ConjugateModel):
     pool: bool = False
 
     name: ClassVar[str] = "beta-bernoulli"
+    one_number: ClassVar[bool] = True
     family_type: ClassVar[type[ConjugateFamily]] = BetaBernoulliFamily
 
     def family(self, domains: Mapping[str, Domain]) -> BetaBernoulliFamily:

@@ -19,7 +19,16 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.release import calibrate_mechanism
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, groups_of, size_by_group
+from vestry.model.request import (
+    MOST_GROUPS,
+    PreparedSums,
+    Request,
+    Size,
+    TableSchema,
+    declaration,
+    groups_of,
+    size_by_group,
+)
 from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.reader import POOLED, Reader, ReadRelease, refuse_extremes
@@ -44,6 +53,18 @@ class ConjugateReader(Reader):
         """Return the noise's standard deviation on one parameter, to first order."""
         return self.family.noise_on_estimate(content, mean, index)
 
+    def read_statistics(self, release: Release, method: str) -> ReadRelease:
+        """Compute the posterior of each group, inside what was declared."""
+        found = super().read_statistics(release, method)
+        inside = {group: self.family.inside(each) for group, each in found.distributions.items()}
+        return replace(found, distributions=inside)
+
+    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+        """Say what the widths of a forecast are of: one for each kind of parameter."""
+        if drawn or not self.parameters:
+            return super().widths_of(drawn=drawn)
+        return tuple(f"interval of the {name}" for name in self.parameters)
+
     def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior, the noise summed out."""
         return self.family.noise_aware(self.prior, statistics)
@@ -66,7 +87,8 @@ class ConjugateReader(Reader):
             raise InvalidParameter("pool", "several kinds of noise", "groups of one noise", "the original release")
         with refuse_extremes():
             pooled = self.family.pooled(contents)
-        groups = {name: PooledMember(pooled, place) for place, name in enumerate(release.contents)}
+        members = (self.family.inside(PooledMember(pooled, place)) for place in range(len(contents)))
+        groups = dict(zip(release.contents, members, strict=True))
         return ReadRelease(PooledReader(self.family, self.prior, pooled, tuple(groups)), groups, POOLED, release.by)
 
 
@@ -137,6 +159,8 @@ class ConjugateModel(ABC):
         A prior to suggest, where there is no default.
     pool
         Whether groups learn from each other when the release is read. It is not part of the question.
+    one_number
+        Whether a group of one column has one parameter, which is read fast.
     """
 
     name: ClassVar[str]
@@ -150,6 +174,7 @@ class ConjugateModel(ABC):
     reader: ClassVar[Any] = staticmethod(conjugate_reader)
 
     pool: bool = False
+    one_number: ClassVar[bool] = False
 
     column: Any
     by: str | None
@@ -267,15 +292,17 @@ class ConjugateModel(ABC):
 
     def forecast(
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, float | None]:
-        """Return the expected 90 % width, the same without privacy, and the divergence, by simulation."""
+    ) -> tuple[tuple[float, ...], tuple[float, ...], float | None]:
+        """Return the expected 90 % widths, the same without privacy, and the divergence, by simulation."""
         from vestry.conjugate.simulation import forecast
 
         return forecast(prepared, n, rng)
 
     def size(self, domains: Mapping[str, Domain]) -> Size:
-        """Return how many numbers a release has."""
-        return size_by_group(self, domains)
+        """Return how many numbers a release has; groups of one number each may be more, unless they are pooled."""
+        size = size_by_group(self, domains)
+        alone = self.one_number and isinstance(self.column, str) and not self.pool
+        return size._replace(most=MOST_GROUPS) if alone else size
 
     def to_dict(self) -> dict[str, Any]:
         """Return the question, as a study file writes it."""

@@ -305,6 +305,10 @@ class ConjugateFamily(ABC):
         sec. 5.1].
         """
 
+    def inside(self, found: PosteriorDistribution) -> PosteriorDistribution:
+        """Keep a posterior inside what was declared; a family of means clips them to their interval."""
+        return found
+
     @abstractmethod
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw what `size` new records would give, once for each row of parameters."""

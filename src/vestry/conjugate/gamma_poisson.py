@@ -187,6 +187,7 @@ class GammaPoisson(ConjugateModel):
     pool: bool = False
 
     name: ClassVar[str] = "gamma-poisson"
+    one_number: ClassVar[bool] = True
     family_type: ClassVar[type[ConjugateFamily]] = GammaPoissonFamily
 
     def family(self, domains: Mapping[str, Domain]) -> GammaPoissonFamily:

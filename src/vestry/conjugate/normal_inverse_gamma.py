@@ -33,6 +33,7 @@ from vestry.model.request import interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import noise_of
+from vestry.posterior.mixture import ClippedMeans, PosteriorDistribution
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import NoisyStatistics
 from vestry.schema.domain import Domain
@@ -260,6 +261,10 @@ class NormalInverseGammaFamily(IntervalFamily):
         sums = np.array([s]), np.array([max(t, s * s / n)]), np.array([n])
         member = noise_aware_posterior.updated(prior, *sums)
         return MeanVarianceMixture(np.ones(1), *(np.broadcast_to(x, (1,)) for x in member))
+
+    def inside(self, found: PosteriorDistribution) -> ClippedMeans:
+        """Clip the mean to the declared interval, where that of clipped values lies."""
+        return ClippedMeans(found, self.low, self.high, 1)
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the mean of the new records, and their variance around it."""

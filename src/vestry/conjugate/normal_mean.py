@@ -30,6 +30,7 @@ from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
 from vestry.posterior.discrete_noise import deviation, noise_of
+from vestry.posterior.mixture import ClippedMeans, PosteriorDistribution
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
@@ -249,6 +250,10 @@ class NormalMeanFamily(IntervalFamily):
         exact = plug_in_normal(sums * statistics.grid, count=n, model=self._centred(prior), reach=self.reach)
         return exact.shifted(self.middle)
 
+    def inside(self, found: PosteriorDistribution) -> ClippedMeans:
+        """Clip the means to the declared interval, where those of clipped values lie."""
+        return ClippedMeans(found, self.low, self.high, self.dimension)
+
     def group_numbers(self, statistics: NoisyStatistics) -> tuple[float, float]:
         """Return the sum, counted from the middle of the interval, and the number of records."""
         if self.dimension > 1:
@@ -354,6 +359,7 @@ class NormalMean(ConjugateModel):
     number_keys: ClassVar[tuple[str, ...]] = ("prior", "variance")
     several_columns: ClassVar[bool] = True
     example_prior: ClassVar[tuple[float, ...]] = (0.0, 100.0)
+    one_number: ClassVar[bool] = True
     family_type: ClassVar[type[ConjugateFamily]] = NormalMeanFamily
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.model.request import PreparedSums
 from vestry.posterior import Posterior
-from vestry.posterior.mixture import draw_dirichlet
+from vestry.posterior.mixture import ClippedMeans, draw_dirichlet
 from vestry.releases import Certificate, NoisyStatistics, Release
 
 LEVEL = 0.9
@@ -34,9 +35,13 @@ _ROUND = 3.0
 _NOTHING = Certificate({}, {}, "simulated", "", 0.0, "", "", {})
 
 
-def forecast(prepared: PreparedSums, n: int, rng: np.random.Generator) -> tuple[float, float, float | None]:
+Widths = tuple[float, ...]
+
+
+def forecast(prepared: PreparedSums, n: int, rng: np.random.Generator) -> tuple[Widths, Widths, float | None]:
     """Return the width, the width without privacy and the divergence that are expected at n records per group.
 
+    Widths are averaged over parameters; those of different kinds, such as a mean and a variance, have one each.
     Parameters are drawn from the prior, records from the model, noise from its distribution; then the posterior is
     computed as it will be. The divergence is None where it is infinite.
     """
@@ -45,13 +50,23 @@ def forecast(prepared: PreparedSums, n: int, rng: np.random.Generator) -> tuple[
         sparse = not prepared.numbers
         look, datasets = (_sparse_widths, _TABLES) if sparse else (_noisy_widths, _DATASETS)
     looks = [look(prepared, n, (part, datasets), rng) for part in range(datasets)]
-    width, exact, kl = np.mean(looks, axis=0)
-    return float(width), float(exact), max(0.0, float(kl)) if math.isfinite(kl) else None
+    widths, exact, kls = zip(*looks, strict=True)
+    kl = float(np.mean(kls))
+    return _averaged(widths), _averaged(exact), max(0.0, kl) if math.isfinite(kl) else None
+
+
+def _averaged(widths: Sequence[Widths]) -> Widths:
+    return tuple(float(each) for each in np.mean(widths, axis=0))
+
+
+def _of_kinds(family: ConjugateFamily, widths: Sequence[float]) -> Widths:
+    """Return one width for each kind of parameter."""
+    return tuple(widths) if family.parameters else (float(np.mean(widths)),)
 
 
 def _noisy_widths(
     prepared: PreparedSums, n: int, stratum: tuple[int, int], rng: np.random.Generator
-) -> tuple[float, float, float]:
+) -> tuple[Widths, Widths, float]:
     """Return the width, the width without privacy, and the divergence, for one simulated dataset."""
     mechanism, (family, prior) = prepared.mechanism, _family_and_prior(prepared)
     assert isinstance(mechanism, Additive)  # noqa: S101 - the caller has looked
@@ -64,13 +79,13 @@ def _noisy_widths(
     kls = [
         np.mean(member.marginal_log_density(i, points) - post.marginal(i).log_density(points[:, i])) for i in indices
     ]
-    exact = [_width(member, i) for i in indices]
-    return float(np.mean((high - low)[: len(indices)])), float(np.mean(exact)), float(np.mean(kls))
+    exact = [_width(member, i, family.inside(member)) for i in indices]
+    return _of_kinds(family, (high - low)[: len(indices)]), _of_kinds(family, exact), float(np.mean(kls))
 
 
 def _sparse_widths(
     prepared: PreparedSums, n: int, stratum: tuple[int, int], rng: np.random.Generator
-) -> tuple[float, float, float]:
+) -> tuple[Widths, Widths, float]:
     """Return the same for a table of unknown concentration: of its largest levels.
 
     Without privacy the concentration, and which levels occur, are taken for known. There is no divergence: levels that
@@ -90,27 +105,27 @@ def _sparse_widths(
     own = shapes[largest] + counts[largest]
     rest = np.maximum(shapes.sum() + n - own, 1e-9)
     exact = betaincinv(own, rest, (1 + LEVEL) / 2) - betaincinv(own, rest, (1 - LEVEL) / 2)
-    return float(np.mean(high - low)), float(np.mean(exact)), math.inf
+    return _of_kinds(family, high - low), _of_kinds(family, exact), math.inf
 
 
 def _drawn_widths(
     prepared: PreparedSums, n: int, stratum: tuple[int, int], rng: np.random.Generator
-) -> tuple[float, float, float]:
+) -> tuple[Widths, Widths, float]:
     """Return the same for posterior draws: of the distribution that they come from."""
     mechanism, (family, prior) = prepared.mechanism, _family_and_prior(prepared)
     member, sums = simulated(family, prior, n, rng, stratum=stratum)
     indices = range(min(member.dimension, _LOOKED_AT))
-    exact = float(np.mean([_width(member, i) for i in indices]))
+    exact = _of_kinds(family, [_width(member, i) for i in indices])
     if isinstance(mechanism, PosteriorSample):
         scales = {"likelihood_power": mechanism.likelihood_power, "prior_scale": mechanism.prior_scale}
         tempered = family.update(prior, sums, n, **scales)
-        return float(np.mean([_width(tempered, i) for i in indices])), exact, member.kl(tempered)
+        return _of_kinds(family, [_width(tempered, i) for i in indices]), exact, member.kl(tempered)
     assert isinstance(mechanism, TruncatedSample)  # noqa: S101 - the only one left
     whole = family.update(prior, sums, n, likelihood_power=1 / mechanism.temperature)
     drawn = _draw_truncated(whole, mechanism.truncation, rng.spawn(1)[0])  # the next dataset is as for other mechanisms
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="weibull")
     # A truncated posterior gives no weight to parameters that the posterior allows.
-    return float(np.mean((high - low)[: len(indices)])), exact, math.inf
+    return _of_kinds(family, (high - low)[: len(indices)]), exact, math.inf
 
 
 def _family_and_prior(prepared: PreparedSums) -> tuple[ConjugateFamily, Any]:
@@ -178,7 +193,10 @@ def noise_aware(prepared: PreparedSums, statistics: NoisyStatistics) -> Posterio
     return Posterior.from_release(release)
 
 
-def _width(member: Any, index: int) -> float:
+def _width(member: Any, index: int, inside: Any = None) -> float:
+    """Return the width of an interval; of a mean that stays inside its declared interval, of what is inside."""
     tail = (1 - LEVEL) / 2
-    low, high = (np.ravel(member.quantile(p))[index] for p in (tail, 1 - tail))
-    return float(high - low)
+    ends = np.array([np.ravel(member.quantile(p))[index] for p in (tail, 1 - tail)])
+    if isinstance(inside, ClippedMeans) and index < inside.means:
+        ends = np.clip(ends, inside.low, inside.high)
+    return float(ends[1] - ends[0])

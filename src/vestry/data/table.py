@@ -241,8 +241,10 @@ def check_bound(tally: SumQuery, domains: Mapping[str, Domain], max_rows: int) -
     for column in tally.columns:
         _check_domain(column, domains[column])
     most = (LIMIT - 1) // max_rows
-    if isinstance(tally, PersonQuery):
-        require_whole("units", tally.units, f"units={most}", most=most)
+    if isinstance(tally, PersonQuery) and tally.units > most:
+        persons = (LIMIT - 1) // tally.units
+        allowed = f"at most {persons} for averages over persons"
+        raise InvalidParameter("max_rows", max_rows, allowed, f"max_rows = {persons}")
     for term in map(summand, tally.terms):
         if isinstance(term, Count):
             require_whole("units", term.units, f"units={most}", most=most)

@@ -123,7 +123,7 @@ def posterior_html(posterior: Posterior) -> str:
     plot(posterior, path=picture)
     encoded = base64.b64encode(picture.getvalue()).decode()
     rows = _draw_cells(posterior) if posterior.label == DRAWS else map(_summary_cells, posterior.rows())
-    table = DataFrame(rows).set_index(["group", "parameter"]).to_html(max_rows=_MOST)
+    table = DataFrame(rows).fillna("").set_index(["group", "parameter"]).to_html(max_rows=_MOST)
     note = f"<p>{html.escape(posterior.note)}</p>" if posterior.note else ""
     return (
         f"<div><p>{html.escape(repr(posterior))}</p>{note}{table}"

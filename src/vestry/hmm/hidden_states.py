@@ -235,6 +235,10 @@ class HiddenStates(Reader):
         """Say that intervals come from draws of a Markov chain."""
         return f"Markov chain, {super().interval_method(label, several_rows=several_rows)}"
 
+    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+        """Say that a forecast is of counts, for which the release has no interval."""
+        return ("range of a cell's count (no interval)",)
+
     def is_ready(self, distributions: Any) -> bool:
         """Tell whether the states were sampled."""
         return "sampled" in vars(distributions)

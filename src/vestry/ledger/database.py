@@ -31,7 +31,7 @@ from vestry.ledger.sqlite import (
 from vestry.ledger.statements import HASH_OF, HEAD, INSERT_HEAD, INSERT_LINE, LOCKED_HEAD, METADATA, READ_HEAD, Head
 from vestry.server_address import ServerAddress
 
-FORMAT = 1
+FORMAT = 2  # 1: of vestry 0.1.0, whose first charge does not choose the filter
 COPY_FORMAT = 1001  # which vestry 0.1.0 refuses too
 PATIENCE_S = 60.0
 
@@ -149,10 +149,10 @@ class Database:
         if row is None:
             raise LedgerCorrupt("it has no head")
         head = Head(*row)
-        if head.format not in (FORMAT, COPY_FORMAT):
+        if head.format not in (1, FORMAT, COPY_FORMAT):
             raise LedgerUnavailable(
                 f"the ledger at {self.address} has format {head.format} and this version of vestry reads"
-                f" format {FORMAT}; open it with the version that wrote it."
+                f" formats 1 and {FORMAT}; open it with the version that wrote it."
             )
         if [type(value) for value in head] != [int, int, str, str, str, str]:
             raise LedgerCorrupt("its head cannot be read")

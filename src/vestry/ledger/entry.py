@@ -172,6 +172,9 @@ class JournalWalk:
         current, spent = self.state
         if entry.action == "charge":
             self._actions[sequence] = "charge"
+            if current.undecided or "filter" in facts:
+                current = _decided(current, facts)
+                spent = current.nothing
             spent = spent.plus(Spent.from_dict(facts["price"]))
             if not current.holds(spent):
                 raise LedgerCorrupt("the charge exceeds the budget")
@@ -185,6 +188,16 @@ class JournalWalk:
                 raise LedgerCorrupt("the line follows no charge in the right state")
             self._actions[entry.target] = entry.action
         return State(current, spent)
+
+
+def _decided(current: PrivacyFilter, facts: dict[str, Any]) -> PrivacyFilter:
+    """Return the filter that a charge leaves in force: the first one decides, and writes down what is not equal."""
+    if "filter" not in facts:
+        return current.decided()
+    chosen = PrivacyFilter.from_dict(facts["filter"])
+    if not current.undecided or chosen.undecided or chosen != chosen.with_budget(current.budget):
+        raise LedgerCorrupt("the charge chooses a filter that it cannot choose")
+    return chosen
 
 
 # What reading a changed text may raise.

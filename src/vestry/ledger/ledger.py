@@ -16,7 +16,7 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, reduce
 from importlib.metadata import version
 from typing import Any
 
@@ -29,6 +29,7 @@ from vestry.errors import (
     InvalidParameter,
     LedgerCorrupt,
     LedgerStateError,
+    LedgerUnavailable,
 )
 from vestry.ledger.database import COPY_FORMAT, FORMAT, Database, Session
 from vestry.ledger.entry import BEFORE, GENESIS, Entry, JournalWalk, State, canonical_json, seal
@@ -39,8 +40,8 @@ from vestry.noise import SystemNoise
 from vestry.notebook import html_table
 from vestry.numerics import up
 from vestry.privacy import accountant
-from vestry.privacy.event import Event
-from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.event import Event, compose
+from vestry.privacy.guarantee import ApproxDP, Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.privacy.pricing import event as known_event
 from vestry.privacy.pricing import event_of_guarantee
@@ -78,13 +79,44 @@ class Summary:
     is_copy: bool
 
 
+@dataclass(frozen=True)
+class Ask:
+    """What is to be charged: what will run, why, the hash of the question, and what no theorem covers."""
+
+    what: Event | Guarantee | str
+    purpose: str
+    definition: str | None = None
+    assumptions: tuple[str, ...] = ()
+
+    def event(self) -> Event:
+        """Return what will run; of a guarantee nothing more is known."""
+        known = self._known()
+        return known if isinstance(known, Event) else event_of_guarantee(known)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the ledger writes down beside the price."""
+        return {
+            "purpose": _text("purpose", self.purpose),
+            **({"definition": _text("definition", self.definition)} if self.definition is not None else {}),
+            **({"assumptions": list(self.assumptions)} if self.assumptions else {}),
+        }
+
+    def __str__(self) -> str:
+        known = self._known()
+        return _describe(known) if isinstance(known, Event) else str(known)
+
+    def _known(self) -> Event | Guarantee:
+        return self.what if isinstance(self.what, Event) else Guarantee.parse(self.what)
+
+
 class Ledger:
     """One dataset's budget and all that was charged to it: `open` opens one, and only `create` makes one."""
 
-    def __init__(self, database: Database, terms: LedgerTerms, fixed: PrivacyFilter) -> None:
+    def __init__(self, database: Database, terms: LedgerTerms, seen: PrivacyFilter, *, first: PrivacyFilter) -> None:
         self._database = database
-        self._fixed = fixed  # its definitions and orders never change; its limits may be raised
+        self._filter = seen  # as it was seen last
         self.terms = terms
+        self.first_charge_chooses = first.undecided  # not in ledgers of vestry 0.1.0
 
     @classmethod
     def create(
@@ -118,6 +150,7 @@ class Ledger:
         relation = Neighbours.parse(neighbours)
         terms = LedgerTerms(_text("dataset", dataset), Unit.parse(unit), relation, bool(accepts_unproved))
         fixed = PrivacyFilter.of(Guarantee.parse(budget, neighbours=relation), orders=orders)
+        fixed = replace(fixed, undecided=isinstance(fixed.budget, ApproxDP))
         database = Database(Address.parse(address))
         key = SystemNoise().random_bytes(16).hex()
         owned = {**terms.to_dict(), "filter": fixed.to_dict(), "row_key_sha256": _sha256(key.encode())}
@@ -125,7 +158,7 @@ class Ledger:
         first, content = seal(0, "create", None, canonical_json({**owned, **_signature(who)}), GENESIS, state=state)
         head = {"id": 1, "format": FORMAT, "row_key": key, **_head(first, content, state)}
         database.create(head, [vars(first)])
-        return cls(database, terms, fixed)
+        return cls(database, terms, fixed, first=fixed)
 
     @classmethod
     def open(cls, address: object) -> Ledger:
@@ -133,8 +166,8 @@ class Ledger:
         database = Database(Address.parse(address))
         with database.reading() as (session, head):
             first = _entry(session, 0)
-        JournalWalk().over([first])
-        return cls(database, _terms(first), State.read(head.state).filter)
+        _, state = JournalWalk().over([first])
+        return cls(database, _terms(first), State.read(head.state).filter, first=state.filter)
 
     def __repr__(self) -> str:
         return f"Ledger({self.address!r})"
@@ -213,6 +246,7 @@ class Ledger:
         who: str | None = None,
         assumptions: Sequence[str] = (),
         once: bool = False,
+        done: bool = False,
     ) -> Charge:
         """Charge an event, or refuse: one transaction reads the totals, applies the filter and appends.
 
@@ -231,23 +265,50 @@ class Ledger:
         once
             Whether to refuse, inside the same transaction, a definition that was charged before: of two processes that
             ask the same question at the same moment one is charged.
+        done
+            Whether the charge is for work that was done before. Its output may have been seen, so it cannot choose how
+            a new ledger shares out its delta.
         """
-        if assumptions and not self.terms.accepts_unproved:
+        asked = Ask(what, purpose, definition, tuple(assumptions))
+        (charge,) = self.charge_together([asked], who=who, once=once, done=done)
+        return charge
+
+    def charge_together(
+        self, asks: Sequence[Ask], *, who: str | None = None, once: bool = False, done: bool = False
+    ) -> list[Charge]:
+        """Charge what is decided together, before any of it is seen, or refuse all: one transaction, a line for each.
+
+        Each is opened and released by itself. As the first charge of a ledger it is priced by its joint profile where
+        that is better; see `vestry.ledger.privacy_filter`. For the parameters see `charge`.
+        """
+        if any(ask.assumptions for ask in asks) and not self.terms.accepts_unproved:
             raise DeclarationMismatch(
                 "use of unproved samplers", "yes", "no", "make a ledger with --accept-unproved", where=IN_LEDGER
             )
-        more = {
-            **({"definition": _text("definition", definition)} if definition is not None else {}),
-            **({"assumptions": list(assumptions)} if assumptions else {}),
-        }
-        paid = self._price(what, purpose=purpose, who=who, **more)
-        with self._database.transaction() as (session, head):
-            if once and definition is not None:
-                _refuse_repeat(session, definition)
-            state = State.read(head.state)
-            _require_room(state, paid)
-            after = State(state.filter, state.spent.plus(paid.price))
-            return Charge(self, _append(session, head, "charge", None, paid.record, after)[0])
+        for _ in range(_TRIES):
+            bill = self._bill(asks, who=who, done=done)
+            with self._database.transaction() as (session, head):
+                state = State.read(head.state)
+                if not state.filter.priced_like(self._filter):  # another charge chose the filter, or it was amended
+                    self._filter = state.filter
+                    continue
+                for ask in asks if once else ():
+                    if ask.definition is not None:
+                        _refuse_repeat(session, ask.definition)
+                return self._append_charges(session, head, state, bill)
+        raise LedgerUnavailable(f"the ledger at {self.address} was changed again and again meanwhile; try again.")
+
+    def _append_charges(self, session: Session, head: Head, state: State, bill: _Bill) -> list[Charge]:
+        decided = bill.filter if state.filter.undecided else state.filter
+        spent = decided.nothing if state.filter.undecided else state.spent
+        _require_room(State(decided, spent), bill)
+        charges = []
+        for price, record in zip(bill.prices, bill.records, strict=True):
+            spent = spent.plus(price)
+            entry, head = _append(session, head, "charge", None, record, State(decided, spent))
+            charges.append(Charge(self, entry))
+        self._filter = decided
+        return charges
 
     def amend(self, budget: Guarantee | str, *, reason: str, who: str | None = None) -> Entry:
         """Raise the budget; from then on the ledger promises the larger one, for all that it holds.
@@ -262,7 +323,7 @@ class Ledger:
             if wanted.names() != old.names():
                 instead = "raise the budget in its own definition"
                 raise DeclarationMismatch("privacy definition", str(wanted), str(old), instead, where=IN_LEDGER)
-            raised = PrivacyFilter.of(wanted, orders=state.filter.chosen_orders)
+            raised = state.filter.with_budget(wanted)
             if not raised.covers(state.filter) or str(wanted) == str(old):
                 raise InvalidParameter("an amended budget", str(wanted), f"at least {old}, and more", "a larger budget")
             record = {"filter": raised.to_dict(), **signed}
@@ -362,7 +423,7 @@ class Ledger:
         source = cls.open(copy)
         source.verify()
         signed = {"reason": _text("reason", f"restored from a copy: {reason}"), **_signature(who)}
-        paid = None if lost is None else source._price(lost, purpose=signed["reason"], who=who)
+        paid = None if lost is None else source._bill([Ask(lost, signed["reason"])], who=who, done=True)
         waiting = [entry.sequence for entry, followed in source.charges() if not followed]
         with source._database.reading() as (session, now):
             state, key = State.read(now.state), _row_key(session, now)
@@ -374,8 +435,8 @@ class Ledger:
         with database.transaction(of_copy=True) as (session, head):
             head = _append(session, head, "amend", None, {"filter": state.filter.to_dict(), **signed}, state)[1]
             if paid is not None:
-                state = State(state.filter, state.spent.plus(paid.price))
-                head = _append(session, head, "charge", None, paid.record, state)[1]
+                state = State(state.filter.decided(), state.spent.plus(paid.prices[0]))
+                head = _append(session, head, "charge", None, paid.records[0], state)[1]
             for number in waiting:
                 head = _append(session, head, "open", number, {"when": _now(), "restored": True}, state)[1]
             session.run(statements.SET_FORMAT, format=FORMAT)
@@ -385,19 +446,18 @@ class Ledger:
         """Yield every line up to a head's as a row."""
         return (vars(Entry.read(row)) for row in self._pages(statements.LINES, end=now.sequence))
 
-    def _price(self, what: Event | Guarantee | str, *, purpose: str, who: str | None, **more: Any) -> _Priced:
-        """Price a charge and write down its line, outside of any transaction."""
-        known = what if isinstance(what, Event) else Guarantee.parse(what)
-        ran = (known if isinstance(known, Event) else event_of_guarantee(known)).under(self.terms.neighbours)
-        price = self._fixed.price(ran)
-        record = {
-            "event": _as_journalled(ran, self._fixed).to_dict(),
-            "price": price.to_dict(),
-            "purpose": _text("purpose", purpose),
-            **more,
-            **_signature(who),
-        }
-        return _Priced(_describe(known) if isinstance(known, Event) else str(known), price, record)
+    def _bill(self, asks: Sequence[Ask], *, who: str | None, done: bool) -> _Bill:
+        """Price what is charged together and write down its lines, outside of any transaction."""
+        events = [ask.event().under(self.terms.neighbours) for ask in asks]
+        seen, joint = self._filter, compose(*events) if len(events) > 1 else events[0]
+        decided = seen.decided() if done else seen.decided_by(joint)
+        prices, records = decided.prices(events), []
+        for ask, ran, price in zip(asks, events, prices, strict=True):
+            journalled = _as_journalled(ran, decided).to_dict()
+            records.append({"event": journalled, "price": price.to_dict(), **ask.facts(), **_signature(who)})
+        if decided != seen.decided():
+            records[0]["filter"] = decided.to_dict()
+        return _Bill(" and ".join(map(str, asks)), decided, prices, records)
 
     def _pages(self, statement: Any, *, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield rows whose first column is the line's number, from `start` to `end`, in many short readings."""
@@ -496,25 +556,31 @@ def _refuse_repeat(session: Session, definition: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Priced:
-    """A charge before it is made: in words, its price, and the line to write."""
+class _Bill:
+    """Charges before they are made: in words, the filter they leave in force, their prices, and the lines to write."""
 
     asked: str
-    price: Spent
-    record: Mapping[str, Any]
+    filter: PrivacyFilter
+    prices: Sequence[Spent]
+    records: Sequence[Mapping[str, Any]]
+
+    @property
+    def price(self) -> Spent:
+        """The sum of the prices."""
+        return reduce(Spent.plus, self.prices)
 
 
-def _require_room(state: State, paid: _Priced) -> None:
-    """Refuse a charge after which no alternative of the filter would hold."""
-    if not state.filter.holds(state.spent.plus(paid.price)):
+def _require_room(state: State, bill: _Bill) -> None:
+    """Refuse charges after which no alternative of the filter would hold."""
+    if not state.filter.holds(state.spent.plus(bill.price)):
         limits, spent = state.filter, state.spent
         raise BudgetExceeded(
             "the charge",
-            paid.asked,
+            bill.asked,
             str(limits.budget),
             limits.remaining(spent),
-            limits.amounts_left(spent),
-            limits.delta_note(spent, paid.price),
+            limits.epsilon_left(spent),
+            limits.delta_note(spent, bill.price),
         )
 
 
@@ -601,6 +667,7 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+_TRIES = 20
 PAGE = 500  # lines that are read at once
 _TOGETHER = {each: each for each in map(frozenset, (("open",), ("release",), ("open", "release")))}
 _GONE = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vestry.errors import InvalidParameter
+from vestry.model.request import pools
 from vestry.privacy.neighbours import Unit
 from vestry.registry import AVERAGES
 from vestry.schema.statistics import Sum, Term
@@ -58,7 +59,7 @@ def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tupl
     """
     if average is None:
         able = has_average(model, unit) and not drawn
-        return (AVERAGES[PERSON](model), model) if able else (model, getattr(model, "earlier", None))
+        return (_over_persons(model), model) if able else (model, getattr(model, "earlier", None))
     if require_choice("average", average, (PERSON, ROW), f'average = "{PERSON}"') == ROW:
         return model, None
     for broken, allowed in (
@@ -68,7 +69,14 @@ def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tupl
     ):
         if broken:
             raise InvalidParameter("average", average, allowed, f'average = "{ROW}"')
-    return (AVERAGES[PERSON](model) if unit.rows > 1 else model), None
+    return (_over_persons(model) if unit.rows > 1 else model), None
+
+
+def _over_persons(model: Any) -> Any:
+    if pools(model):
+        allowed = "omitted for averages over persons, whose groups do not learn from each other"
+        raise InvalidParameter("pool", True, allowed, f'average = "{ROW}" beside it')
+    return AVERAGES[PERSON](model)
 
 
 def person_units(rows: int) -> int:

@@ -54,9 +54,10 @@ class Model(Protocol):
 
     def forecast(
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, float | None]:
+    ) -> tuple[float | tuple[float, ...], float | tuple[float, ...], float | None]:
         """Return the width of a 90 % credible interval, at n records per group, with privacy and without.
 
+        A tuple has one for each kind of parameter. The model's reader says what they are the widths of (`widths_of`).
         The third is the expected divergence from the posterior without privacy to the released one; None where it is
         infinite or not computed.
         """
@@ -277,6 +278,8 @@ class PreparedSums:
 
 # Parameters that are estimated one by one, each with its interval: at a few milliseconds each.
 MOST_PARAMETERS = 2_500
+# Groups of one parameter each: those of the same noisy counts share their distribution.
+MOST_GROUPS = 10_000
 # Levels of one table of unknown concentration: those of the same noisy count share their distribution.
 MOST_LEVELS = 100_000
 # Counts from which states are sampled.

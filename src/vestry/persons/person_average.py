@@ -76,6 +76,10 @@ class PersonReader(Reader):
             raise InvalidParameter("prior", "another one", "omitted for an average over persons", "no prior")
         return super().read(release, method, options, other_prior=False)
 
+    def read_pooled(self, release: Release) -> ReadRelease:
+        """Refuse: groups of persons are read each alone."""
+        raise InvalidParameter("pool", "averages over persons", "asked of rows", 'a release with average = "row"')
+
     @property
     def _parts(self) -> PersonParts:
         return PersonParts(self.kind, self.grouped, ("",) * self.averages)

@@ -110,6 +110,70 @@ class Mixture(Marginal, ABC):
 
 
 @dataclass(frozen=True, eq=False)
+class Clipped(Marginal):
+    """A number that is known to lie between two ends: its mean, quantiles and draws are clipped to them.
+
+    So is an interval, and it covers as often as before: a truth between the ends lies in it whenever it lay in the one
+    that was not clipped. The variance is that of the distribution before.
+    """
+
+    base: Marginal
+    low: float
+    high: float
+
+    def mean(self) -> float:
+        """Return the mean, clipped."""
+        return float(np.clip(self.base.mean(), self.low, self.high))
+
+    def variance(self) -> float:
+        """Return the variance before clipping."""
+        return self.base.variance()
+
+    def cdf(self, x: npt.ArrayLike) -> Array:
+        """Return the probability of at most x: 0 below the ends, and 1 from the upper one on."""
+        at = np.asarray(x, float)
+        return np.asarray(np.where(at < self.low, 0.0, np.where(at >= self.high, 1.0, self.base.cdf(at))))
+
+    def quantile(self, p: npt.ArrayLike) -> Array:
+        """Return quantiles, clipped."""
+        return np.clip(self.base.quantile(p), self.low, self.high)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return draws, clipped."""
+        return np.clip(self.base.draw(rng, size), self.low, self.high)
+
+    def log_density(self, theta: npt.ArrayLike) -> Array:
+        """Return the log density before clipping."""
+        return self.base.log_density(theta)
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedMeans:
+    """A joint distribution whose first numbers are means between two ends; see `Clipped`."""
+
+    base: PosteriorDistribution
+    low: float
+    high: float
+    means: int
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers there are."""
+        return self.base.dimension
+
+    def marginal(self, index: int) -> Marginal:
+        """Return the distribution of one number."""
+        found = self.base.marginal(index)
+        return Clipped(found, self.low, self.high) if index < self.means else found
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Return joint draws, the means clipped."""
+        drawn = np.array(self.base.draw(rng, size))
+        drawn[:, : self.means] = np.clip(drawn[:, : self.means], self.low, self.high)
+        return drawn
+
+
+@dataclass(frozen=True, eq=False)
 class BetaMixture(Mixture):
     """Weighted Beta(alpha_j, beta_j).
 

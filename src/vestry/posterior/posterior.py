@@ -157,16 +157,22 @@ class Posterior:
         return self._rows(lambda marginal: _numbers(marginal, prob), remarked=True)
 
     def _rows(self, numbers: Callable[[Marginal], dict[str, float]], *, remarked: bool = False) -> Rows:
-        rows: Rows = []
-        made = self.interval_method
+        made, parameters = self.interval_method, self.parameters
+        found: dict[int, Rows] = {}  # groups may share their distribution
+
+        def told(marginal: Marginal) -> dict[str, Any]:
+            said = self.reader.remark(marginal) if remarked else ""
+            return {**numbers(marginal), "interval_method": made, **({"note": said} if said else {})}
+
         with refuse_extremes():
-            for group, distribution in self.distributions.items():
-                for index, parameter in enumerate(self.parameters):
-                    marginal = distribution.marginal(index)
-                    said = self.reader.remark(marginal) if remarked else ""
-                    more = {"interval_method": made, **({"note": said} if said else {})}
-                    rows.append({"group": group, "parameter": parameter, **numbers(marginal), **more})
-        return rows
+            for distribution in self.distributions.values():
+                if id(distribution) not in found:
+                    found[id(distribution)] = [told(distribution.marginal(index)) for index in range(len(parameters))]
+        return [
+            {"group": group, "parameter": parameter, **row}
+            for group, distribution in self.distributions.items()
+            for parameter, row in zip(parameters, found[id(distribution)], strict=True)
+        ]
 
     def plot(self, ax: Any = None, *, prob: float = 0.9) -> Any:
         """Draw the posterior into these axes, or into new ones, and return them; see `vestry.plot`."""
@@ -382,6 +388,7 @@ def _frame(rows: Rows, *index: str) -> DataFrame:
     from pandas import DataFrame
 
     frame = DataFrame(rows).set_index(list(index))
+    frame = frame.fillna({"note": ""}) if "note" in frame else frame
     return frame.drop(columns="interval_method").rename_axis(columns=rows[0]["interval_method"])
 
 

@@ -150,10 +150,12 @@ class Reader:
         return ReadRelease(self, draws, DRAWS, release.by)
 
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
-        """Compute the posterior of each group from its noisy statistics."""
+        """Compute the posterior of each group from its noisy statistics; groups with the same ones share it."""
         make: Any = self.noise_aware if method == NOISE_AWARE else self.plug_in
         label = self.label if method == NOISE_AWARE else method
-        return ReadRelease(self, {group: make(each) for group, each in release.contents.items()}, label, release.by)
+        found = {each: make(each) for each in dict.fromkeys(release.contents.values())}
+        groups = {group: found[each] for group, each in release.contents.items()}
+        return ReadRelease(self, groups, label, release.by)
 
     def _released(self, content: Any) -> ReleasedDraws:
         values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
@@ -199,6 +201,10 @@ class Reader:
         if several_rows and label in (NOISE_AWARE, POOLED):
             return f"{_INTERVALS[label]}, rows as independent: {NOT_CALIBRATED}"
         return _INTERVALS.get(label, label)
+
+    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+        """Say what the widths of a forecast are of: what the release will have, or that it has no interval."""
+        return ("range of a draw (no interval)" if drawn else f"interval of the {self.parameter}",)
 
     def remark(self, marginal: Any) -> str:
         """Say what is wrong with one interval; nothing if all is well."""

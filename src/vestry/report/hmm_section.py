@@ -43,7 +43,7 @@ def headline(result: Result) -> str:
         return f"noisy counts of {_cells(result)} cells; states are not sampled here"
     shares = [(found.most_probable == place + 1).mean() for place in range(found.probabilities.shape[-1])]
     described = ", ".join(f"state {place + 1} in {_share(share)}" for place, share in enumerate(shares))
-    return f"{described} of {_cells(result)} cells ({result.posterior.interval_method})"
+    return f"{described} of {_cells(result)} cells"
 
 
 def parts(result: Result, album: Album) -> list[Content]:

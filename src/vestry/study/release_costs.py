@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from vestry.errors import BudgetExceeded
 from vestry.ledger.entry import State
@@ -13,8 +13,7 @@ from vestry.mechanisms.release import Mechanism
 from vestry.model.request import PreparedRelease
 from vestry.pipeline import NEW, ChargeIndex, PastCharge, calibrate
 from vestry.planning import DEFAULT_EXPECTED_ROWS
-from vestry.privacy.guarantee import ApproxDP, PureDP
-from vestry.privacy.pricing import event_of_guarantee
+from vestry.privacy.event import compose
 from vestry.releases import Certificate
 from vestry.study.config import ReleaseSpec, StudyConfig
 
@@ -68,14 +67,21 @@ def costs(
     index: ChargeIndex,
     mechanism_of: Callable[[ReleaseSpec, PastCharge], Mechanism | Certificate],
 ) -> list[Cost]:
-    """Return what each release would be charged, one after another."""
-    spent, rows = state.spent, []
-    for spec in specs:
-        past = index.find_charge(spec.request.definition(config.schema))
-        mechanism, fits = mechanism_of(spec, past), True
+    """Return what each release would be charged: all that is new together, or one after another."""
+    pasts = [index.find_charge(spec.request.definition(config.schema)) for spec in specs]
+    mechanisms = [mechanism_of(spec, past) for spec, past in zip(specs, pasts, strict=True)]
+    new = [
+        each
+        for each, past in zip(mechanisms, pasts, strict=True)
+        if not isinstance(each, Certificate) and past.state == NEW
+    ]
+    filter, prices = prices_of(new, state)
+    spent, left, rows = filter.nothing if state.filter.undecided else state.spent, iter(prices), []
+    for spec, past, mechanism in zip(specs, pasts, mechanisms, strict=True):
+        fits = True
         if not isinstance(mechanism, Certificate) and past.state == NEW:
-            total = spent.plus(price_of(mechanism, state))
-            fits = state.filter.holds(total)
+            total = spent.plus(next(left))
+            fits = filter.holds(total)
             spent = total if fits else spent
         name = mechanism.mechanism if isinstance(mechanism, Certificate) else mechanism.name
         words = spec.name, spec.request.model.question(), str(spec.request.guarantee), name
@@ -83,29 +89,17 @@ def costs(
     return rows
 
 
-def price_of(mechanism: Mechanism, state: State) -> Spent:
-    """Return what a ledger would charge for what would run."""
-    return state.filter.price(mechanism.charge.under(mechanism.adjacency.neighbours))
-
-
-def remaining_words(filter: PrivacyFilter, spent: Spent) -> str:
-    """Say what the next release may spend: its epsilon, and the delta that it may bring; rounded down."""
-    epsilon = _epsilon_left(filter, spent)
-    if epsilon == "nothing" or not isinstance(filter.budget, ApproxDP):
-        return epsilon
-    return f"{epsilon} for the next release, with its own delta up to {filter.delta_left(spent)}"
-
-
-def _epsilon_left(filter: PrivacyFilter, spent: Spent) -> str:
-    if not isinstance(filter.budget, ApproxDP):
-        return filter.left(spent)
-    step = 10.0 ** (math.floor(math.log10(filter.budget.epsilon)) - 5)
-    low, high = 0, math.floor(filter.budget.epsilon / step) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        price = filter.price(event_of_guarantee(PureDP(float(f"{middle * step:.6g}"))))
-        low, high = (middle, high) if filter.holds(spent.plus(price)) else (low, middle)
-    return f"epsilon={low * step:.6g}" if low else "nothing"
+def prices_of(mechanisms: Sequence[Mechanism], state: State) -> tuple[PrivacyFilter, list[Spent]]:
+    """Return what a ledger would charge, and by which filter: together if that fits, else the first alone chooses."""
+    events = [each.charge.under(each.adjacency.neighbours) for each in mechanisms]
+    if not events:
+        return state.filter, []
+    together = state.filter.decided_by(compose(*events))
+    prices = together.prices(events)
+    if together.holds(reduce(Spent.plus, prices, together.nothing if state.filter.undecided else state.spent)):
+        return together, prices
+    first = state.filter.decided_by(events[0])
+    return first, [first.price(each) for each in events]
 
 
 def refusal(
@@ -118,7 +112,7 @@ def refusal(
         str(spec.request.guarantee),
         str(filter.budget),
         filter.remaining(spent),
-        _epsilon_left(filter, spent),
+        filter.epsilon_left(spent),
         filter.delta_note(spent, price),
         f"Nothing was charged; {others} alone would fit." if before else "",
     )

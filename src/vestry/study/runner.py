@@ -28,8 +28,8 @@ from vestry.errors import (
 )
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry, State
-from vestry.ledger.ledger import Summary
-from vestry.mechanisms.release import Mechanism, pays_for
+from vestry.ledger.ledger import Ask, Summary
+from vestry.mechanisms.release import Mechanism, assumptions_of, pays_for
 from vestry.model.request import PreparedRelease, pools
 from vestry.noise import NoiseSource
 from vestry.pipeline import CHARGED, NEW, OPENED, ChargeIndex, PastCharge, claim, prepare, public_count, run
@@ -37,11 +37,12 @@ from vestry.posterior.posterior import Posterior, Rows
 from vestry.posterior.reader import DRAWS
 from vestry.releases import Certificate, Release
 from vestry.study.config import ReleaseSpec, StudyConfig
-from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, price_of, refusal
+from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, prices_of, refusal
 from vestry.study.storage import POSTERIOR, Cache, ReleaseStore, locked
 
 ANEW, RESUMED, FREE = "released", "resumed, at no new cost", "released before, free"
 Say = Callable[[str], None]
+Paid = tuple[PreparedRelease, Charge]
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,11 @@ class ReleaseRunner:
             index = ChargeIndex.of(self.ledger)
             specs = self._settled(specs, index)
             self._check_folder(specs, index)
-            self.afford(specs, index)
+            paid, index = self._pay(specs, index)
             try:
                 for spec in specs:
                     progress(spec.name)
-                    outcomes.append(self.run(spec, index))
+                    outcomes.append(self.run(spec, index, paid.get(spec.name)))
                     on_outcome(outcomes[-1])
                     if outcomes[-1].done == RESUMED:  # what the index has as not opened is resumed once
                         index = ChargeIndex.of(self.ledger)
@@ -119,15 +120,15 @@ class ReleaseRunner:
         known = [each.after for each in outcomes if each.after is not None]
         return known[-1] if known else self.ledger.summary()
 
-    def run(self, spec: ReleaseSpec, index: ChargeIndex) -> ReleaseOutcome:
+    def run(self, spec: ReleaseSpec, index: ChargeIndex, paid: Paid | None = None) -> ReleaseOutcome:
         """Take a release from where it stands to its files; from anew, if the same was charged since `index`."""
         for _ in range(_TRIES):
             with suppress(AskedBefore):
-                return self._run(spec, index)
+                return self._run(spec, index, paid)
             index = ChargeIndex.of(self.ledger)
         raise LedgerStateError(f"{spec.name} is being released by other processes; wait for them, and run it again.")
 
-    def _run(self, spec: ReleaseSpec, index: ChargeIndex) -> ReleaseOutcome:
+    def _run(self, spec: ReleaseSpec, index: ChargeIndex, paid: Paid | None) -> ReleaseOutcome:
         definition = self._definition(spec)
         past = index.find_charge(definition)
         if past.entry is not None and past.was_opened and not self.again:
@@ -135,8 +136,11 @@ class ReleaseRunner:
         if past.state == OPENED:
             with suppress(VestryError):  # a saved file that was changed is as good as lost
                 self._recover(spec, past)
-        prepared = self._prepare(spec)
-        charge, resumed = self._claim(spec, prepared, definition, past)
+        if paid is None:
+            prepared = self._prepare(spec)
+            charge, resumed = self._claim(spec, prepared, definition, past)
+        else:
+            (prepared, charge), resumed = paid, False
         release = self._draw(spec, prepared, charge)
         return self._write(spec, charge.entry, release.text().encode(), RESUMED if resumed else ANEW, index)
 
@@ -149,12 +153,10 @@ class ReleaseRunner:
                 f"{spec.name} was charged by entry {past.entry.sequence} for another number of records or another"
                 f" calibration than would run now; {self._pay_again(spec)}"
             )
-        purpose = f"{spec.name}: {spec.purpose}"
         try:
-            return claim(prepared, self.ledger, definition, past, purpose=purpose, again=self.again)
-        except BudgetExceeded:
-            now = self.ledger.state()
-            raise refusal(spec, now.filter, now.spent, price_of(prepared.mechanism, now)) from None
+            return claim(prepared, self.ledger, definition, past, purpose=_purpose(spec), again=self.again)
+        except BudgetExceeded as error:
+            raise self._refusal([(spec, prepared)]) or error from None
 
     def _draw(self, spec: ReleaseSpec, prepared: PreparedRelease, charge: Charge) -> Release:
         """Draw, and save what was drawn before the ledger is told."""
@@ -182,18 +184,37 @@ class ReleaseRunner:
                 f" stays spent; {self._pay_again(spec)}"
             ) from None
 
-    def afford(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> None:
-        """Refuse releases that do not fit the budget together, before the first of them is charged."""
-        due = self._due(specs, index)
-        if len(due) < 2:
-            return
+    def _pay(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> tuple[dict[str, Paid], ChargeIndex]:
+        """Charge all that is new at once, before any of it is drawn, or refuse it all.
+
+        Whatever is not drawn in the end, because something failed, is resumed later, free.
+        """
+        for _ in range(_TRIES):
+            due = [(spec, self._prepare(spec)) for spec in self._due(specs, index)]
+            asks = [
+                Ask(each.mechanism.charge, _purpose(spec), self._definition(spec), assumptions_of(each.mechanism))
+                for spec, each in due
+            ]
+            try:
+                charges = self.ledger.charge_together(asks, once=not self.again) if asks else []
+            except AskedBefore:  # by another process, since `index` was read
+                index = ChargeIndex.of(self.ledger)
+                continue
+            except BudgetExceeded as error:
+                raise self._refusal(due) or error from None
+            return {spec.name: (each, charge) for (spec, each), charge in zip(due, charges, strict=True)}, index
+        raise LedgerStateError("the same is being released by other processes; wait for them, and run it again.")
+
+    def _refusal(self, due: Sequence[tuple[ReleaseSpec, PreparedRelease]]) -> BudgetExceeded | None:
+        """Return the refusal that names the first release which does not fit after those before it."""
         state = self.ledger.state()
-        spent = state.spent
-        for place, spec in enumerate(due):
-            price = price_of(self._prepare(spec).mechanism, state)
-            if not state.filter.holds(spent.plus(price)):
-                raise refusal(spec, state.filter, spent, price, [other.name for other in due[:place]])
+        filter, prices = prices_of([each.mechanism for _, each in due], state)
+        spent = filter.nothing if state.filter.undecided else state.spent
+        for place, ((spec, _), price) in enumerate(zip(due, prices, strict=True)):
+            if not filter.holds(spent.plus(price)):
+                return refusal(spec, filter, spent, price, [other.name for other, _ in due[:place]])
             spent = spent.plus(price)
+        return None
 
     def _due(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> list[ReleaseSpec]:
         """Return what will be charged, each question once; a charge that was not opened may be resumed."""
@@ -369,6 +390,10 @@ def _clock_notes(index: ChargeIndex) -> list[str]:
 _TRIES = 5
 # Two machines' clocks may differ by this much, in seconds.
 _CLOCKS_S = 120.0
+
+
+def _purpose(spec: ReleaseSpec) -> str:
+    return f"{spec.name}: {spec.purpose}"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, c
 from vestry.privacy.guarantee import Guarantee
 from vestry.registry import SOURCES
 from vestry.study.config import ReleaseSpec, StudyConfig, read
-from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, remaining_words
+from vestry.study.release_costs import Cost, assumed_count, calibrated, costs
 from vestry.study.runner import ReleaseOutcome, ReleaseRunner, Say
 from vestry.study.storage import ReleaseStore, locked
 
@@ -114,17 +114,18 @@ class Study:
     def plan(self, *names: str) -> pd.DataFrame:
         """Return what each mechanism is expected to give, by simulation from the priors. No data are read.
 
-        One row per release and mechanism: its parameter and value, the width of the 90 % credible interval with and
-        without privacy, the Kullback-Leibler divergence from the posterior without privacy to the released one, and
-        a note. All releases if none is named.
+        One row per release, mechanism and kind of parameter: the mechanism's parameter and value, the expected 90 %
+        width with and without privacy and what it is of (not every release has intervals), the Kullback-Leibler
+        divergence from the posterior without privacy to the released one, and a note. All releases if none is named.
         """
         import pandas as pd
 
         rows = [
             {"release": spec.name, "mechanism": each.mechanism, "parameter": each.parameter, "value": each.value,
-             "width": each.width, "width_without_privacy": each.exact_width, "kl": each.kl, "note": each.note}
+             "what": what, "width": width, "width_without_privacy": exact, "kl": each.kl, "note": each.note}
             for spec in self.choose(names)
             for each in self.forecasts(spec.name)
+            for what, width, exact in ((each.what, each.width, each.exact_width), *each.further)
         ]  # fmt: skip
         return pd.DataFrame(rows).set_index(["release", "mechanism"])
 
@@ -216,7 +217,7 @@ class Study:
         if not self.has_ledger():
             return str(self.config.budget)
         _, state = self._checked_ledger()
-        return remaining_words(state.filter, state.spent)
+        return state.filter.left(state.spent)
 
     def create_command(self) -> str:
         """Return the command that makes the study's ledger."""
