@@ -167,6 +167,10 @@ def test_what_cannot_be_pooled_is_refused():
             proportions().posterior(pool=True, **more)
     with pytest.raises(InvalidParameter, match=r"^population must be asked of pooled groups"):
         proportions().posterior().population()
+    loud = {group: replace(noisy((900, 2000)), scale=301.0) for group in "AB"}
+    for made in (replace(proportions(), contents=loud), replace(rates(), contents=loud)):
+        with pytest.raises(InvalidParameter, match=r"^pool must be asked where it is at most 300, not 'noise of scale"):
+            made.posterior(pool=True)
     mixed = replace(proportions(), contents={"A": noisy((1, 2)), "B": replace(noisy((1, 2)), scale=3.0)})
     with pytest.raises(InvalidParameter, match=r"^pool must be groups of one noise"):
         mixed.posterior(pool=True)

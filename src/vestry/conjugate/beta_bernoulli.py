@@ -31,7 +31,15 @@ from scipy.special import betainc, betaincinv, betaln, digamma, xlog1py, xlogy
 
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw, grouped_draw
-from vestry.conjugate.family import CategoryFamily, ConjugateFamily, Distribution, check_range, noisy_values, points
+from vestry.conjugate.family import (
+    CategoryFamily,
+    ConjugateFamily,
+    Distribution,
+    check_range,
+    noisy_values,
+    points,
+    pool_noise,
+)
 from vestry.conjugate.pooled_beta import PooledBeta, pooled_beta
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
@@ -208,7 +216,7 @@ class BetaBernoulliFamily(CategoryFamily):
     def pooled(self, contents: Sequence[NoisyStatistics]) -> PooledBeta:
         """Return proportions from a Beta population, all of it unknown: see `vestry.conjugate.pooled_beta`."""
         successes, failures = zip(*map(self.group_numbers, contents), strict=True)
-        return pooled_beta(successes, failures, noise=noise_of(contents[0]))
+        return pooled_beta(successes, failures, noise=pool_noise(contents[0], contents[0].scale))
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the number of successes."""

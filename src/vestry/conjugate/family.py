@@ -28,7 +28,7 @@ from vestry.mechanisms.statistic_family import Layout
 from vestry.model.worst_pair import Dataset, Pair, count_records, no_pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.discrete_noise import Gaussian, Laplace, deviation, noise_of
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
@@ -456,6 +456,21 @@ def check_range(statistics: NoisyStatistics) -> None:
                 f"from {low:.6g} to {high:.6g}",
                 "the counts and the noise as they were released",
             )
+
+
+def pool_noise(statistics: NoisyStatistics, scale: float) -> Gaussian | Laplace:
+    """Return the noise of groups that are pooled; refuse so much of it that summing over counts takes minutes.
+
+    `scale` is that of the counts, in records.
+    """
+    if scale > _POOLED:
+        allowed = f"asked where it is at most {_POOLED}"
+        raise InvalidParameter("pool", f"noise of scale {scale:g} on counts", allowed, "each group alone")
+    return noise_of(statistics)
+
+
+# The largest scale of noise on pooled counts.
+_POOLED = 300
 
 
 class CategoryFamily(ConjugateFamily):

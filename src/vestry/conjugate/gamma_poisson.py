@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw
-from vestry.conjugate.family import ConjugateFamily, Distribution, sum_and_count
+from vestry.conjugate.family import ConjugateFamily, Distribution, pool_noise, sum_and_count
 from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma, sum_and_count_nodes
 from vestry.conjugate.interval_family import public_count
 from vestry.conjugate.pooled_gamma import PooledGamma, pooled_gamma
@@ -134,7 +134,7 @@ class GammaPoissonFamily(ConjugateFamily):
     def pooled(self, contents: Sequence[NoisyStatistics]) -> PooledGamma:
         """Return rates from a gamma population, all of it unknown: see `vestry.conjugate.pooled_gamma`."""
         sums, counts = zip(*map(self.group_numbers, contents), strict=True)
-        first, noise = contents[0], noise_of(contents[0])
+        first, noise = contents[0], pool_noise(contents[0], contents[0].scale)
         counted = None if first.count is not None else type(noise)(noise.scale * first.count_grid)
         return pooled_gamma(sums, counts, noise=noise, exposure_noise=counted)
 

@@ -18,7 +18,15 @@ from scipy.special import ndtr, ndtri
 
 import vestry.conjugate.normal_posterior as normal_posterior
 from vestry.conjugate.conjugate_model import ConjugateModel
-from vestry.conjugate.family import ConjugateFamily, Distribution, check_order, noisy_values, points, positive
+from vestry.conjugate.family import (
+    ConjugateFamily,
+    Distribution,
+    check_order,
+    noisy_values,
+    points,
+    pool_noise,
+    positive,
+)
 from vestry.conjugate.interval_family import IntervalFamily, half_width, public_count
 from vestry.conjugate.normal_posterior import NormalModel, NormalPosterior
 from vestry.conjugate.pooled_normal import PooledNormal, pooled_normal
@@ -265,7 +273,8 @@ class NormalMeanFamily(IntervalFamily):
     def pooled(self, contents: Sequence[NoisyStatistics]) -> PooledNormal:
         """Return means from a normal population, all of it unknown: see `vestry.conjugate.pooled_normal`."""
         sums, counts = zip(*map(self.group_numbers, contents), strict=True)
-        first, noise = contents[0], noise_of(contents[0])
+        first = contents[0]
+        noise = pool_noise(first, first.scale * first.count_grid if first.count is None else 0.0)
         return pooled_normal(
             np.array(sums) / first.grid,
             counts,
