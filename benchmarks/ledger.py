@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vestry.ledger import Ledger
 from vestry.ledger.entry import State
-from vestry.ledger.ledger import _added
+from vestry.ledger.ledger import _append
 
 ROUNDS = 60
 BLOCK = 10
@@ -86,7 +86,7 @@ def fill(ledger: Ledger, entries: int) -> None:
     with ledger._database.transaction() as (session, head):
         for _ in range(entries - 2):
             state = State(state.filter, state.spent.plus(price))
-            head = _added(session, head, "charge", None, first, state)
+            head = _append(session, head, "charge", None, first, state)
 
 
 def bare_insert(path: Path):

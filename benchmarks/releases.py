@@ -143,7 +143,7 @@ def timed(call, seconds: list[float]):
 def large(kind: str, quick: bool) -> list[dict]:
     """Time the largest that is released, and the refusal of what is larger."""
     body = LEVELS if kind == "levels" else PROPORTION + 'by = "code"\n'
-    sizes = ((250, 1000) if quick else (1000, 2500)), ((10_000, 100_000) if kind == "levels" else (5_000, 10_000))
+    sizes = ((250, 1000) if quick else (1000, 2500)), ((200_000,) if kind == "levels" else (20_000,))
     found = []
     with tempfile.TemporaryDirectory() as name:
         for size in sizes[0]:

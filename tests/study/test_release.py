@@ -319,7 +319,7 @@ def test_a_budget_that_does_not_hold_is_exit_code_three(tmp_path):
 
 def fails_for_stay(prepared, *given, **named):
     """Collect and draw, but for one release of which the records cannot be read."""
-    if prepared.model.columns == ("stay",):
+    if prepared.model.columns == ("stay_days",):
         raise VestryError("the records cannot be read.")
     return run(prepared, *given, **named)
 
