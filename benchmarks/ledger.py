@@ -86,7 +86,7 @@ def fill(ledger: Ledger, entries: int) -> None:
     with ledger._database.transaction() as (session, head):
         for _ in range(entries - 2):
             state = State(state.filter, state.spent.plus(price))
-            head = _append(session, head, "charge", None, first, state)
+            _, head = _append(session, head, "charge", None, first, state)
 
 
 def bare_insert(path: Path):

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from random import Random
 
+import numpy as np
 import pandas as pd
 import pytest
-from data.oracle_meaning import day, level, number, text_of
+from data.columns import WHO, who, who_declared
+from data.laws import ROWS as RECORDS
+from data.laws import shown
+from data.oracle_meaning import _digits, day, level, number, text_of
 from data.tables import ROWS
+from data.test_same_everywhere import EVERY as WAYS
+from data.test_same_everywhere import side_by_side
 from data.test_semantics import EVERY, row
 from hypothesis import given, settings
 from share import examples
@@ -135,3 +145,42 @@ def test_a_column_is_summed_or_examined(terms):
 def test_an_unknown_condition_is_refused():
     with pytest.raises(InvalidParameter, match="a condition must be one of fits, missing, unmatched, clipped"):
         SumQuery((), (Condition("a", "odd"),)).check({"a": Levels("x", "y")})
+
+
+def declared_condition(value, declared) -> str:
+    """Say how a value of any type is read under what is declared of it."""
+    too_long = isinstance(value, (int, Decimal)) and not isinstance(value, bool) and _digits(value) is None
+    if declared.reading != "day" or too_long:
+        return "missing" if too_long else condition(value, declared.domain)
+    if value is None or value != value or (isinstance(value, (str, bytes)) and text_of(value) is None):
+        return "missing"
+    whole = day(value, date.min, date.max, declared.format)
+    if whole is None:
+        return "unmatched"
+    low, high = (day(end, date.min, date.max) for end in declared.given)
+    return "fits" if low <= whole <= high else "clipped"
+
+
+def one_way(name, seed, tables):
+    """Write tables in one way, and compare the condition of every record with the oracle's."""
+    columns = side_by_side(Random(seed), tables)
+    with tempfile.TemporaryDirectory() as folder:
+        cells = {WHO: who(RECORDS), **{key: each for key, (_, each) in columns.items()}}
+        written = WAYS[name](Path(folder), cells, Random(seed))
+        domains = {key: each.domain for key, (each, _) in columns.items()} | {WHO: who_declared(RECORDS).domain}
+        table = Table(written.data(), domains, neighbours="replace", max_rows=1000, **written.options)
+        query = SumQuery((WHO,), tally(*columns).terms)
+        found = np.array(reveal(table.collect(query, row_key="k"))).reshape(-1, len(columns), len(CONDITIONS))
+    for place, (key, (each, cells)) in enumerate(columns.items()):
+        for at in range(RECORDS):
+            value = written.seen[key][at]
+            wanted = declared_condition(value, each)
+            said = [name for name, times in zip(CONDITIONS, found[at, place], strict=True) if times]
+            assert said == [wanted], f"{cells.kind}, {each}: {shown(value)} is {said}, and means {wanted}"
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.long
+def test_every_way_in_says_the_same_of_every_type(name):
+    for seed in range(3):
+        one_way(name, seed, 12)
