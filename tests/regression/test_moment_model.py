@@ -215,6 +215,14 @@ def test_where_the_noise_hides_the_predictors_there_is_no_interval(tmp_path):
     assert (tmp_path / "odds" / "release.json").exists()
 
 
+def test_check_writes_the_noise_in_records(tmp_path):
+    """Of four columns and the count nine entries may move by 1: at epsilon 1 the scale is 9 records."""
+    path = study(tmp_path, LINEAR + "spend = { epsilon = 1 }\n")
+    assert Study.open(path).format_parameter("odds", "scale", Study.open(path).check()["value"].iloc[0]) == (
+        "scale 9 in units of records"
+    )
+
+
 def test_plan_and_release_from_python(tmp_path):
     frame = records()
     table = Table(frame, COLUMNS, neighbours="add-remove")

@@ -243,9 +243,9 @@ _RHO = 0.3
 
 
 # Chains, steps of the warm-up, of a round, and rounds until the chains must agree.
-CHAINS, WARM, ROUND, ROUNDS = 48, 100, 50, 12
+CHAINS, WARM, ROUND, ROUNDS = 48, 100, 50, 30
 # The largest split R-hat that counts as agreement, and how many draws are kept.
-AGREE, KEPT = 1.03, 2400
+AGREE, KEPT = 1.04, 2400
 
 
 class ChainsDisagree(Exception):  # noqa: N818 - the name is the fact

@@ -20,6 +20,7 @@ from vestry.regression.moment_model import MOMENTS, forecast_moments, prepare_mo
 from vestry.regression.moment_reader import moment_reader
 from vestry.regression.moments import Moments
 from vestry.regression.regression_model import PreparedRows, RowModel
+from vestry.schema.design_matrix import HALF
 from vestry.schema.domain import Domain
 from vestry.validation import require_choice, require_number
 
@@ -58,6 +59,7 @@ class LinearRegression(RowModel):
     threshold: float | None = None
 
     name = "linear"
+    sum_words: ClassVar[str] = "records"
     methods: ClassVar[tuple[str, ...]] = (MOMENTS, *METHODS)
     reader: ClassVar[Any] = staticmethod(linear_reader)
 
@@ -113,6 +115,14 @@ class LinearRegression(RowModel):
             return super().prepare(request, schema, count)
         self.check(schema.domains)
         return prepare_moments(self, request, schema, count)
+
+    def sum_unit(self, schema: TableSchema) -> float:
+        """Return what one unit of noisy moments stands for, in records; 1 for what is not a sum."""
+        return 1 / HALF if self.chosen == MOMENTS else 1.0
+
+    def question(self) -> str:
+        """Say in words what is asked."""
+        return super().question() + (", with intervals" if self.chosen == MOMENTS else "")
 
     def size(self, domains: Mapping[str, Domain]) -> Size:
         """Return how many numbers a release has."""
