@@ -111,6 +111,8 @@ def test_a_quantile_is_an_atom_of_the_distribution():
     assert {round(100 * low, 9) % 1, round(100 * high, 9) % 1} == {0}
     assert float(marginal.cdf(low - 0.005)) < 0.05 <= float(marginal.cdf(low))
     assert float(marginal.cdf(high - 0.005)) < 0.95 <= float(marginal.cdf(high))
+    none = reader(LEVELS).noise_aware(statistics((99, -2, 2), 1.5, count=100)).marginal(0)
+    assert str(none.interval(0.9)[0]) == "0.0"
 
 
 def noisy(truth, scale, rng):

@@ -277,7 +277,7 @@ def test_the_page_shows_the_map_and_the_states(release, sampled):
     assert any(each.startswith("The probability of each state at a month") for each in captions)
     body = " ".join(root.all("body")[0].text().split())
     assert "it sums over what they may have been" in body
-    assert "credible intervals (Markov chain, noise summed out)" in body
+    assert "credible intervals (Markov chain, noise summed out: not calibrated)" in body
     assert "is declared public and is not hidden" in body
     assert "Not protected: the region and the month of each row" in body
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from regression.test_regression_model import ledger, patients, study
 from share import cases
+from study.fault_study import vestry
 
 from vestry import Interval, Ledger, Levels, LinearRegression, Study, Table, open_release, release
 from vestry.audit.builtin import audit_shipped
@@ -122,6 +123,10 @@ def test_what_follows_is_free(released):
     with pytest.raises(InvalidParameter, match="a level of ward must be one of A, B, C"):
         posterior.predict_at({"age": 58, "ward": "D"})
     assert "residual sd" in (folder / "report.html").read_text()
+    told = vestry("posterior", folder / "odds" / "release.json", "--predictors", "age", "--json")
+    assert [row["parameter"] for row in json.loads(told.out)["rows"]] == list(fewer.parameters)
+    refused = vestry("posterior", folder / "odds" / "release.json", "--outcome", "ward")
+    assert (refused.code, "a number, or of two levels" in refused.err) == (2, True)
     assert (folder / "odds" / "posterior.nc").exists()
     (once_more,) = Study.open(path).release()
     assert once_more.done == "released before, free"
@@ -211,7 +216,11 @@ def test_where_the_noise_hides_the_predictors_there_is_no_interval(tmp_path):
     assert outcome.summary == []
     with pytest.raises(NoInterval, match="the noise hides the Gram matrix"):
         outcome.posterior.summary()
-    assert "There is no interval" in (tmp_path / "report.html").read_text()
+    assert "There is no interval, because the noise hides" in (tmp_path / "report.html").read_text()
+    told = vestry("release", path)
+    assert "there is no interval, because the noise hides" in told.out
+    refused = vestry("posterior", tmp_path / "odds" / "release.json")
+    assert (refused.code, "there is no interval" in refused.err) == (2, True)
     assert (tmp_path / "odds" / "release.json").exists()
 
 

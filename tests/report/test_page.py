@@ -204,7 +204,7 @@ def test_a_wide_map_has_a_box_that_scrolls(columns, boxes):
     assert [each.attributes["tabindex"] for each in found] == ["0"] * boxes
     captions = [" ".join(each.text().split()) for each in root.all("figcaption")]
     assert captions[0].startswith("Figure 1. The most probable state of each region (down) at each month (across).")
-    assert "short lines are 90 % credible intervals (Markov chain, noise summed out)" in captions[1]
+    assert "short lines are 90 % credible intervals (Markov chain, noise summed out: not calibrated)" in captions[1]
 
 
 def test_the_numbers_of_an_axis_stand_apart():

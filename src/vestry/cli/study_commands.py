@@ -300,7 +300,7 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     if any(isinstance(each, Draws) for each in outcome.release.contents.values()):
         return [f"  {line}" for line in draw_lines(outcome.posterior, most=_ROWS)]
     if not rows and (reason := getattr(next(iter(outcome.posterior.distributions.values())), "reason", "")):
-        return [f"  no interval: {reason}"]
+        return [f"  {reason}"]
     if not rows:
         return ["  the counts are released; hidden states need an extra: pip install 'vestry[glm]'"]
     shown = [

@@ -93,7 +93,7 @@ class Share(Marginal):
             reached = self.cdf(middle) >= target
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
         atoms = np.ceil(high[..., None] * self.totals - _ROUNDING) / self.totals  # the share is of one of the totals
-        return np.asarray(np.clip(atoms.min(axis=-1), 0.0, 1.0))
+        return np.asarray(np.clip(atoms.min(axis=-1), 0.0, 1.0) + 0.0)  # 0 without a sign
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return independent draws."""

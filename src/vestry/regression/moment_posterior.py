@@ -172,7 +172,7 @@ def in_closed_form(noisy: NoisyGram) -> bool:
 def refusal(noisy: NoisyGram) -> str | None:
     """Return why there is no interval; None where there is one. It depends on what was released alone."""
     if noisy.count < noisy.dimension + 2:
-        return f"there are not more records than the {noisy.dimension} coefficients, so there is no interval."
+        return f"there is no interval, because there are not more records than the {noisy.dimension} coefficients."
     if in_closed_form(noisy):
         return None
     if noisy.levels:
@@ -185,8 +185,8 @@ def refusal(noisy: NoisyGram) -> str | None:
 def _reason(noisy: NoisyGram, why: str) -> str:
     size = f"kappa = {noisy.kappa:.2g}" if np.isfinite(noisy.kappa) else "it is not even positive definite"
     return (
-        f"the noise hides the Gram matrix of the predictors ({size}), and {why}: no interval; use fewer predictors,"
-        " narrower declared intervals, more records or a larger budget."
+        f"there is no interval, because the noise hides the Gram matrix of the predictors ({size}), and {why}; use"
+        " fewer predictors, narrower declared intervals, more records or a larger budget."
     )
 
 

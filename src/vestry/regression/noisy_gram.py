@@ -181,7 +181,9 @@ class DeltaFit:
             logs = self.log_weight(sigma, prior_variance)
             inside = np.flatnonzero(logs > logs.max() - _DROP)
             if not inside.size:
-                raise NoInterval("the noisy moments leave no residual spread that could be; there is no interval.")
+                raise NoInterval(
+                    "there is no interval, because the noisy moments leave no residual spread that could be."
+                )
             low = float(sigma[max(inside[0] - 1, 0)]) if inside[0] else float(sigma[0]) / 2
             high = float(sigma[min(inside[-1] + 1, sigma.size - 1)])
             sigma = np.linspace(low, high, NODES)

@@ -18,7 +18,7 @@ _MOST_NAMED, _MOST_DESCRIBED = 3, 12
 def headline(result: Result) -> str:
     """Say in one line what came out."""
     if reason := _refusal(result):
-        return f"no interval: {reason}"
+        return reason
     rows = _rows(result)
     shown = "; ".join(f"{name}: {mean} ({wide})" for name, mean, _, _, wide in rows[:_MOST_NAMED])
     left = len(rows) - 2 - _MOST_NAMED
@@ -30,7 +30,7 @@ def parts(result: Result, album: Album) -> list[Content]:
     reader: Any = result.posterior.reader
     head = tag("h3", "What the data say")
     if reason := _refusal(result):
-        return [head, paragraph(f"There is no interval: {reason}")]
+        return [head, paragraph(reason[:1].upper() + reason[1:])]
     rows = _rows(result)
     effects = {name: _effect(result, place) for place, name in enumerate(reader.features[:-1])}
     described = "; ".join(f"{name}: {mean}, 90 % from {wide}" for name, mean, _, _, wide in rows[:_MOST_DESCRIBED])
