@@ -20,8 +20,10 @@ from vestry.model.request import Request, TableSchema
 from vestry.noise import SystemNoise
 from vestry.pipeline import ChargeIndex
 from vestry.privacy.guarantee import Guarantee
-from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
+from vestry.regression.moment_reader import MomentReader, NoPosterior
 from vestry.regression.moments import Moments
+from vestry.releases import NoisyStatistics
 from vestry.schema.design_matrix import HALF
 from vestry.schema.private import reveal
 from vestry.schema.statistics import SumQuery
@@ -222,6 +224,19 @@ def test_where_the_noise_hides_the_predictors_there_is_no_interval(tmp_path):
     refused = vestry("posterior", tmp_path / "odds" / "release.json")
     assert (refused.code, "there is no interval" in refused.err) == (2, True)
     assert (tmp_path / "odds" / "release.json").exists()
+
+
+def test_a_private_count_is_not_sampled():
+    """What was not measured is refused."""
+    moments = Moments.of(("age", "stay"), COLUMNS)
+    layout = moments.layout(Adjacency("add-remove"))
+    values = tuple(round(share * 200 * HALF) for share in (0.1, 0.0, 0.3, 0.05, 0.2, 1.0))
+    noisy = NoisyStatistics(
+        layout.names, values, "discrete-gaussian", 40.0 * HALF, layout.grid, None, layout.count_grid
+    )
+    found = MomentReader(moments, "stay", ("age",), 1.0).noise_aware(noisy)
+    assert isinstance(found, NoPosterior)
+    assert "not measured where the number of records is private" in found.reason
 
 
 def test_check_writes_the_noise_in_records(tmp_path):

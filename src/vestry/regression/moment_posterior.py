@@ -25,7 +25,7 @@ from vestry.regression.noisy_gram import CoefficientMixture, DeltaFit, NoisyGram
 # kappa up to which the closed form is used; the same with indicators, beyond which there is no answer.
 SMALL, SMALL_WITH_LEVELS = 0.3, 1.0
 # Coefficients up to which the sampler was measured.
-MOST_SAMPLED = 10
+MOST_SAMPLED = 4
 # Draws of R squared, and the width of the normal kernels around draws, in their standard deviations.
 _DRAWS, _KERNEL = 4000, 0.1
 
@@ -177,6 +177,8 @@ def refusal(noisy: NoisyGram) -> str | None:
         return None
     if noisy.levels:
         return _reason(noisy, "with columns of levels no way to sample it was shown to be right")
+    if noisy.private:
+        return _reason(noisy, "sampling it was not measured where the number of records is private")
     if noisy.dimension > MOST_SAMPLED:
         return _reason(noisy, f"sampling it was measured for at most {MOST_SAMPLED} coefficients")
     return None
