@@ -94,6 +94,7 @@ def test_the_posterior_is_not_refuted_and_comes_close(relation):
         pytest.param(Logistic(), "add-remove", ((GOOD,), ()), marks=pytest.mark.long),
     ],
 )
+@pytest.mark.long
 def test_objective_perturbation_is_not_refuted(loss, relation, pair):
     mechanism = objective_perturbation(problem(loss, relation, max_rows=WIDE), STRONG, regularisation=STIFF)
     found = audited(mechanism, pair, STRONG)

@@ -156,6 +156,7 @@ def test_groups_learn_from_each_other_and_depend_on_each_other():
 
 
 @pytest.mark.parametrize("noise", [Laplace(2.0), Gaussian(2.0)])
+@pytest.mark.long
 def test_a_group_whose_numbers_are_exact_is_a_mixture_over_the_population(noise):
     posterior = pooled_beta([6, 0, 3], [20, 2, 9], noise=noise)
     nodes = posterior.population()

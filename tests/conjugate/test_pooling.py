@@ -60,6 +60,7 @@ def width(found):
     return (interval["high"] - interval["low"]).to_numpy()
 
 
+@pytest.mark.long
 def test_small_groups_learn_most():
     made = proportions({"A": (6, 20), "B": (1, 1), "C": (8, 25), "D": (4, 16), "E": (9, 30), "F": (5, 14)})
     shorter = width(made.posterior(pool=True)) / width(made.posterior())
@@ -218,6 +219,7 @@ def test_draws_and_persons_are_not_pooled():
 # Studies and the command line
 
 
+@pytest.mark.long
 def test_the_command_prints_population_and_ranks(tmp_path):
     file = tmp_path / "release.json"
     file.write_text(proportions().text())

@@ -105,6 +105,7 @@ def naive(prior, contents, levels=8):
     return Release(family, prior, made, CLAIM, "y", ("this y", *names))
 
 
+@pytest.mark.long
 def test_tables_of_naive_bayes_are_sparse():
     contents = {"n": (500, 100, 3, -4, 2, 0, 6, -1), "y": (90, 310, -2, 5, 0, 1, -6, 3)}
     aware, flat = naive((), contents).posterior(), naive((1.0,), contents).posterior()
@@ -167,6 +168,7 @@ def test_a_plan_warns_where_a_declared_prior_swamps_the_data():
     assert note(DirichletCategorical("y", prior=(1.0, 1.0)), rows=20) == ""
 
 
+@pytest.mark.long
 def test_a_caution_stands_in_the_note_of_a_forecast():
     assert Forecast("laplace", "scale", 5.0, 0.3, 0.1, caution="omit prior").note == (
         "privacy more than doubles the width; omit prior"
@@ -194,6 +196,7 @@ def test_what_swamps_covers_less_than_half(levels, alpha, swamps):
     assert (covered <= 20) == swamps
 
 
+@pytest.mark.long
 def test_a_release_from_python_is_sparse(tmp_path):
     import pandas as pd
 

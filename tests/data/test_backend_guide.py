@@ -65,6 +65,7 @@ def test_the_same_sums_as_duckdb(tmp_path):
     assert sums(saved(tmp_path / "a.sqlite", records)) == sums(RECORDS) == EXPECTED
 
 
+@pytest.mark.long
 def test_one_record_changes_no_other():
     assert one_reading.held("sqlite", sqlite_file, examples=2, changes=2).pairs == 32
 

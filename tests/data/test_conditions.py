@@ -74,21 +74,25 @@ def collected(data, domains, unit="row", **options) -> tuple[int, ...]:
     return tuple(reveal(table.collect(tally(*domains), row_key="k")))
 
 
+@pytest.mark.long
 def test_every_troublesome_value(backend):
     assert collected(backend.load(EVERY), DOMAINS) == counts(backend.seen(EVERY), DOMAINS)
 
 
 @settings(max_examples=examples(40))
 @given(rows=ROWS)
+@pytest.mark.long
 def test_any_table(backend, rows):
     assert collected(backend.load(rows), DOMAINS) == counts(backend.seen(rows), DOMAINS)
 
 
+@pytest.mark.long
 def test_each_record_has_one_condition_in_each_column(backend):
     found = collected(backend.load(EVERY), DOMAINS)
     assert [sum(found[start : start + 4]) for start in range(0, len(found), 4)] == [len(EVERY)] * len(DOMAINS)
 
 
+@pytest.mark.long
 def test_no_record_is_dropped_and_a_person_s_rows_are_bounded(backend):
     rows = [row(ward=None, real=None, id=place % 3) for place in range(12)] + [row(ward="a", id=None)]
     found = collected(backend.load(rows), {"ward": DOMAINS["ward"]}, unit="person=id,rows=2")

@@ -43,6 +43,7 @@ def table(rng: Random, rows: int) -> list[dict]:
 
 
 @pytest.mark.parametrize("name", cases(TALLIES, quick=["mean by ward"]))
+@pytest.mark.long
 def test_every_backend_has_the_oracles_sums(name, backend):
     tally, rows = TALLIES[name], table(Random(name), 40)
     made = Table(backend.load(rows), DOMAINS, unit="person=id,rows=6", neighbours="add-remove", max_rows=1000)

@@ -122,6 +122,7 @@ def test_other_states_priors_and_sweeps_are_free(release, sampled):
 
 
 @pytest.mark.parametrize("sampler", ["blocked", "collapsed"])
+@pytest.mark.long
 def test_the_papers_posterior_takes_noisy_counts_as_exact(release, sampled, sampler):
     found = Posterior.from_release(release, method="plug-in", sampler=sampler, sweeps=60)
     assert found.label == found.to_arviz().attrs["posterior"] == "plug-in"

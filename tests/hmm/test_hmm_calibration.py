@@ -69,6 +69,7 @@ def test_ranks_are_uniform(sampler):
 
 
 @pytest.mark.parametrize("wrong", [{"alpha": 3 * ALPHA}, {"beta": 3 * BETA}])
+@pytest.mark.long
 def test_a_sampler_of_another_prior_is_rejected(wrong):
     assert min(p_values(collapsed_gibbs, 800, **wrong)) < REJECT
 

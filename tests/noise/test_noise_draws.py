@@ -146,6 +146,7 @@ def test_integer_noise_has_its_law(source, name, scale):
 @each_law
 @each_scale
 @off_scale
+@pytest.mark.long
 def test_integer_noise_has_not_the_law_of_another_scale(source, name, scale, factor):
     assert fit(integer_sample(source, name, scale), LAWS[name](factor * scale)) < REJECT
 
@@ -177,6 +178,7 @@ def test_lattice_noise_has_its_law(source, scale, exponent):
 @each_source
 @each_lattice
 @off_scale
+@pytest.mark.long
 def test_lattice_noise_has_not_the_law_of_another_scale(source, scale, exponent, factor):
     assert fit(lattice_sample(source, scale, exponent), gaussian_law(factor * scale / 2.0**exponent)) < REJECT
 

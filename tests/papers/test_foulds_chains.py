@@ -158,6 +158,7 @@ def test_the_noise_has_the_scale_of_two_for_each_feature():
         assert abs(squares.mean() - factor**2 * variance) > 6 * error
 
 
+@pytest.mark.long
 def test_noise_aware_draws_see_the_same_noisy_counts(monkeypatch):
     """They leave the generator as it was, so that the Laplace method after them draws the same noise."""
     log, rng, seen = sparse(np.random.default_rng(0)), np.random.default_rng(2), []

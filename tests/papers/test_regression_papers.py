@@ -54,6 +54,7 @@ def simulated(seed=3, count=400):
 # --- Figure 3 --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_stand_in_says_that_it_is_one():
     record = quick("geumlek-fig3")
     assert [table["name"] for table in record["tables"]] == ["a simulated table"]
@@ -266,6 +267,7 @@ POWERS = [
 ]
 
 
+@pytest.mark.long
 def test_the_table_of_powers():
     for row, (epsilon, delta, *wanted) in zip(quick("minami-temperatures")["table"], POWERS, strict=True):
         assert (row["epsilon"], row["delta"]) == (epsilon, delta)

@@ -194,6 +194,7 @@ QUICK = ("proportion by ward",)
     change=st.lists(records, min_size=1, max_size=5),
     keep=st.sampled_from([2, 3, 9, 17]),
 )
+@pytest.mark.long
 def test_no_neighbour_is_further_than_the_layout_says(name, relation, rows, change, keep):
     model = MODELS[name]
     rest = [row for row in rows if row["id"] != "p"]

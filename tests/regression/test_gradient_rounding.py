@@ -132,6 +132,7 @@ def test_neither_are_they_by_xla(loss):
         )
 
 
+@pytest.mark.long
 def test_a_bound_that_forgets_the_rows_or_the_predictor_is_exceeded():
     case = awkward(losses.Logistic(), "repeated")
     assert error(losses.Logistic(), *case) > bound(losses.Logistic(), *case) / sum(case[3])

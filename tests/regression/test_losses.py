@@ -144,6 +144,7 @@ def test_the_number_of_threads_changes_nothing():
 
 
 @pytest.mark.parametrize("loss", named([Logistic(), Multinomial(4)]))
+@pytest.mark.long
 def test_the_chain_is_that_of_numpy(loss):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     rows, y, theta = example(loss)

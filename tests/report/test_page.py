@@ -67,6 +67,7 @@ def test_every_caption_says_what_is_drawn(case):
 
 
 @each_case
+@pytest.mark.long
 def test_no_number_is_missing(case):
     """No value is left unwritten, and none is written that is not one."""
     text = parsed(case).all("body")[0].text()

@@ -113,6 +113,7 @@ def test_rows_have_the_hash_of_0_1_0_and_persons_their_own(tmp_path):
     assert not set(persons) & set(rows)
 
 
+@pytest.mark.long
 def test_what_was_asked_before_without_the_key_stays_what_it_was(tmp_path, page):
     """Rows were charged, as 0.1.0 did; the same lines go on meaning rows, and cost nothing."""
     study = study_in(tmp_path, "readmission", unit=PERSON)

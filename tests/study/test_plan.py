@@ -267,6 +267,7 @@ def test_a_wide_window_changes_nothing(mechanism, request):
     assert np.allclose(searched.divergences, wide.divergences, rtol=0, atol=1e-6)
 
 
+@pytest.mark.long
 def test_a_prediction_that_is_a_tenth_off_is_rejected():
     made = request(MODELS["normal"], "laplace", "epsilon=0.2")
     plan = predicted(made, "replace", 256)

@@ -107,6 +107,7 @@ def test_the_ledger_opens_and_says_the_same(old):
     assert not ledger.first_charge_chooses
 
 
+@pytest.mark.long
 def test_releasing_again_is_free_and_says_the_same(old):
     files = {path: path.read_bytes() for path in old.folder.glob("[a-z]*/*.json")}
     found = said("release", old.file, *old.expected["names"])  # without --yes: nothing is spent
