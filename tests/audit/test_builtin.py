@@ -90,6 +90,7 @@ USUAL = [
 @pytest.mark.parametrize(
     ("mechanism", "family", "adjacency"), cases(USUAL, quick=[case for case in USUAL if case[2] == "public"])
 )
+@pytest.mark.long
 def test_no_shipped_mechanism_is_refuted(mechanism, family, adjacency):
     subject, model = made(mechanism, family, adjacency)
     found = audit_shipped(subject, model, noise=SeededNoise(1), trials=12_000, releases=1000)
@@ -139,6 +140,7 @@ ATTAINED = [
 @pytest.mark.parametrize(
     ("mechanism", "family", "adjacency"), cases(ATTAINED, quick=[case for case in ATTAINED if case[2] == "public"])
 )
+@pytest.mark.long
 def test_worst_neighbours_nearly_attain_the_claim(mechanism, family, adjacency):
     """At epsilon 0 the bound falls short of the claim by no more than sampling explains, so the pair attains it.
 

@@ -379,6 +379,7 @@ SPREAD = [
 
 
 @pytest.mark.parametrize(("prior", "power"), SPREAD, ids=str)
+@pytest.mark.long
 def test_units_spread_over_categories(prior, power):
     """Every move of three records, by contour integral: with a fixed count, and beside very many other records.
 

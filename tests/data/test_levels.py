@@ -33,6 +33,7 @@ def records(tmp_path_factory):
 @pytest.mark.parametrize(
     "domain", cases(DECLARED, quick=[each for each in DECLARED if isinstance(each.missing, str)]), ids=str
 )
+@pytest.mark.long
 def test_every_way_to_count_a_level(records, domain):
     table = Table(records, {"ward": domain}, neighbours="replace")
     alone = [SumQuery((), (Indicator("ward", (name,)),)) for name in domain.names]

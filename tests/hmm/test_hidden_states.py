@@ -87,6 +87,7 @@ def test_noise_beyond_the_sums_has_the_plug_in_posterior(tmp_path):
     assert found.states().probabilities.shape == (len(REGIONS), len(MONTHS), 2)
 
 
+@pytest.mark.long
 def test_two_planted_states_come_back(sampled):
     """Laplace noise at epsilon = 5 and 40 entries a cell: at least 95 % of the cells."""
     found, truth = sampled.states(), planted()[1]

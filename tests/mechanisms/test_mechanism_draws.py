@@ -203,6 +203,7 @@ def one_pass(rng: np.random.Generator, alphas: tuple[float, ...], low: float, si
 
 
 @pytest.mark.parametrize("name", ["even", "flat", "uneven", "crowded"])
+@pytest.mark.long
 def test_one_pass_of_truncated_betas_is_rejected(name):
     alphas, low = DIRICHLETS[name]
     sample = one_pass(np.random.default_rng(34), alphas, low, DIRICHLET_DRAWS)

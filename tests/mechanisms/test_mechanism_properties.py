@@ -164,6 +164,7 @@ def farthest(found: np.ndarray, keep: int = 8) -> np.ndarray:
 @pytest.mark.parametrize("key", POPULATIONS)
 @pytest.mark.parametrize("name", [name for name in FAMILIES if not normal(name)])
 @pytest.mark.parametrize("mechanism", cases(["diffused", "concentrated"], quick=["diffused"]))
+@pytest.mark.long
 def test_a_posterior_draw_hides_worst_and_random_neighbours(mechanism, name, key):
     adjacency = POPULATIONS[key]
     family, numbers = FAMILIES[name]

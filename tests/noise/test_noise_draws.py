@@ -154,6 +154,7 @@ def test_integer_noise_has_not_the_law_of_another_scale(source, name, scale, fac
 @each_source
 @each_law
 @each_scale
+@pytest.mark.long
 def test_integer_noise_is_drawn_afresh_for_each_value(source, name, scale):
     assert independence(integer_sample(source, name, scale)) > REJECT
 
@@ -185,6 +186,7 @@ def test_lattice_noise_has_not_the_law_of_another_scale(source, scale, exponent,
 
 @each_source
 @each_lattice
+@pytest.mark.long
 def test_lattice_noise_is_drawn_afresh_for_each_value(source, scale, exponent):
     assert independence(lattice_sample(source, scale, exponent)) > REJECT
 

@@ -122,6 +122,7 @@ ORACLES = {
 
 @pytest.mark.parametrize(("epsilon", "delta"), TABLE)
 @pytest.mark.parametrize("analysis", ORACLES)
+@pytest.mark.long
 def test_temperatures(figures, analysis, epsilon, delta):
     if (analysis, epsilon) not in PRINTED:
         pytest.skip("not proved there")

@@ -110,6 +110,7 @@ def test_a_slope_without_bound_is_refused(loss, reach):
 
 
 @pytest.mark.parametrize("loss", named(EVERY))
+@pytest.mark.long
 def test_the_compiled_gradient_is_that_of_numpy(loss):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     rows, y, theta = example(loss)

@@ -77,6 +77,7 @@ def test_no_number_is_missing(case):
 
 
 @each_case
+@pytest.mark.long
 def test_no_address_in_the_markup(case):
     """Not even a namespace: nothing in the page could be fetched."""
     assert not re.search(r"https?://|//[a-z]+\.", written(case))

@@ -101,6 +101,7 @@ def neighbour(rows, unit: str, relation: str, change):
     change=st.lists(records, min_size=1, max_size=4),
     policy=st.sampled_from(list(POLICIES)),
 )
+@pytest.mark.long
 def test_no_neighbour_is_further_than_the_layout_says(model, relation, unit, rows, change, policy):
     one = table(rows, policy, unit, relation)
     other = table(neighbour(rows, unit, relation, change), policy, unit, relation)

@@ -135,6 +135,7 @@ def told(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"group": group, "draw": list(draw)} for group in groups for draw in zip(*columns[group], strict=True)]
 
 
+@pytest.mark.long
 def test_other_posteriors_are_the_same(old):
     for each in old.expected["posteriors"]:
         if each["options"]:
