@@ -81,6 +81,7 @@ def test_ranks_of_means_and_rates_are_uniform_where_the_truth_comes_from_the_hyp
     assert abs(mean_of("rank", study, 60, *arguments) - 0.9) < allowed(0.13, 60)
 
 
+@pytest.mark.slow
 def test_ranks_of_proportions_are_uniform_where_the_truth_comes_from_the_hyperprior():
     """Where a proportion rounds to 0 or 1 its rank is drawn; the totals' distribution is drawn from its prior too."""
     assert abs(mean_of("rank", RUN.group_rank, 40, 20) - 0.9) < allowed(0.12, 40)

@@ -177,7 +177,7 @@ def test_a_caution_stands_in_the_note_of_a_forecast():
     assert found.note == ""
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("levels", "alpha", "swamps"), [(80, 1.0, True), (80, 0.05, False), (6, 1.0, False)])
 def test_what_swamps_covers_less_than_half(levels, alpha, swamps):
     """One level with half of 5,000 records and one with the rest: its interval, over 40 tables.

@@ -79,7 +79,7 @@ def test_every_troublesome_value(backend):
     assert collected(backend.load(EVERY), DOMAINS) == counts(backend.seen(EVERY), DOMAINS)
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(rows=ROWS)
 @pytest.mark.long
 def test_any_table(backend, rows):

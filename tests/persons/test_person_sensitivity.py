@@ -188,7 +188,7 @@ QUICK = ("proportion by ward",)
 @pytest.mark.examples
 @pytest.mark.parametrize("name", cases(MODELS, quick=QUICK))
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(
     rows=st.lists(records, min_size=1, max_size=9),
     change=st.lists(records, min_size=1, max_size=5),
