@@ -18,7 +18,7 @@ STORY = [
      "release study.toml readmission stay type infection --yes"),
     ("A fifth does not fit the budget, and is refused (exit code 3).", 3, "release study.toml everything --yes"),
     ("Anyone can check that no line of the ledger was changed.", 0, "ledger verify patients.ledger"),
-    ("Another prior for an old release costs nothing.", 0, "posterior readmission/release.json --prior 2,8"),
+    ("Another interval of an old release costs nothing.", 0, "posterior readmission/release.json --prob 0.5"),
 ]  # fmt: skip
 
 
