@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import betabinom, nbinom, norm
 from share import cases
 
-from vestry.conjugate.pooled_beta import Evidence, PooledBeta, Population, pooled_beta
+from vestry.conjugate.pooled_beta import GroupEvidence, PooledBeta, Population, pooled_beta
 from vestry.conjugate.pooled_gamma import Cells, pooled_gamma
 from vestry.conjugate.pooled_normal import pooled_normal
 from vestry.posterior.discrete_noise import Gaussian, Laplace
@@ -58,7 +58,7 @@ def exact_group(zs, zf, kind, scale, a, b, *, shape=None, size=None, reach=None)
 def test_golden_numbers_of_one_group():
     population = Population(0.3, 10.0, None, 1.0)
     noisy = np.array([[3.0, 5.0]])
-    assert Evidence(noisy, Laplace(2.0)).log_likelihood(population) == pytest.approx(0.8917296532, abs=1e-10)
+    assert GroupEvidence(noisy, Laplace(2.0)).log_likelihood(population) == pytest.approx(0.8917296532, abs=1e-10)
     alone = PooledBeta(noisy, Laplace(2.0), (population,), np.ones(1))
     assert alone.means()[0] == pytest.approx(0.3137291439, abs=1e-10)
     assert alone.group(0).mean() == pytest.approx(0.3137291439, abs=1e-3)
@@ -78,7 +78,7 @@ def test_evidence_of_one_group_to_ten_digits(zs, zf, kind, scale, a, b, shape, s
         exact, mean = exact_group(zs, zf, kind, scale, a, b, shape=shape, size=size)
     population = Population(a / (a + b), a + b, shape, size or 1.0)
     noisy, law = np.array([[zs, zf]], float), LAWS[kind](float(scale))
-    assert Evidence(noisy, law).log_likelihood(population) == pytest.approx(float(mp.log(exact)), abs=1e-10)
+    assert GroupEvidence(noisy, law).log_likelihood(population) == pytest.approx(float(mp.log(exact)), abs=1e-10)
     assert PooledBeta(noisy, law, (population,), np.ones(1)).means()[0] == pytest.approx(float(mean), abs=1e-10)
 
 
@@ -88,9 +88,9 @@ def test_groups_of_many_records_go_through_few_nodes(kind, monkeypatch):
     noisy = np.array([[150.0, 90.0], [120.0, 8.0], [-2.0, 180.0]])
     numbers = [(0.4, 12.0, 3.0, 180.0), (0.5, 0.7, 1.0, 90.0), (0.5, 3.0, 2.0, 200.0)]
     populations = [Population(*each) for each in numbers]
-    by_counts = [Evidence(noisy, LAWS[kind](2.0)).log_evidence(each) for each in populations]
+    by_counts = [GroupEvidence(noisy, LAWS[kind](2.0)).log_evidence(each) for each in populations]
     monkeypatch.setattr("vestry.conjugate.pooled_beta._DENSE", 0)
-    by_nodes = [Evidence(noisy, LAWS[kind](2.0)).log_evidence(each) for each in populations]
+    by_nodes = [GroupEvidence(noisy, LAWS[kind](2.0)).log_evidence(each) for each in populations]
     assert np.array(by_nodes) == pytest.approx(np.array(by_counts), rel=1e-4, abs=1e-4)
 
 

@@ -228,7 +228,7 @@ class _Apart:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class GroupEvidence:
     """Equation (1) for all groups.
 
     Attributes
@@ -269,7 +269,7 @@ def _log_prior_mean(x: Array) -> Array:
     return np.asarray(log_expit(x) + log_expit(-x))
 
 
-def hyperparameters(evidence: Evidence, *, flat_totals: bool = False) -> tuple[Array, Array]:
+def hyperparameters(evidence: GroupEvidence, *, flat_totals: bool = False) -> tuple[Array, Array]:
     """Return nodes (logit rho, logit mu, log shape, log size) and their weights.
 
     `flat_totals` leaves the totals without a distribution: what the intervals then miss is in the module's docstring.
@@ -405,7 +405,7 @@ class PooledBeta(PooledGroups):
         (a + s)/(k + N) BetaBinomial(s; N, a, b) = (a/k) BetaBinomial(s; N, a + 1, b), so that given the population the
         mean is mu times the ratio of (1) at a + 1 and at a.
         """
-        evidence, found = Evidence(self.noisy, self.noise), np.zeros(self.dimension)
+        evidence, found = GroupEvidence(self.noisy, self.noise), np.zeros(self.dimension)
         for each, weight in zip(self.populations, self.weights, strict=True):
             ratio = evidence.log_evidence(each.one_more_success()) - evidence.log_evidence(each)
             found += weight * each.mean * np.exp(ratio)
@@ -439,7 +439,7 @@ def pooled_beta(
     noisy = np.column_stack([np.asarray(successes, float), np.asarray(failures, float)])
     if noisy.ndim != 2 or len(noisy) < 1:
         raise InvalidParameter("successes", noisy.shape, "one count per group", "a list of noisy counts")
-    points, weights = hyperparameters(Evidence(noisy, noise, _GROUP_DROP), flat_totals=flat_totals)
+    points, weights = hyperparameters(GroupEvidence(noisy, noise, _GROUP_DROP), flat_totals=flat_totals)
     # Nodes are taken evenly in this order: along mu, and for about the same mu along rho.
     order = np.lexsort((points[:, 0], np.argsort(np.argsort(points[:, 1])) * _RUNS // len(points)))
     kept = order[weights[order] > 1e-6]

@@ -47,7 +47,7 @@ _HALVINGS, _ROUNDING = 50, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Share(Marginal):
+class ConditionShare(Marginal):
     """The distribution of one share s/n: that of s for each of several n, which have weights.
 
     Attributes
@@ -218,12 +218,12 @@ class Shares:
         """How many shares there are."""
         return sum(len(column.leaves) - 1 for column in self.columns)
 
-    def marginal(self, index: int) -> Share:
+    def marginal(self, index: int) -> ConditionShare:
         """Return the distribution of one share."""
         for column in self.columns:
             if index < len(column.leaves) - 1:
                 table = column.table(index + 1, self.totals)
-                return Share(self.weights, self.totals, column.leaves[index + 1].start, table)
+                return ConditionShare(self.weights, self.totals, column.leaves[index + 1].start, table)
             index -= len(column.leaves) - 1
         raise IndexError(index)
 
