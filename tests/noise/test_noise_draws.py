@@ -226,7 +226,7 @@ def byte_fit(data):
 def test_bytes_are_uniform(source):
     data = SOURCES[source]().random_bytes(DRAWS)
     assert byte_fit(data) > REJECT
-    assert byte_fit(bytes(byte | 1 for byte in data[:5000]) + data[5000:]) < REJECT
+    assert byte_fit(bytes(byte | 1 for byte in data[:10_000]) + data[10_000:]) < REJECT
 
 
 # Broken twins: each is a mistake that has been made, and each is caught
