@@ -389,3 +389,24 @@ def test_what_remains_is_what_would_be_granted(make, budget, charges, left):
     assert state.filter.left(state.spent) == left
     granted = left.split()[0]
     ledger.charge(granted, purpose="the rest")
+
+
+def test_an_amendment_does_not_let_choose_again():
+    """Neither by the flag nor by other shares: the walk refuses such a line, though every hash is right."""
+    equal = PrivacyFilter.of(ApproxDP(1, 1e-6))
+    assert PrivacyFilter.of(ApproxDP(2, 1e-6), orders=equal.orders).covers(equal)
+    assert not replace(PrivacyFilter.of(ApproxDP(2, 1e-6), orders=equal.orders), undecided=True).covers(equal)
+    chosen = undecided(ApproxDP(1, 1e-6)).decided_by(event("approximate", epsilon=1, delta=1e-6))
+    assert chosen.with_budget(ApproxDP(2, 1e-6)).covers(chosen)
+    assert not replace(chosen.with_budget(ApproxDP(2, 1e-6)), failure_share=None).covers(chosen)
+
+
+def test_a_limit_of_another_machine_is_not_called_a_fault():
+    """The last digit of a limit may differ; more may not."""
+    before = undecided(ApproxDP(1, 1e-6))
+    chosen = before.decided_by(event("gdp", mu=0.23))
+    last = chosen.alternatives[-1]
+    one = replace(last, limit=last.limit + 1)
+    assert before.may_become(replace(chosen, alternatives=(chosen.alternatives[0], one)))
+    more = replace(last, limit=last.limit + last.limit // 10**6)
+    assert not before.may_become(replace(chosen, alternatives=(chosen.alternatives[0], more)))

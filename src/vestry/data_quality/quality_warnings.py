@@ -64,10 +64,7 @@ def _words(domain: Mapping[str, Any], condition: str) -> tuple[str, str]:
         return f"are missing, and {become}", 'write how missing values count, for example missing = "drop".'
     if condition == CLIPPED:
         low, high = domain["interval"]
-        return (
-            f"lie outside {low} to {high} and are clipped",
-            "is the column in another unit, or the interval too narrow?",
-        )
+        return f"lie outside {low} to {high} and are clipped", _UNITS
     if "levels" in domain:
         return f"match no declared level, and {become}", _level_question(domain["levels"])
     if isinstance(domain["interval"][0], str):

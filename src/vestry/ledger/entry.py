@@ -195,7 +195,7 @@ def _decided(current: PrivacyFilter, facts: dict[str, Any]) -> PrivacyFilter:
     if "filter" not in facts:
         return current.decided()
     chosen = PrivacyFilter.from_dict(facts["filter"])
-    if not current.undecided or chosen.undecided or chosen != chosen.with_budget(current.budget):
+    if not current.may_become(chosen):
         raise LedgerCorrupt("the charge chooses a filter that it cannot choose")
     return chosen
 

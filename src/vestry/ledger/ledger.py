@@ -41,7 +41,7 @@ from vestry.notebook import html_table
 from vestry.numerics import up
 from vestry.privacy import accountant
 from vestry.privacy.event import Event, compose
-from vestry.privacy.guarantee import ApproxDP, Guarantee
+from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.privacy.pricing import event as known_event
 from vestry.privacy.pricing import event_of_guarantee
@@ -149,8 +149,7 @@ class Ledger:
         """
         relation = Neighbours.parse(neighbours)
         terms = LedgerTerms(_text("dataset", dataset), Unit.parse(unit), relation, bool(accepts_unproved))
-        fixed = PrivacyFilter.of(Guarantee.parse(budget, neighbours=relation), orders=orders)
-        fixed = replace(fixed, undecided=isinstance(fixed.budget, ApproxDP))
+        fixed = PrivacyFilter.new(Guarantee.parse(budget, neighbours=relation), orders=orders)
         database = Database(Address.parse(address))
         key = SystemNoise().random_bytes(16).hex()
         owned = {**terms.to_dict(), "filter": fixed.to_dict(), "row_key_sha256": _sha256(key.encode())}

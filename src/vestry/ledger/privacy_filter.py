@@ -162,6 +162,11 @@ class PrivacyFilter:
         limit = _limit(exact(budget.value) ** (2 if isinstance(budget, GaussianDP) else 1))
         return cls(budget, (Alternative(_NAMES[type(budget)], limit, getattr(budget, "order", None)),), 0)
 
+    @classmethod
+    def new(cls, budget: Guarantee, *, orders: Sequence[float] | None = None) -> PrivacyFilter:
+        """Return the filter of a new ledger: in equal shares, unless the first charge needs others."""
+        return replace(cls.of(budget, orders=orders), undecided=isinstance(budget, ApproxDP))
+
     @property
     def orders(self) -> tuple[float, ...]:
         """The Renyi orders that are followed."""
@@ -185,6 +190,19 @@ class PrivacyFilter:
         if best.strain(event) <= 1 or not _meets_alone(event, self.budget):
             return best if best.holds(best.price(event)) else equal
         return replace(best, alternatives=(*best.alternatives, Alternative(ALONE, 1)))
+
+    def may_become(self, chosen: PrivacyFilter) -> bool:
+        """Tell whether a first charge can have chosen this filter: all its limits together are worth one delta.
+
+        Limits are found by search, whose last digits may differ from one machine to another.
+        """
+        if not self.undecided or chosen.undecided or str(chosen.budget) != str(self.budget):
+            return False
+        again = chosen.with_budget(self.budget)
+        pairs = zip(chosen.alternatives, again.alternatives, strict=True)
+        return chosen.failure_limit <= again.failure_limit and all(
+            mine.limit <= theirs.limit + 1 + theirs.limit // 10**9 for mine, theirs in pairs
+        )
 
     def decided(self) -> PrivacyFilter:
         """Return the filter in equal shares, to be chosen no more."""
@@ -279,14 +297,14 @@ class PrivacyFilter:
             return decimal(self.budget.delta) if isinstance(self.budget, ApproxDP) else "0"
         return decimal(_floor_digits(max(0, self.failure_limit - spent.failure) / FAILURE_UNITS))
 
-    def sharing(self) -> str:
-        """Say how delta is shared."""
+    def sharing(self, *, chooses: bool) -> str:
+        """Say how delta is shared, in a ledger whose first charge chooses that, or does not."""
         if not isinstance(self.budget, ApproxDP):
             return "no delta to share"
         if self.undecided:
             return "equal shares of delta, unless the first charge needs others"
         if self.failure_share is None:
-            return "equal shares of delta"
+            return "equal shares of delta" + ("" if chooses else ", fixed when the ledger was made")
         if any(each.definition == ALONE for each in self.alternatives):
             return "all of delta to what was charged first"
         own = decimal(_floor_digits(self.failure_limit / FAILURE_UNITS))
@@ -304,6 +322,8 @@ class PrivacyFilter:
 
     def covers(self, other: PrivacyFilter) -> bool:
         """Tell whether every limit is at least the other's, alternative by alternative."""
+        if (self.undecided, self.failure_share) != (other.undecided, other.failure_share):
+            return False  # an amendment neither chooses nor lets choose again
         if len(self.alternatives) != len(other.alternatives) or self.failure_limit < other.failure_limit:
             return False
         pairs = zip(self.alternatives, other.alternatives, strict=True)

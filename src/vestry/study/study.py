@@ -136,7 +136,7 @@ class Study:
             ledger, state = self._checked_ledger()
             index = ChargeIndex.of(ledger)
         else:
-            fresh = PrivacyFilter.of(config.budget)
+            fresh = PrivacyFilter.new(config.budget)
             state = State(fresh, fresh.nothing)
         return costs(
             config,
