@@ -256,7 +256,8 @@ class NaiveBayesReader(Reader):
         return DirichletMixture(weights / weights.sum(), self.alpha + sizes)
 
     def _draw_sizes(self, statistics: NoisyStatistics, parts: Sequence[Any], rng: np.random.Generator) -> Array:
-        sparse = [part if isinstance(part, SparseDirichlet) else None for part in parts]
+        unknown = [self.sparse and len(names) > 2 for names in self.levels]  # two levels are a proportion
+        sparse = [part if each else None for part, each in zip(parts, unknown, strict=True)]
         tables, noise = self._values(statistics), noise_of(statistics)
         counts, logs = size_weights(tables, alpha=self.alpha, noise=noise, sparse=sparse)
         ladder = np.cumsum(np.exp(logs - logs.max()))

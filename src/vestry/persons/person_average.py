@@ -19,8 +19,8 @@ from vestry.conjugate.simulation import simulated_noise
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import calibrate_noise
 from vestry.mechanisms.release import ADDITIVE
-from vestry.model.averaging import PERSON, Averaged, person_units
-from vestry.model.request import MOST_PARAMETERS, PreparedSums, Request, Size, TableSchema, pools
+from vestry.model.averaging import Averaged, person_units
+from vestry.model.request import MOST_PARAMETERS, PERSON, PreparedSums, Request, Size, TableSchema, pools
 from vestry.numerics import Array
 from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average

@@ -21,8 +21,7 @@ from typing import Any
 from vestry.data.source import Dialect, dialect_from, find_way
 from vestry.data.table import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.errors import InvalidParameter, StudyFileError
-from vestry.model.averaging import question_of
-from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose_of
+from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose_of, question_of
 from vestry.pipeline import ChargeIndex, asked_as, is_drawn
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
