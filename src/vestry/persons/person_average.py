@@ -123,9 +123,10 @@ class PersonReader(Reader):
         """Say what one unit of a noisy sum stands for."""
         return f"One unit stands for {grid} of a person's weight."
 
-    def remark(self, marginal: Any) -> str:
+    def remark(self, distribution: Any, index: int) -> str:
         """Warn where so few events are expected that the normal approximation is rough."""
-        if min(marginal.yes, marginal.no) >= FEW:
+        part = distribution.parts[index]
+        if min(part.yes, part.no) >= FEW:
             return ""
         return f"fewer than about {FEW} expected events: the normal approximation is rough; rows = 1 has an exact model"
 

@@ -37,7 +37,7 @@ REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
 OPTIONAL = ("csv", "dataset", "expected_rows", "max_rows")
 # Keys of 0.1.0, which still count: the old word and the new one.
 RENAMED = {"n": "expected_rows", "largest": "max_rows"}
-COLUMN = ("levels", "interval", "count", "missing", "exact", "format")
+COLUMN = ("levels", "interval", "count", "missing", "exact", "format", "bins")
 PERSON = ("person", "rows")
 # What a ledger can write.
 _ROWS = 10**9 - 1
