@@ -26,7 +26,7 @@ from vestry.privacy.neighbours import Adjacency
 from vestry.regression.moment_sensitivity import Change, added, replaced_l1, replaced_l2, rounded
 from vestry.schema.design_matrix import HALF, INTERCEPT
 from vestry.schema.domain import Domain, Interval, Levels
-from vestry.schema.statistics import Count, Product, Sum, Term, Within
+from vestry.schema.statistics import Count, PersonProducts, Product, Sum, Term, Within
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,18 @@ class Moments:
         """What each statistic is the sum of; `count` last."""
         basis = self.basis
         return tuple("count" if not j else basis[j] if not i else f"{basis[i]} * {basis[j]}" for i, j in self.pairs)
+
+    def person_products(self) -> PersonProducts:
+        """Return the same sums of persons' means, the number of persons included; of numbers alone."""
+        if self.blocks:
+            raise InvalidParameter(
+                "a predictor",
+                self.blocks[0].name,
+                "a number where rows are averaged over persons, whose rows may have several levels",
+                'average = "row", or a unit with rows = 1',
+            )
+        terms = tuple(Sum(each.name, each.middle, each.reach / HALF) for each in self.numbers)
+        return PersonProducts((), terms, HALF, self.pairs)
 
     def terms(self, *, count: bool) -> tuple[Term, ...]:
         """Return what each record adds, in units; `count` tells whether the number of records is summed, too."""
