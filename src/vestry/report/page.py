@@ -168,7 +168,7 @@ def _bar(content: ReportContent, album: Album) -> Markup | None:
 
 
 def _declared(content: ReportContent) -> list[Content]:
-    rows = [(name, *_domain(domain)) for name, domain in content.columns.items()]
+    rows = [(_named(name, domain), *_domain(domain)) for name, domain in content.columns.items()]
     what = protected(Unit.parse(content.unit), Neighbours.parse(content.neighbours))
     parts: list[Content] = [
         tag("h2", "What was declared, and what is public"),
@@ -181,6 +181,10 @@ def _declared(content: ReportContent) -> list[Content]:
     if content.public:
         parts += [tag("h3", "What is public"), html.listed(content.public)]
     return parts
+
+
+def _named(column: str, domain: Mapping[str, Any]) -> str:
+    return f"{column} = {domain['from']}" if "from" in domain else column
 
 
 def _domain(domain: Mapping[str, Any]) -> tuple[str, str]:

@@ -9,6 +9,8 @@ Which values are the same level, `vestry.schema.meaning` says. What a missing va
 - `{"value": x}`: the declared stand-in x.
 - `level` (levels only): its own level, called `missing`.
 - `drop`: the record is omitted, and the number of records that count is private.
+
+A column may be derived from others of the same record by an expression: see `vestry.schema.formula`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vestry.errors import InvalidParameter
+from vestry.schema.formula import TRUTH
+from vestry.schema.formula_parser import parse
 from vestry.schema.meaning import LONGEST, level_text
 from vestry.validation import is_number, require_number, require_whole
 
@@ -42,14 +46,21 @@ class Levels:
         What a missing value becomes.
     exact
         Whether text is matched as it stands: no white space is taken off, and "1.0" is not 1.
+    derived
+        The expression of other columns whose value this is; None for a column of the table.
     """
 
     values: tuple[str | int | bool, ...]
     missing: Missing
     exact: bool = False
+    derived: str | None = None
 
     def __init__(
-        self, *values: str | int | bool | datetime.date, missing: Missing = NEVER, exact: bool = False
+        self,
+        *values: str | int | bool | datetime.date,
+        missing: Missing = NEVER,
+        exact: bool = False,
+        derived: str | None = None,
     ) -> None:
         kinds = {type(value) for value in values}
         if len(values) < 2 or len(kinds) != 1 or not kinds <= {str, int, bool, datetime.date}:
@@ -64,6 +75,7 @@ class Levels:
         plain = tuple(value.isoformat() if isinstance(value, datetime.date) else value for value in values)
         object.__setattr__(self, "values", plain)
         object.__setattr__(self, "exact", exact)
+        object.__setattr__(self, "derived", derived)
         _check_different(values, self.texts)
         if missing == LEVEL and MISSING_LEVEL in values:
             raise InvalidParameter("levels", values, f'without "{MISSING_LEVEL}" if missing is a level', "another name")
@@ -96,7 +108,8 @@ class Levels:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a study file writes them; what is at its default is omitted."""
         plain = {"levels": list(self.values), "missing": _plain(self.missing)}
-        return {**plain, "exact": True} if self.exact else plain
+        plain = {**plain, "exact": True} if self.exact else plain
+        return plain | _expression(self)
 
 
 @dataclass(frozen=True)
@@ -112,6 +125,8 @@ class Interval:
     format
         How dates are written in text, where they are not ISO 8601: `%Y`, `%m`, `%d`, `%H`, `%M`, `%S` and other marks
         as they stand. None for 2024-01-31.
+    derived
+        The expression of other columns whose value this is; None for a column of the table.
     since
         The low end of dates; None for numbers.
     """
@@ -120,6 +135,7 @@ class Interval:
     high: float
     missing: Missing = NEVER
     format: str | None = None
+    derived: str | None = None
     since: datetime.date | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -160,13 +176,13 @@ class Interval:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a study file writes them; what is at its default is omitted."""
-        missing = _plain(self.missing)
-        if self.since is None:
-            return {"interval": [self.low, self.high], "missing": missing}
-        if isinstance(self.missing, Mapping):
-            missing = {"value": self._written(self.stand_in)}
-        plain = {"interval": [self._written(self.low), self._written(self.high)], "missing": missing}
-        return plain if self.format is None else {**plain, "format": self.format}
+        plain = {"interval": self._ends(), "missing": _plain(self.missing)}
+        if self.since is not None and isinstance(self.missing, Mapping):
+            plain["missing"] = {"value": self._written(self.stand_in)}
+        return plain | ({} if self.format is None else {"format": self.format}) | _expression(self)
+
+    def _ends(self) -> list[Any]:
+        return [self.low, self.high] if self.since is None else [self._written(self.low), self._written(self.high)]
 
     def _written(self, days: float) -> str:
         assert self.since is not None  # noqa: S101 - only dates are written
@@ -176,10 +192,18 @@ class Interval:
 Domain = Levels | Interval
 
 
+def _expression(domain: Domain) -> dict[str, str]:
+    """Return the expression of a derived column, with one blank between its words."""
+    return {} if domain.derived is None else {"from": parse(domain.derived).text}
+
+
 def domain_from(record: Mapping[str, Any]) -> Domain:
-    """Read a domain as a study file writes it: levels, or an interval, or a count's largest value."""
+    """Read a domain as a study file writes it: levels, or an interval, or a count's largest value; or a condition."""
+    derived = parse(record["from"]) if "from" in record else None
+    if derived is not None and derived.root.kind == TRUTH and not {"levels", "interval", "count"} & set(record):
+        record = {**record, "levels": [False, True]}
     kinds = {"levels", "interval", "count"} & set(record)
-    allowed = {"missing"} | kinds | {"levels": {"exact"}, "interval": {"format"}}.get("".join(kinds), set())
+    allowed = {"missing", "from"} | kinds | {"levels": {"exact"}, "interval": {"format"}}.get("".join(kinds), set())
     if len(kinds) != 1 or set(record) - allowed:
         given = ", ".join(sorted(record)) or "nothing"
         raise InvalidParameter(
@@ -188,23 +212,24 @@ def domain_from(record: Mapping[str, Any]) -> Domain:
             "levels (with exact), interval (of dates with format) or count, and missing",
             '{ levels = ["no", "yes"] } or { interval = [0, 60] }',
         )
-    missing = record.get("missing", NEVER)
+    text, missing = record.get("from"), record.get("missing", NEVER)
     if "levels" in record:
         if not isinstance(record["levels"], list):
             raise InvalidParameter("levels", record["levels"], "a list", 'levels = ["no", "yes"]')
-        return Levels(*record["levels"], missing=missing, exact=record.get("exact", False))
+        return Levels(*record["levels"], missing=missing, exact=record.get("exact", False), derived=text)
     if "count" in record:
-        return Interval(0, require_whole("count", record["count"], "the largest count, count = 20"), missing)
-    return _interval(record["interval"], missing, record.get("format"))
+        most = require_whole("count", record["count"], "the largest count, count = 20")
+        return Interval(0, most, missing, derived=text)
+    return _interval(record["interval"], missing, record.get("format"), text)
 
 
-def _interval(ends: Any, missing: Missing, format: str | None) -> Interval:
+def _interval(ends: Any, missing: Missing, format: str | None, derived: str | None) -> Interval:
     if isinstance(ends, list) and len(ends) == 2:
         if all(map(is_number, ends)):
-            return Interval(ends[0], ends[1], missing, format)
+            return Interval(ends[0], ends[1], missing, format, derived)
         low, high = map(_date, ends)
         if low is not None and high is not None:
-            return Interval(low, high, missing, format)  # type: ignore[arg-type]  # counted in days
+            return Interval(low, high, missing, format, derived)  # type: ignore[arg-type]  # counted in days
     allowed = "a low and a high end, both finite numbers or both dates"
     raise InvalidParameter("interval", ends, allowed, "interval = [0, 60] or [2020-01-01, 2024-12-31]")
 

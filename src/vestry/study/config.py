@@ -27,6 +27,7 @@ from vestry.pipeline import ChargeIndex, asked_as, is_drawn
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.registry import MODELS
+from vestry.schema.derivation import check_derived
 from vestry.schema.domain import Domain, domain_from
 from vestry.schema.statistics import SumQuery
 from vestry.server_address import SCHEMES, parse_address
@@ -38,7 +39,7 @@ REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
 OPTIONAL = ("csv", "dataset", "expected_rows", "max_rows")
 # Keys of 0.1.0, which still count: the old word and the new one.
 RENAMED = {"n": "expected_rows", "largest": "max_rows"}
-COLUMN = ("levels", "interval", "count", "missing", "exact", "format")
+COLUMN = ("levels", "interval", "count", "missing", "exact", "format", "from")
 PERSON = ("person", "rows")
 # What a ledger can write.
 _ROWS = 10**9 - 1
@@ -189,7 +190,7 @@ def _config_of(file: Path, text: str, whole: Section) -> StudyConfig:
     expected_rows = study.whole("expected_rows", 1000, most=max_rows)
     unit = _unit(study)
     budget = study.guarantee("budget", neighbours)
-    schema = TableSchema(_columns(columns), unit, neighbours, max_rows)
+    schema = TableSchema(_columns(columns, unit.person), unit, neighbours, max_rows)
     if not releases.record:
         raise whole.lines.fault("release", f"there is no release; write {EXAMPLES['release']}.")
     specs = tuple(read_release(each, releases, schema) for each in releases.record)
@@ -197,16 +198,19 @@ def _config_of(file: Path, text: str, whole: Section) -> StudyConfig:
     return StudyConfig(file, text, name, data, ledger, dataset, schema, budget, *rows, specs, whole.lines, csv)
 
 
-def _columns(section: Section) -> dict[str, Domain]:
+def _columns(section: Section, person: str | None) -> dict[str, Domain]:
     columns: dict[str, Domain] = {}
     for name in section.record:
         with section.at(name):
             check_text("a column's name", name)
         column = section.below(name, called="a column", instead=f'{name} = {{ levels = ["no", "yes"] }}')
         column.allow(COLUMN)
-        with section.at(name):
+        with column.at("from") if "from" in column.record else section.at(name):
             columns[name] = domain_from(column.record)
             check_bound(SumQuery((name,), ()), columns, 1)
+    for name in columns:
+        with section.lines.at(f"{section.path(name)}.from"):
+            check_derived(name, columns, person)
     if not columns:
         raise section.lines.fault("columns", 'no column is declared; write for example ward = { levels = ["A", "B"] }.')
     return columns
