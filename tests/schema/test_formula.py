@@ -122,6 +122,11 @@ def test_what_is_declared_must_be_what_an_expression_gives():
     assert domain_from({"from": "x > 1"}) == Levels(False, True, derived="x > 1")
     with pytest.raises(InvalidParameter, match=r"a column must be levels .* write"):
         domain_from({"from": "x + 1"})
+    binned = domain_from({"from": "x + 1", "interval": [0, 9], "bins": [0, 5, 9], "missing": "level"})
+    check_derived("d", {"d": binned}, None)
+    assert domain_from(binned.to_dict()) == binned
+    beside = {"d": Levels(False, True, derived="x = y"), "y": Interval(0, 9).bins(0, 5, 9)}
+    assert readings("d", beside)[0][1] == "number"
     wrong = {"x > 1": Levels("no", "yes"), "x + 1": Levels("a", "b"), "x + 2": DOMAINS["day"], "x > 2": DOMAINS["n"]}
     for text, domain in wrong.items():
         record = {**domain.to_dict(), "from": text}

@@ -30,10 +30,10 @@ from vestry.schema.formula import (
     Comparison,
     Constant,
     DatePart,
+    FormulaPart,
     Junction,
     Membership,
     Negation,
-    Part,
     Reading,
     walk,
 )
@@ -54,7 +54,7 @@ _FIRST, _LAST = datetime.date.min, datetime.date.max
 
 
 def derive(
-    table: Expression, held: Mapping[str, Expression], parts: Mapping[str, Part], engine: str, clean: Mapping[str, bool]
+    table: Expression, held: Mapping[str, Expression], parts: Mapping[str, FormulaPart], engine: str, clean: Mapping[str, bool]
 ) -> tuple[Expression, dict[str, Expression]]:
     """Return a table, and its columns by name: those that were held, and the derived ones.
 
@@ -121,10 +121,10 @@ def _settled(table: Expression, reading: Reading, name: str, engine: str) -> Exp
     return ibis.cases((table[f"a{name}"], ibis.null("boolean")), else_=found)
 
 
-def _value(part: Part, values: Mapping[Reading, Expression], engine: str) -> Expression:
+def _value(part: FormulaPart, values: Mapping[Reading, Expression], engine: str) -> Expression:
     """Return a part as an expression: a double, a day as a double, or a truth value."""
 
-    def inner(each: Part) -> Expression:
+    def inner(each: FormulaPart) -> Expression:
         return _value(each, values, engine)
 
     match part:

@@ -18,7 +18,7 @@ from vestry.data.source import PLACED, Expression, Source, check_column, usable
 from vestry.privacy.neighbours import Unit
 from vestry.schema.derivation import derivation, sources
 from vestry.schema.domain import Domain, Levels, drops
-from vestry.schema.formula import ColumnName, Part
+from vestry.schema.formula import ColumnName, FormulaPart
 from vestry.schema.statistics import (
     CONDITIONS,
     Condition,
@@ -59,7 +59,7 @@ class Query:
         return tuple(dict.fromkeys((*read, *person)))
 
     @cached_property
-    def derived(self) -> dict[str, Part]:
+    def derived(self) -> dict[str, FormulaPart]:
         """The derived columns that are read, each with its expression."""
         named = (column for column in self.tally.columns if self.domains[column].derived is not None)
         return {column: derivation(column, self.domains) for column in named}

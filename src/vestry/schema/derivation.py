@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from vestry.errors import FormulaError, InvalidParameter
-from vestry.schema.domain import Domain, Interval, Levels
+from vestry.schema.domain import Domain, Interval, Levels, underlying
 from vestry.schema.formula import (
     DATE,
     NUMBER,
@@ -29,10 +29,10 @@ from vestry.schema.formula import (
     Comparison,
     Constant,
     DatePart,
+    FormulaPart,
     Junction,
     Membership,
     Negation,
-    Part,
     Reading,
     walk,
 )
@@ -69,7 +69,7 @@ def check_derived(column: str, domains: Mapping[str, Domain], person: str | None
     derivation(column, domains)
 
 
-def derivation(column: str, domains: Mapping[str, Domain]) -> Part:
+def derivation(column: str, domains: Mapping[str, Domain]) -> FormulaPart:
     """Return the expression of a derived column, with every column read for its place; refuse what does not fit.
 
     A column alone is returned as it is: it is read by what is declared of the derived one.
@@ -98,6 +98,7 @@ def readings(column: str, domains: Mapping[str, Domain]) -> list[list[Any]]:
 
 def _check_domain(column: str, domain: Domain, kind: str | None) -> None:
     """Refuse a declaration that the values of an expression cannot be of."""
+    domain = underlying(domain)
     types = {type(value) for value in domain.values} if isinstance(domain, Levels) else set()
     if kind == TRUTH and types != {bool}:
         allowed, instead = "true and false: its expression is a condition", "no levels and no interval"
@@ -108,7 +109,7 @@ def _check_domain(column: str, domain: Domain, kind: str | None) -> None:
         raise InvalidParameter(f"the column {column}", "something else", allowed, instead)
 
 
-def _read(part: Part, kind: str, domains: Mapping[str, Domain]) -> Part:
+def _read(part: FormulaPart, kind: str, domains: Mapping[str, Domain]) -> FormulaPart:
     """Return a part in which every column is read as what its place asks for."""
     if isinstance(part, ColumnName):
         return _reading(part, kind, domains)
@@ -133,7 +134,7 @@ def _read(part: Part, kind: str, domains: Mapping[str, Domain]) -> Part:
 
 
 def _reading(name: ColumnName, kind: str, domains: Mapping[str, Domain]) -> Reading:
-    domain = domains.get(name.column)
+    domain = _own(name, domains)
     if isinstance(domain, Interval) and kind in (NUMBER, DATE):
         own = NUMBER if domain.since is None else DATE
         if own != kind:
@@ -143,7 +144,12 @@ def _reading(name: ColumnName, kind: str, domains: Mapping[str, Domain]) -> Read
     return Reading(name.column, kind, format, place=name.place)
 
 
-def _compared(part: Comparison, domains: Mapping[str, Domain]) -> Part:
+def _own(name: ColumnName, domains: Mapping[str, Domain]) -> Domain | None:
+    """Return what is declared of a column of the table, whether in bins or not; None if nothing is."""
+    return underlying(domains[name.column]) if name.column in domains else None
+
+
+def _compared(part: Comparison, domains: Mapping[str, Domain]) -> FormulaPart:
     kind = _common(part, (part.left, part.right), domains)
     if kind in (TEXT, TRUTH) and part.sign not in ("=", "!="):
         raise FormulaError(part.place, part.sign, f"= or != beside a {kind}", "= or !=, or in with a list")
@@ -153,14 +159,14 @@ def _compared(part: Comparison, domains: Mapping[str, Domain]) -> Part:
     return replace(part, left=_read(part.left, kind, domains), right=_read(part.right, kind, domains))
 
 
-def _member(part: Membership, domains: Mapping[str, Domain]) -> Part:
+def _member(part: Membership, domains: Mapping[str, Domain]) -> FormulaPart:
     kind = _common(part, part.parts, domains)
     if kind == TEXT:
         return _among(part, part.parts, domains)
     return replace(part, item=_read(part.item, kind, domains))
 
 
-def _common(part: Part, sides: tuple[Part, ...], domains: Mapping[str, Domain]) -> str:
+def _common(part: FormulaPart, sides: tuple[FormulaPart, ...], domains: Mapping[str, Domain]) -> str:
     """Return the kind that all sides have; columns have the others', or the one that is declared."""
     known = [side.kind for side in sides if side.kind is not None]
     known = known or [kind for side in sides if (kind := _declared(side, domains)) is not None]
@@ -174,20 +180,20 @@ def _common(part: Part, sides: tuple[Part, ...], domains: Mapping[str, Domain]) 
     return known[0]
 
 
-def _declared(side: Part, domains: Mapping[str, Domain]) -> str | None:
-    domain = domains.get(side.column) if isinstance(side, ColumnName) else None
+def _declared(side: FormulaPart, domains: Mapping[str, Domain]) -> str | None:
+    domain = _own(side, domains) if isinstance(side, ColumnName) else None
     if isinstance(domain, Interval):
         return NUMBER if domain.since is None else DATE
     kinds = {bool: TRUTH, int: NUMBER}
     return kinds.get(type(domain.values[0])) if isinstance(domain, Levels) else None
 
 
-def _among(part: Part, sides: tuple[Part, ...], domains: Mapping[str, Domain]) -> Reading:
+def _among(part: FormulaPart, sides: tuple[FormulaPart, ...], domains: Mapping[str, Domain]) -> Reading:
     """Return whether a column is one of the texts; texts of one class are written once."""
     names = [side for side in sides if isinstance(side, ColumnName)]
     if len(names) != 1 or len(names) == len(sides):
         raise FormulaError(part.place, _word(part), "a column beside texts in quotes", "for example ward = 'A'")
-    domain = domains.get(names[0].column)
+    domain = _own(names[0], domains)
     exact = isinstance(domain, Levels) and domain.exact
     texts = [side.value for side in sides if isinstance(side, Constant) and isinstance(side.value, str)]
     classes = {text if exact else level_text(text): text for text in texts}
@@ -209,7 +215,7 @@ def _check_size(part: Arithmetic) -> None:
         raise FormulaError(part.place, part.sign, allowed, "fewer columns in one product")
 
 
-def _size(part: Part) -> tuple[float, float]:
+def _size(part: FormulaPart) -> tuple[float, float]:
     """Return the powers of ten between which a number is in size, unless it is 0 or missing."""
     if isinstance(part, Constant) and isinstance(part.value, float):
         return (math.log10(abs(part.value or 1.0)),) * 2
@@ -229,7 +235,7 @@ def _size(part: Part) -> tuple[float, float]:
     return low, high
 
 
-def _word(part: Part) -> str:
+def _word(part: FormulaPart) -> str:
     match part:
         case ColumnName() | Reading():
             return part.column

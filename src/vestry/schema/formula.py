@@ -21,7 +21,7 @@ FUNCTIONS = {"year": 1, "month": 1, "days": 2}
 
 
 @dataclass(frozen=True)
-class Part:
+class FormulaPart:
     """A part of an expression; `place` counts its characters from 1."""
 
     place: int = field(kw_only=True, compare=False)
@@ -32,13 +32,13 @@ class Part:
         return TRUTH
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormulaPart, ...]:
         """The parts of which it is made."""
         return ()
 
 
 @dataclass(frozen=True)
-class ColumnName(Part):
+class ColumnName(FormulaPart):
     """A column of the table."""
 
     column: str
@@ -50,7 +50,7 @@ class ColumnName(Part):
 
 
 @dataclass(frozen=True)
-class Constant(Part):
+class Constant(FormulaPart):
     """A number, a text in quotes, a date or a truth value."""
 
     value: float | str | bool | datetime.date
@@ -63,11 +63,11 @@ class Constant(Part):
 
 
 @dataclass(frozen=True)
-class Arithmetic(Part):
+class Arithmetic(FormulaPart):
     """Two numbers and + - * or / between them; - with one number is its negative."""
 
     sign: str
-    numbers: tuple[Part, ...]
+    numbers: tuple[FormulaPart, ...]
 
     @property
     def kind(self) -> str:
@@ -75,17 +75,17 @@ class Arithmetic(Part):
         return NUMBER
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormulaPart, ...]:
         """The numbers."""
         return self.numbers
 
 
 @dataclass(frozen=True)
-class DatePart(Part):
+class DatePart(FormulaPart):
     """The year or the month of a date, or the days from the second date to the first."""
 
     function: str
-    dates: tuple[Part, ...]
+    dates: tuple[FormulaPart, ...]
 
     @property
     def kind(self) -> str:
@@ -93,65 +93,65 @@ class DatePart(Part):
         return NUMBER
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormulaPart, ...]:
         """The dates."""
         return self.dates
 
 
 @dataclass(frozen=True)
-class Comparison(Part):
+class Comparison(FormulaPart):
     """Whether two parts of one kind are equal, unequal or in an order."""
 
     sign: str
-    left: Part
-    right: Part
+    left: FormulaPart
+    right: FormulaPart
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormulaPart, ...]:
         """Both sides."""
         return (self.left, self.right)
 
 
 @dataclass(frozen=True)
-class Membership(Part):
+class Membership(FormulaPart):
     """Whether a part is one of a list."""
 
-    item: Part
+    item: FormulaPart
     among: tuple[Constant, ...]
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormulaPart, ...]:
         """The part, and the list."""
         return (self.item, *self.among)
 
 
 @dataclass(frozen=True)
-class Junction(Part):
+class Junction(FormulaPart):
     """Several conditions with `and`, or with `or`, between them."""
 
     word: str
-    conditions: tuple[Part, ...]
+    conditions: tuple[FormulaPart, ...]
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormulaPart, ...]:
         """The conditions."""
         return self.conditions
 
 
 @dataclass(frozen=True)
-class Negation(Part):
+class Negation(FormulaPart):
     """Not a condition."""
 
-    condition: Part
+    condition: FormulaPart
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormulaPart, ...]:
         """The condition."""
         return (self.condition,)
 
 
 @dataclass(frozen=True)
-class Reading(Part):
+class Reading(FormulaPart):
     """A column as it is read for its place: a number, a date or a truth value, or whether it is one of these texts.
 
     Attributes
@@ -180,7 +180,7 @@ class Reading(Part):
         return TRUTH if self.of == TEXT else self.of
 
 
-def walk(part: Part) -> Iterator[Part]:
+def walk(part: FormulaPart) -> Iterator[FormulaPart]:
     """Yield a part, and all of which it is made."""
     yield part
     for each in part.parts:

@@ -21,10 +21,10 @@ from vestry.schema.formula import (
     Comparison,
     Constant,
     DatePart,
+    FormulaPart,
     Junction,
     Membership,
     Negation,
-    Part,
     walk,
 )
 
@@ -89,7 +89,7 @@ class Formula:
     """
 
     text: str
-    root: Part
+    root: FormulaPart
     columns: tuple[str, ...]
 
 
@@ -162,7 +162,7 @@ class _Parser:
     def fault(self, allowed: str, instead: str) -> FormulaError:
         return FormulaError(self.token.place, self.token.text, allowed, instead)
 
-    def whole(self) -> Part:
+    def whole(self) -> FormulaPart:
         root = self.either()
         if self.token.kind == "end":
             return root
@@ -172,22 +172,22 @@ class _Parser:
             raise self.fault("compared once", "the two comparisons with and between them")
         raise self.fault("and, or, a comparison or a sign of arithmetic", "one of them, or a name in double quotes")
 
-    def either(self) -> Part:
+    def either(self) -> FormulaPart:
         return self.joined("or", lambda: self.joined("and", self.condition))
 
-    def joined(self, word: str, below: Callable[[], Part]) -> Part:
+    def joined(self, word: str, below: Callable[[], FormulaPart]) -> FormulaPart:
         place, conditions = self.token.place, [below()]
         while self.take(word):
             conditions.append(below())
         return conditions[0] if len(conditions) == 1 else Junction(word, tuple(conditions), place=place)
 
-    def condition(self) -> Part:
+    def condition(self) -> FormulaPart:
         negated = self.take("not")
         if negated is None:
             return self.comparison()
         return self.deeper(lambda: Negation(self.condition(), place=negated.place))
 
-    def comparison(self) -> Part:
+    def comparison(self) -> FormulaPart:
         left = self.sum()
         if (sign := self.take(*_COMPARED)) is not None:
             return Comparison(sign.text, left, self.sum(), place=sign.place)
@@ -212,10 +212,10 @@ class _Parser:
             )
         return Constant(-value.value, place=place) if minus and isinstance(value.value, float) else value
 
-    def sum(self) -> Part:
+    def sum(self) -> FormulaPart:
         return self.chain(("+", "-"), lambda: self.chain(("*", "/"), self.signed))
 
-    def chain(self, signs: tuple[str, ...], below: Callable[[], Part]) -> Part:
+    def chain(self, signs: tuple[str, ...], below: Callable[[], FormulaPart]) -> FormulaPart:
         left = below()
         while (sign := self.take(*signs)) is not None:
             self.signs += 1
@@ -226,13 +226,13 @@ class _Parser:
             left = Arithmetic(sign.text, (left, below()), place=sign.place)
         return left
 
-    def signed(self) -> Part:
+    def signed(self) -> FormulaPart:
         minus = self.take("-")
         if minus is None:
             return self.value()
         return self.deeper(lambda: Arithmetic("-", (self.signed(),), place=minus.place))
 
-    def value(self) -> Part:
+    def value(self) -> FormulaPart:
         token = self.token
         if (opened := self.take("(")) is not None:
             inner = self.deeper(self.either)
@@ -253,7 +253,7 @@ class _Parser:
             case _:
                 return self.named(token)
 
-    def named(self, token: Token) -> Part:
+    def named(self, token: Token) -> FormulaPart:
         """Read a bare word: a function before a bracket, a date before a text, else a column."""
         word = token.text.lower()
         if word == "date" and self.token.kind == "text":
@@ -267,7 +267,7 @@ class _Parser:
             raise FormulaError(token.place, token.text, allowed, "another function, or a sign between them")
         return self.function(token, word)
 
-    def function(self, token: Token, word: str) -> Part:
+    def function(self, token: Token, word: str) -> FormulaPart:
         instead = {1: f"{word}(visit)", 2: f"{word}(visit, birth)"}[FUNCTIONS[word]]
         self.need("(", instead)
         dates = [self.deeper(self.sum)]
@@ -278,7 +278,7 @@ class _Parser:
             raise FormulaError(token.place, token.text, _DATES[FUNCTIONS[word]], instead)
         return DatePart(word, tuple(dates), place=token.place)
 
-    def deeper(self, below: Callable[[], Part]) -> Part:
+    def deeper(self, below: Callable[[], FormulaPart]) -> FormulaPart:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise self.fault(f"at most {_DEEPEST} brackets, nots and minus signs deep", "a simpler expression")
