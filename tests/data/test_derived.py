@@ -53,7 +53,8 @@ SPELLED += ["0.2", "-0.0", "3", "2", "abc", "", "13:45", "TRUE", "1e-400", "12",
 DOUBLES = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0, 0.1, 0.2, 3.0, 2.0, 1e30, 1.1e30, 1e-30, 9e-31]
 STAMPS = ["31.01.2024", "29.2.2020", "30.02.2020", "2024-01-31", "01.01.0001", "31.12.9999", "1.1.24", "", "x"]
 POOLS = {
-    "text": [*HOSTILE, *SPELLED], "spelled": SPELLED, "double": DOUBLES, "stamp": STAMPS,
+    "text": [*HOSTILE, *SPELLED, "0001-01-01T00:30+01:00", "9999-12-31T23:30-01:00"],
+    "spelled": SPELLED, "double": DOUBLES, "stamp": STAMPS,
     **{kind: KINDS[kind][0] for kind in ("truth", "whole", "real", "decimal", "day", "moment", "zoned")},
     "long-ago": [date.min, date.max, date(1, 1, 2), date(9999, 12, 30), date(1900, 2, 28), date(2000, 2, 29)],
     "word": ["a", "b", " a ", "007", "1.5", "true", "é", "it's", "2024-01-31T00:00", "13:45:00", 'q"q', "x" * 101, ""],

@@ -54,7 +54,11 @@ _FIRST, _LAST = datetime.date.min, datetime.date.max
 
 
 def derive(
-    table: Expression, held: Mapping[str, Expression], parts: Mapping[str, FormulaPart], engine: str, clean: Mapping[str, bool]
+    table: Expression,
+    held: Mapping[str, Expression],
+    parts: Mapping[str, FormulaPart],
+    engine: str,
+    clean: Mapping[str, bool],
 ) -> tuple[Expression, dict[str, Expression]]:
     """Return a table, and its columns by name: those that were held, and the derived ones.
 
