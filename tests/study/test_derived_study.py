@@ -1,6 +1,5 @@
 """Derived columns in a study file: faults point at their line, questions are what they were, a release runs."""
 
-import json
 import re
 from pathlib import Path
 
@@ -100,7 +99,6 @@ def test_a_release_of_derived_columns_runs(tmp_path):
     study = opened(STUDY, tmp_path)
     assert study.data_faults() == ()
     study.release()
-    record = json.loads((tmp_path / "disease" / "release.json").read_text())["statistics"]
-    assert len(record["values"]) == 4
+    assert {each.parent.name for each in tmp_path.rglob("release.json")} == {"disease", "age"}
     page = (tmp_path / "report.html").read_text()
     assert "disease = num &gt; 0" in page
