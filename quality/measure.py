@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 RUN = 6
 # Rooms whose classes other rooms ask by a protocol; before there were rooms by model they were these packages.
-MODEL_ROOMS = {"conjugate", "regression", "naive_bayes", "hmm", "data_quality", "families", "models"}
+MODEL_ROOMS = {"conjugate", "regression", "naive_bayes", "hmm", "persons", "data_quality", "families", "models"}
 _IMPORT = ast.Import | ast.ImportFrom
 Lines = list[tuple[int, str]]
 

@@ -1,10 +1,13 @@
 """The walls of the design, kept over the syntax tree, and a bad sample that they must reject."""
 
 import ast
+import functools
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+parse = functools.cache(ast.parse)
 SOURCE = Path(__file__).parent.parent / "src" / "vestry"
 
 # A room may import rooms of lower rows only.
@@ -49,6 +52,8 @@ OWNERS = {
 OPENERS = {"vestry.schema.private.reveal": "mechanisms", "vestry.schema.private.reveal_rows": "regression"}
 ENTROPY = {"urandom", "getrandom", "SystemRandom"}
 VAGUE = {"utils", "helpers", "common", "misc", "base"}
+# Rooms whose classes other rooms ask by a protocol.
+MODEL_ROOMS = {"conjugate", "regression", "naive_bayes", "hmm", "persons", "data_quality"}
 
 
 def room_of(module: str) -> str:
@@ -74,7 +79,7 @@ def faults(sources: dict[str, str]) -> list[str]:
     """Return every breach of a wall in a set of modules, given as name -> source."""
     found, graph = [], {}
     for module, text in sources.items():
-        room, tree = room_of(module), ast.parse(text)
+        room, tree = room_of(module), parse(text)
         if module.split(".")[-1] in VAGUE:
             found.append(f"{module}: a vague name")
         imported = imports_of(tree)
@@ -93,6 +98,30 @@ def faults(sources: dict[str, str]) -> list[str]:
             if name in ENTROPY and room != "noise":
                 found.append(f"{module}: {name} belongs to noise")
     return found + [f"{module}: part of a cycle" for module in cyclic(graph)]
+
+
+def repeated(sources: dict[str, str]) -> list[str]:
+    """Return the names of files, and of public classes, that occur twice."""
+    folders = {module.rpartition(".")[0] for module in sources}
+    files = Counter(module.split(".")[-1] for module in sources if module not in folders)
+    bodies = (parse(text).body for text in sources.values())
+    classes = Counter(each.name for body in bodies for each in body if isinstance(each, ast.ClassDef))
+    return [name for names in (files, classes) for name, n in names.items() if n > 1 and not name.startswith("_")]
+
+
+def model_tests(sources: dict[str, str]) -> list[str]:
+    """Return the classes of a model's room that are matched on, or asked for by isinstance, outside that room."""
+    trees = {module: parse(text) for module, text in sources.items()}
+    owned = [(x, room_of(module)) for module, tree in trees.items() for x in tree.body if isinstance(x, ast.ClassDef)]
+    rooms, found = {x.name: room for x, room in owned if room in MODEL_ROOMS}, []
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                asked = {ast.unparse(x) for x in ast.walk(node.args[1])}
+            else:
+                asked = {ast.unparse(node.cls)} if isinstance(node, ast.MatchClass) else set()
+            found += [f"{module}: {name}" for name in asked if rooms.get(name, room_of(module)) != room_of(module)]
+    return found
 
 
 def cyclic(graph: dict[str, set[str]]) -> list[str]:
@@ -121,6 +150,8 @@ def test_the_walls_stand():
     sources = read(SOURCE)
     assert len(sources) > 20
     assert faults(sources) == []
+    assert model_tests(sources) == []
+    assert repeated(sources) == []
 
 
 def test_every_room_has_a_row():
@@ -165,3 +196,17 @@ def test_a_bad_sample_is_rejected(module, text, fault):
 def test_a_cycle_is_rejected():
     sources = {"vestry.privacy.a": "import vestry.privacy.b", "vestry.privacy.b": "from vestry.privacy import a"}
     assert [found for found in faults(sources) if "cycle" in found]
+
+
+@pytest.mark.parametrize("line", ["isinstance(x, int | Family)", "match x:\n    case Family():\n        pass"])
+def test_a_model_is_asked_by_its_protocol_alone(line):
+    own = "class Family: ..."
+    assert model_tests({"vestry.conjugate.a": own, "vestry.report.b": line}) == ["vestry.report.b: Family"]
+    assert model_tests({"vestry.conjugate.a": own, "vestry.conjugate.b": line}) == []
+
+
+def test_a_name_that_occurs_twice_is_rejected():
+    assert repeated({"vestry.data.a": "class Row: ...", "vestry.hmm.a": "class Row: ...\nclass _Own: ..."}) == [
+        "a",
+        "Row",
+    ]

@@ -65,8 +65,10 @@ def noise_of(law: Laplace | Gaussian, size: int, rng: np.random.Generator) -> np
 
 def covered(marginal: object, truth: float) -> float:
     """Return 1 if the equal-tailed interval holds the truth; the distribution function may jump at 0 and at 1."""
-    at, below = float(marginal.cdf(truth)), float(marginal.cdf(np.nextafter(truth, -np.inf)))
-    return float(at >= TAIL and below <= 1 - TAIL)
+    at = float(marginal.cdf(truth))
+    if at <= 1 - TAIL:
+        return float(at >= TAIL)
+    return float(marginal.cdf(np.nextafter(truth, -np.inf)) <= 1 - TAIL)
 
 
 def ranked(marginal: object, truth: float, rng: np.random.Generator) -> float:

@@ -24,8 +24,17 @@ from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, InvalidPa
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
 from vestry.mechanisms.release import ADDITIVE, Mechanism, assumptions_of, pays_for, publish
-from vestry.model.averaging import question_of
-from vestry.model.request import AUTO, Model, PreparedRelease, Request, TableSchema, check_size, pools, purpose_of
+from vestry.model.request import (
+    AUTO,
+    Model,
+    PreparedRelease,
+    Request,
+    TableSchema,
+    check_size,
+    pools,
+    purpose_of,
+    question_of,
+)
 from vestry.noise import NoiseSource
 from vestry.planning import choose_mechanism
 from vestry.posterior import Posterior

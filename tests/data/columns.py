@@ -33,6 +33,10 @@ class Declared:
         if self.reading == "levels":
             return Levels(*self.given, missing=self.missing or "level")
         more = {} if self.format is None else {"format": self.format}
+        if self.reading == "bins":
+            ends = self.given[0], self.given[-1]
+            own = None if self.missing else "level"
+            return Interval(*ends, missing=self.missing or "never", **more).bins(*self.given, missing=own)
         return Interval(*self.given, missing=self.missing or "never", **more)
 
     @property
@@ -51,15 +55,30 @@ class Declared:
             found = oracle.level(value)
             missing = None if self.missing == "drop" else len(known)
             return known.index(found) if found in known else missing
+        if self.reading == "bins":
+            return self._bin(value)
         found = oracle.day(value, *self.given, self.format) if self.reading == "day" else oracle.number(value)
         if found is None:
             return None if self.missing == "drop" else self.low
         clipped = min(max(found, self.low), self.low + self.width if self.reading == "day" else self.given[1])
         return 0.0 if abs(clipped) < NEGLIGIBLE else clipped
 
+    def _bin(self, value: object) -> int | None:
+        """Return the place of the half-open bin, the last one closed; the last place for missing."""
+        edges = self.given
+        if isinstance(edges[0], date):
+            found = oracle.day(value, edges[0], edges[-1], self.format)
+            edges = [(each - edges[0]).days for each in edges]
+        else:
+            found = oracle.number(value)
+        if found is None:
+            return None if self.missing == "drop" else len(edges) - 1
+        found = 0.0 if abs(found) < NEGLIGIBLE else min(max(found, edges[0]), edges[-1])
+        return max(place for place in range(len(edges) - 1) if edges[place] <= found)
+
     def terms(self, name: str) -> list[Indicator | Sum]:
         """Return terms that tell every code from every other: the binary digits of a place, or a fine grid."""
-        if self.reading != "levels":
+        if self.reading not in ("levels", "bins"):
             return [Sum(name, self.low, self.width / FINE)]
         names = self.domain.names
         digits = range(max(1, (len(names) - 1).bit_length()))
@@ -70,9 +89,9 @@ class Declared:
         code = self.code(value)
         if code is None:
             return None
-        if self.reading != "levels":
+        if self.reading not in ("levels", "bins"):
             return (math.floor((code - self.low) / (self.width / FINE) + 0.5),)
-        count = len(self.given) + (self.missing != "drop")
+        count = len(self.given) + (self.missing != "drop") - (self.reading == "bins")
         return tuple(int(code) >> digit & 1 for digit in range(max(1, (count - 1).bit_length())))
 
 
@@ -88,9 +107,14 @@ def days(low: date, high: date) -> Declared:
     return Declared("day", (low, high))
 
 
+def bins(*edges: object) -> Declared:
+    return Declared("bins", edges)
+
+
 BERLIN = timezone(timedelta(hours=2))
 SOME_UUIDS = [UUID(int=7), UUID("3f2504e0-4f89-11d3-9a0c-0305e82c3301")]
 DAYS = days(date(2020, 1, 1), date(2024, 12, 31))
+YEARS = bins(date(2020, 1, 1), date(2020, 2, 29), date(2024, 1, 31), date(2024, 12, 31))
 
 # For each kind: the values of most records, and what may be declared.
 KINDS: dict[str, tuple[list, list[Declared]]] = {
@@ -98,18 +122,21 @@ KINDS: dict[str, tuple[list, list[Declared]]] = {
         [True, False],
         [levels(False, True), levels("0", "1"), levels("false", "true"), levels(1, 0), numbers(0, 1)],
     ),
-    "whole": ([0, 1, 2, 3, -1, 7], [levels(0, 1, 2), levels("2", "0", "7"), numbers(0, 3), numbers(-1, 2)]),
+    "whole": (
+        [0, 1, 2, 3, -1, 7],
+        [levels(0, 1, 2), levels("2", "0", "7"), numbers(0, 3), numbers(-1, 2), bins(-1, 0, 2, 7)],
+    ),
     "big": (
         [2**53 + 1, 10**17, 5, 2**62 + 1],
         [levels("9007199254740993", "5", "100000000000000000"), numbers(0, 1e18)],
     ),
     "real": (
         [0.5, 1.5, 1.0, 2.25, -0.0, 0.1, 3.0, 0.30000000000000004],
-        [levels("0.5", "1", "1.5", "0.1"), levels(0, 1, 3), numbers(0, 3), numbers(-1, 0.4)],
+        [levels("0.5", "1", "1.5", "0.1"), levels(0, 1, 3), numbers(0, 3), numbers(-1, 0.4), bins(-1, 0, 0.1, 0.3, 3)],
     ),
     "decimal": (
         [Decimal("1.50"), Decimal("1.00"), Decimal("0.25"), Decimal("-3.10"), Decimal("0.00")],
-        [levels("1.5", "1", "0.25", "-3.1"), levels(1, 0), numbers(-4, 1.25)],
+        [levels("1.5", "1", "0.25", "-3.1"), levels(1, 0), numbers(-4, 1.25), bins(-4, 0.25, 1.5, 2)],
     ),
     "text": (
         ["a", "b", " a ", "007", "1.0", "true", "é", "yes", "b\n", "x,y", 'q"q'],
@@ -117,15 +144,20 @@ KINDS: dict[str, tuple[list, list[Declared]]] = {
     ),
     "spelled": (
         ["1.5", " 2 ", "1e0", ".5", "5.", "+1", "-0.0", "0x1", "Inf", "2.50", "13:45"],
-        [numbers(0, 3), levels("1.5", "2", "1e0", ".5", "+1", "0"), levels("2.5", "5.", "13:45:00")],
+        [
+            numbers(0, 3),
+            bins(0, 1, 1.5, 3),
+            levels("1.5", "2", "1e0", ".5", "+1", "0"),
+            levels("2.5", "5.", "13:45:00"),
+        ],
     ),
     "day": (
         [date(2024, 1, 31), date(2020, 2, 29), date(1999, 12, 31), date(2024, 12, 31)],
-        [levels("2024-01-31", "2020-02-29"), levels("1999-12-31", "2024-12-31"), DAYS],
+        [levels("2024-01-31", "2020-02-29"), levels("1999-12-31", "2024-12-31"), DAYS, YEARS],
     ),
     "moment": (
         [datetime(2024, 1, 31), datetime(2024, 1, 31, 13, 45), datetime(2021, 7, 1, 23, 59, 59, 500000)],
-        [levels("2024-01-31", "2024-01-31T13:45:00"), levels("2021-07-01T23:59:59.5", "2024-01-31"), DAYS],
+        [levels("2024-01-31", "2024-01-31T13:45:00"), levels("2021-07-01T23:59:59.5", "2024-01-31"), DAYS, YEARS],
     ),
     "zoned": (
         [datetime(2024, 1, 31, 1, 30, tzinfo=BERLIN), datetime(2024, 1, 31, tzinfo=UTC)],

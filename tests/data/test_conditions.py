@@ -46,7 +46,8 @@ def tally(*columns: str) -> SumQuery:
 
 
 def condition(value, domain) -> str:
-    """Say how a value is read, from the table of meanings alone."""
+    """Say how a value is read, from the table of meanings alone; of bins, as their interval."""
+    domain = getattr(domain, "interval", domain)
     if value is None or value != value or (isinstance(value, (str, bytes)) and text_of(value) is None):
         return "missing"
     if hasattr(domain, "values"):

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 from data import oracle_meaning as oracle
-from data.columns import KINDS, WHO, Cells, Declared, days, levels, numbers, who
+from data.columns import KINDS, WHO, Cells, Declared, bins, days, levels, numbers, who
 from data.laws import ROWS, contributions, shown
 from data.servers import postgres, spark_parquet
 from data.writers import NEWER, WRITERS, Writer
@@ -32,7 +32,8 @@ TEXTS = ["TRUE", "tRuE", "+1", "1e5", "0001", "-0", "-1.50", "1.", "00.5", "NaN"
 MEANT = [levels("1", "+1", "1e5", "-1.5"), levels("2024-01-31", "2024-01-31T13:45:00.5", "2024-01-31T11:45:00Z"),
          levels("2024-01-31T13:45:00.123456", "13:45:00", "2023-12-31"), levels("x" * 100, "a b", "0001"),
          numbers(-2, 2), numbers(0, 86400), numbers(-1e29, 1e29), days(date(2024, 1, 1), date(2024, 12, 31)),
-         days(date(2000, 1, 1), date(2050, 1, 1))]  # fmt: skip
+         days(date(2000, 1, 1), date(2050, 1, 1)), bins(-2, 0, 1, 2),
+         bins(date(2023, 1, 1), date(2024, 1, 31), date(2025, 1, 1))]  # fmt: skip
 
 
 def drawn(rng: Random, name: str) -> tuple[Declared, Cells]:

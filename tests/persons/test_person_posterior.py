@@ -113,8 +113,8 @@ def test_few_events_are_said():
     reader = PersonReader("probability", "numbers", False, 1, (0.0, 1.0))
     few = NoisyStatistics(("s^2", "2sf", "f^2"), (9000, 0, 900_000), "discrete-laplace", 1000.0, 0.001)
     many = NoisyStatistics(("s^2", "2sf", "f^2"), (11_000, 0, 900_000), "discrete-laplace", 1000.0, 0.001)
-    assert "rows = 1 has an exact model" in reader.remark(reader.noise_aware(few).marginal(0))
-    assert reader.remark(reader.noise_aware(many).marginal(0)) == ""
+    assert "rows = 1 has an exact model" in reader.remark(reader.noise_aware(few), 0)
+    assert reader.remark(reader.noise_aware(many), 0) == ""
 
 
 def test_another_number_of_statistics_is_refused():

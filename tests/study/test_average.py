@@ -179,7 +179,7 @@ def test_groups_of_persons_are_not_pooled(tmp_path):
 
 def test_a_model_without_an_average_is_refused():
     from vestry.conjugate.gamma_exponential import GammaExponential
-    from vestry.model.averaging import question_of
+    from vestry.model.request import question_of
     from vestry.privacy.neighbours import Unit
 
     model = GammaExponential("days")

@@ -160,7 +160,7 @@ BROKEN = [
     ("spend = { rho = 0.01 }\n", "", "[release.wards]", "release.wards.spend", "this key is missing; write spend = { epsilon = 0.3 }."),
     # Columns.
     ('readmitted = { levels = ["no", "yes"] }', 'readmitted = "no"', "readmitted =", "columns.readmitted", "a column must be a table, not 'no'; write readmitted = { levels = [\"no\", \"yes\"] }."),
-    ('{ levels = ["no", "yes"] }', "{}", "readmitted =", "columns.readmitted", "a column must be levels (with exact), interval (of dates with format) or count, and missing, not 'nothing'"),
+    ('{ levels = ["no", "yes"] }', "{}", "readmitted =", "columns.readmitted", "a column must be levels (with exact), interval (of dates with format) or count (both with bins), and missing, not 'nothing'"),
     ('{ levels = ["no", "yes"] }', '{ levles = ["no", "yes"] }', "readmitted =", "columns.readmitted.levles", "this key is not known; write levels."),
     ('{ levels = ["no", "yes"] }', '{ levels = ["no", "yes"], interval = [0, 1] }', "readmitted =", "columns.readmitted", "not 'interval, levels'"),
     ('["no", "yes"]', '["no"]', "readmitted =", "columns.readmitted.levels", "levels must be two or more, all text, all whole numbers, all true and false or all dates, not ('no',); write for example \"no\", \"yes\"."),

@@ -76,6 +76,14 @@ def columns(rows: Sequence[tuple[str, ...]], *, names: int | None = None, indent
     return [" " * indent + line.rstrip() for line in lines]
 
 
+def interval_note(row: dict[str, Any]) -> str:
+    """Say what is wrong with one interval, beside it; nothing if all is well."""
+    from vestry.posterior.reader import NOT_CALIBRATED
+
+    wrong = NOT_CALIBRATED if NOT_CALIBRATED in row["interval_method"] else ""
+    return "; ".join(filter(None, (wrong, row.get("note", ""))))
+
+
 def examples(*lines: str) -> str:
     """Lay out the examples that end a command's help."""
     return "[bold]Examples[/bold]\n\n" + "\n\n".join(line.replace("[", "\\[") for line in lines)

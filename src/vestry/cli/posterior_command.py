@@ -9,7 +9,7 @@ import numpy as np
 from typer import Argument, Option
 
 from vestry.cli.options import Plot, numbers
-from vestry.cli.output import Json, columns, emit, examples, working
+from vestry.cli.output import Json, columns, emit, examples, interval_note, working
 from vestry.posterior.reader import POOLED
 
 if TYPE_CHECKING:
@@ -132,14 +132,6 @@ def _table(rows: Rows) -> list[str]:
         for row in rows
     ]  # fmt: skip
     return columns([(*names, "mean", "sd", "low", "high", ""), *cells], names=len(names))
-
-
-def interval_note(row: dict[str, Any]) -> str:
-    """Say what is wrong with one interval, beside it; nothing if all is well."""
-    from vestry.posterior.reader import NOT_CALIBRATED
-
-    wrong = NOT_CALIBRATED if NOT_CALIBRATED in row["interval_method"] else ""
-    return "; ".join(filter(None, (wrong, row.get("note", ""))))
 
 
 def draw_lines(found: Posterior, most: int | None = None) -> list[str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from vestry.cli.output import Json, columns, emit, examples, say, working
-from vestry.cli.posterior_command import draw_lines, interval_note
+from vestry.cli.output import Json, columns, emit, examples, interval_note, say, working
+from vestry.cli.posterior_command import draw_lines
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:

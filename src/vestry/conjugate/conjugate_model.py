@@ -53,6 +53,10 @@ class ConjugateReader(Reader):
         """Return the noise's standard deviation on one parameter, to first order."""
         return self.family.noise_on_estimate(content, mean, index)
 
+    def remark(self, distribution: Any, index: int) -> str:
+        """Say what is wrong with one interval."""
+        return self.family.remark(self.prior, distribution, index)
+
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Compute the posterior of each group, inside what was declared."""
         found = super().read_statistics(release, method)
@@ -119,6 +123,10 @@ class PooledReader(ConjugateReader):
             " kind; a group unlike all others is drawn towards them."
         )
         return f"{self.family.note} {words}".strip()
+
+    def remark(self, distribution: Any, index: int) -> str:
+        """Say nothing: no declared prior is used."""
+        return ""
 
     def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return a group's posterior in this population, its noisy numbers taken as exact."""

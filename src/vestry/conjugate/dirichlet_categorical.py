@@ -31,7 +31,7 @@ from vestry.conjugate.family import (
     points,
     positive,
 )
-from vestry.conjugate.sparse_dirichlet import SparsePrior, sparse_dirichlet
+from vestry.conjugate.sparse_dirichlet import SparseDirichlet, SparsePrior, sparse_dirichlet
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.statistic_family import Layout
@@ -272,6 +272,10 @@ class DirichletCategoricalFamily(CategoryFamily):
             counts = np.rint(_projected(floats(statistics), statistics.count))
             return sparse_dirichlet(counts, noise=Laplace(_EXACT))
         return plug_in_dirichlet(floats(statistics), count=statistics.count, alphas=np.array(prior.alphas))
+
+    def remark(self, prior: Dirichlet | SparsePrior, found: PosteriorDistribution, index: int) -> str:
+        """Say which levels of a table of unknown concentration are faint."""
+        return found.remark(index) if isinstance(found, SparseDirichlet) else ""
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the number of records in each category."""

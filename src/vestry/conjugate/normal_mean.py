@@ -27,13 +27,13 @@ from vestry.conjugate.family import (
     pool_noise,
     positive,
 )
-from vestry.conjugate.interval_family import IntervalFamily, half_width, public_count
+from vestry.conjugate.interval_family import IntervalFamily, half_width, public_count, rests_on_prior
 from vestry.conjugate.normal_posterior import NormalModel, NormalPosterior
 from vestry.conjugate.pooled_normal import PooledNormal, pooled_normal
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged, averaged_numbers
-from vestry.model.request import interval_of, listing
+from vestry.model.request import WIDE, interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
@@ -296,6 +296,12 @@ class NormalMeanFamily(IntervalFamily):
         n = float(content.count) if content.count is not None else content.values[-1] * content.count_grid
         away = 0.0 if public else (mean - self.middle) * content.count_grid
         return math.hypot(content.grid, away) * sd / n if n > 0 else None
+
+    def remark(self, prior: Normal, found: PosteriorDistribution, index: int) -> str:
+        """Say that the prior moves a mean far, at mean and 1.645 standard deviations on either side."""
+        marginal = found.marginal(index)
+        sd, away = math.sqrt(marginal.variance()), marginal.mean() - prior.location[index]
+        return rests_on_prior([prior.precision * (away + side * sd * WIDE / 2) for side in (-1, 1)], sd)
 
     def _centred(self, prior: Normal) -> NormalModel:
         """Return the model of values counted from the middle of the interval."""

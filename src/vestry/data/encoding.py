@@ -19,7 +19,7 @@ from vestry.data.calendar import days, seconds
 from vestry.data.level_index import instant_key, level_key, level_keys, look_up, missing_place, numbers_of
 from vestry.data.source import Expression, call
 from vestry.data.text_value import double, number_of, trim
-from vestry.schema.domain import DROP, Domain, Interval, Levels
+from vestry.schema.domain import DROP, Bins, Domain, Interval, Levels, underlying
 from vestry.schema.meaning import EXACT, LONGEST, is_number
 from vestry.schema.statistics import ABSENT, CLIPPED, CONDITIONS, FITS, UNMATCHED, Product, Sum, sides
 
@@ -32,6 +32,8 @@ NEGLIGIBLE = 1e-100
 def plain(column: Expression, domain: Domain, engine: str, *, clean: bool) -> Expression:
     """Return a column as what its domain is about: the key of a level, a number, or days after the low end.
 
+    Bins are about numbers or days.
+
     Parameters
     ----------
     column
@@ -43,6 +45,7 @@ def plain(column: Expression, domain: Domain, engine: str, *, clean: bool) -> Ex
     clean
         Whether text was trimmed before the engine saw it.
     """
+    domain = underlying(domain)
     if isinstance(domain, Levels):
         return _level(column, domain, engine, clean=clean or domain.exact)
     read = _number if domain.since is None else partial(_day, domain=domain)
@@ -53,6 +56,8 @@ def code(value: Expression, domain: Domain, engine: str) -> Expression:
     """Return a level's place among `Levels.names`, or the clipped number; null where the record is dropped."""
     if isinstance(domain, Interval):
         return _clipped(value, domain, engine)
+    if isinstance(domain, Bins):
+        return _bin(value, domain, engine)
     if value.type().is_floating():
         return _place(value, [(place, double(number)) for place, number in numbers_of(domain.texts)], domain)
     keys = level_keys(domain)
@@ -64,6 +69,7 @@ def code(value: Expression, domain: Domain, engine: str) -> Expression:
 
 def condition(column: Expression, domain: Domain, engine: str, *, clean: bool) -> Expression:
     """Return the place among `CONDITIONS` of how a column's value was read; see `statistics.Condition`."""
+    domain = underlying(domain)
     value = plain(column, domain, engine, clean=clean)
     if isinstance(domain, Levels):
         clean = clean or domain.exact
@@ -185,6 +191,15 @@ def _clipped(value: Expression, domain: Interval, engine: str) -> Expression:
         (value.abs() < double(NEGLIGIBLE), double(0)),
         else_=value,
     )
+
+
+def _bin(value: Expression, domain: Bins, engine: str) -> Expression:
+    """Return the place of the bin of a number or day, clipped; a number nearer to 0 than `NEGLIGIBLE` is 0."""
+    missing = missing_place(domain)
+    lacks = _lacks_number(value, engine), ibis.null("int64") if missing is None else _whole(missing)
+    edges = [(value < double(e)) if abs(e) >= NEGLIGIBLE else value <= double(-NEGLIGIBLE) for e in domain.edges[1:-1]]
+    below = [(holds, _whole(place)) for place, holds in enumerate(edges)]
+    return ibis.cases(lacks, *below, else_=_whole(len(edges)))
 
 
 # Engines whose numbers are never NaN, and which do not know the word.

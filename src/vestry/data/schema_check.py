@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vestry.data.source import usable
-from vestry.schema.domain import Domain, Levels
+from vestry.schema.domain import Domain, Levels, underlying
 from vestry.schema.meaning import instant_of, is_number, time_of
 
 
@@ -59,6 +59,7 @@ def _plain(name: str) -> str:
 def _misfit(column: str, dtype: Any, domain: Domain | None) -> Iterator[str]:
     """Yield what a column's type makes impossible: a domain that no value of it can be of."""
     kind = type_words(dtype)
+    domain = None if domain is None else underlying(domain)
     if not usable(dtype):
         yield f"{column} holds {kind}, which are not single values; name another column, or a view that has one"
     elif isinstance(domain, Levels):

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TypeVar
 
 from vestry.errors import InvalidParameter, VestryError
 from vestry.registry import SOURCES
-from vestry.schema.domain import Domain, Levels
+from vestry.schema.domain import Domain, Levels, underlying
 from vestry.validation import require_choice
 
 # An expression of Ibis, which carries no types.
@@ -141,7 +141,8 @@ def connect(data: Any, *, columns: Mapping[str, Domain | None] | None = None, di
     given = os.fspath(data) if isinstance(data, (str, os.PathLike)) else data
     if _is_missing(way, given):
         raise InvalidParameter("data", given, "a file that exists", "the path of the records, or move them there")
-    levels = {name: domain for name, domain in (columns or {}).items() if isinstance(domain, Levels)}
+    read = {name: domain and underlying(domain) for name, domain in (columns or {}).items()}
+    levels = {name: domain for name, domain in read.items() if isinstance(domain, Levels)}
     selection = Selection(None if columns is None else tuple(columns), levels, dialect or Dialect())
     opener: Callable[[Any, Selection], Source] = SOURCES[way]
     return quietly(lambda: opener(given, selection), _unreadable(way, given))

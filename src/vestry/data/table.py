@@ -19,7 +19,7 @@ from vestry.data.source import UNPREPARED, Dialect, Source, connect, dialect_fro
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.design_matrix import Design
-from vestry.schema.domain import Domain, Interval, Levels
+from vestry.schema.domain import Domain, Interval, Levels, underlying
 from vestry.schema.meaning import EXACT
 from vestry.schema.private import Block, Private, PrivateRows
 from vestry.schema.statistics import Count, PersonQuery, Product, Sum, SumQuery, sides, summand
@@ -253,6 +253,7 @@ def check_bound(tally: SumQuery, domains: Mapping[str, Domain], max_rows: int) -
 
 
 def _check_domain(column: str, domain: Domain) -> None:
+    domain = underlying(domain)
     if isinstance(domain, Interval) and max(abs(domain.low), abs(domain.high)) > _GREATEST_END:
         ends, allowed = [domain.low, domain.high], f"within {_GREATEST_END:g} of 0"
         raise InvalidParameter(f"the interval of {column}", ends, allowed, "a narrower one")

@@ -68,6 +68,7 @@ class Quality:
     column_keys: ClassVar[tuple[str, ...]] = ("columns",)
     mechanisms: ClassVar[tuple[str, ...]] = NOISES
     by: ClassVar[None] = None
+    inspects: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", listed(self.columns))

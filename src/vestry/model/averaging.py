@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from vestry.errors import InvalidParameter
-from vestry.model.request import pools
-from vestry.privacy.neighbours import Unit
-from vestry.registry import AVERAGES
 from vestry.schema.statistics import Sum, Term
-from vestry.validation import require_choice
 
-ROW, PERSON = "row", "person"
 # The most units of a person's weight: 10^12 persons sum below 2^62.
 _MOST = 2**20
 # The most steps of an interval.
@@ -45,38 +38,6 @@ def averaged_numbers(columns: tuple[str, ...], low: float, high: float, *, step:
     grid = max((high - low) / _STEPS, step)
     terms = tuple(Sum(column, low, grid) for column in columns)
     return Averaged(terms, (math.ceil((high - low) / grid),) * len(columns), (low, high))
-
-
-def has_average(model: Any, unit: Unit) -> bool:
-    """Tell whether a model's rows can be averaged over persons, and persons have several."""
-    return hasattr(model, "averaged") and unit.person is not None and unit.rows > 1
-
-
-def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tuple[Any, Any | None]:
-    """Return the model that is asked, and the one that the same words asked in 0.1.0, where they leave it open.
-
-    Where nothing is said, new questions are about persons, if their rows can be averaged and no draws are released.
-    """
-    if average is None:
-        able = has_average(model, unit) and not drawn
-        return (_over_persons(model), model) if able else (model, getattr(model, "earlier", None))
-    if require_choice("average", average, (PERSON, ROW), f'average = "{PERSON}"') == ROW:
-        return model, None
-    for broken, allowed in (
-        (not hasattr(model, "averaged"), f"{ROW} or omitted for {model.name}"),
-        (unit.person is None, f"{ROW} or omitted where the unit is a row"),
-        (drawn, f"{ROW} or omitted where draws are released"),
-    ):
-        if broken:
-            raise InvalidParameter("average", average, allowed, f'average = "{ROW}"')
-    return (_over_persons(model) if unit.rows > 1 else model), None
-
-
-def _over_persons(model: Any) -> Any:
-    if pools(model):
-        allowed = "omitted for averages over persons, whose groups do not learn from each other"
-        raise InvalidParameter("pool", True, allowed, f'average = "{ROW}" beside it')
-    return AVERAGES[PERSON](model)
 
 
 def person_units(rows: int) -> int:

@@ -22,12 +22,15 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE, PARAMETERS, Mechanism
 from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
+from vestry.registry import AVERAGES
 from vestry.schema.domain import Domain, Interval, Levels, drops
 from vestry.schema.private import Private, PrivateRows
 from vestry.schema.statistics import SumQuery
 from vestry.validation import require_choice
 
 AUTO = "auto"
+# What is averaged where a unit has several rows.
+ROW, PERSON = "row", "person"
 
 
 class Model(Protocol):
@@ -75,6 +78,43 @@ class Model(Protocol):
 def pools(model: Any) -> bool:
     """Tell whether groups are to learn from each other; it is chosen for reading, and not part of the question."""
     return bool(getattr(model, "pool", False))
+
+
+def inspects(model: Any) -> bool:
+    """Tell whether a model says which columns do not fit what is declared of them (`Reader.findings`)."""
+    return bool(getattr(model, "inspects", False))
+
+
+def has_average(model: Any, unit: Unit) -> bool:
+    """Tell whether a model's rows can be averaged over persons, and persons have several."""
+    return hasattr(model, "averaged") and unit.person is not None and unit.rows > 1
+
+
+def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tuple[Any, Any | None]:
+    """Return the model that is asked, and the one that the same words asked in 0.1.0, where they leave it open.
+
+    Where nothing is said, new questions are about persons, if their rows can be averaged and no draws are released.
+    """
+    if average is None:
+        able = has_average(model, unit) and not drawn
+        return (_over_persons(model), model) if able else (model, getattr(model, "earlier", None))
+    if require_choice("average", average, (PERSON, ROW), f'average = "{PERSON}"') == ROW:
+        return model, None
+    for broken, allowed in (
+        (not hasattr(model, "averaged"), f"{ROW} or omitted for {model.name}"),
+        (unit.person is None, f"{ROW} or omitted where the unit is a row"),
+        (drawn, f"{ROW} or omitted where draws are released"),
+    ):
+        if broken:
+            raise InvalidParameter("average", average, allowed, f'average = "{ROW}"')
+    return (_over_persons(model) if unit.rows > 1 else model), None
+
+
+def _over_persons(model: Any) -> Any:
+    if pools(model):
+        allowed = "omitted for averages over persons, whose groups do not learn from each other"
+        raise InvalidParameter("pool", True, allowed, f'average = "{ROW}" beside it')
+    return AVERAGES[PERSON](model)
 
 
 class PreparedRelease(Protocol):

@@ -19,8 +19,8 @@ from vestry.conjugate.simulation import simulated_noise
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import calibrate_noise
 from vestry.mechanisms.release import ADDITIVE
-from vestry.model.averaging import PERSON, Averaged, person_units
-from vestry.model.request import MOST_PARAMETERS, PreparedSums, Request, Size, TableSchema, pools
+from vestry.model.averaging import Averaged, person_units
+from vestry.model.request import MOST_PARAMETERS, PERSON, PreparedSums, Request, Size, TableSchema, pools
 from vestry.numerics import Array
 from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
@@ -116,9 +116,10 @@ class PersonReader(Reader):
         variance = a * (1 - share) ** 2 + b * (0.5 - share) ** 2 + c * share**2
         return width * math.sqrt(variance) / total if total > 0 else None
 
-    def remark(self, marginal: Any) -> str:
+    def remark(self, distribution: Any, index: int) -> str:
         """Warn where so few events are expected that the normal approximation is rough."""
-        if min(marginal.yes, marginal.no) >= FEW:
+        part = distribution.parts[index]
+        if min(part.yes, part.no) >= FEW:
             return ""
         return f"fewer than about {FEW} expected events: the normal approximation is rough; rows = 1 has an exact model"
 

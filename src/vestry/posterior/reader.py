@@ -206,8 +206,8 @@ class Reader:
         """Say what the widths of a forecast are of: what the release will have, or that it has no interval."""
         return ("range of a draw (no interval)" if drawn else f"interval of the {self.parameter}",)
 
-    def remark(self, marginal: Any) -> str:
-        """Say what is wrong with one interval; nothing if all is well."""
+    def remark(self, distribution: Any, index: int) -> str:
+        """Say what is wrong with the interval of one of a group's parameters; nothing if all is well."""
         return ""
 
     def read_pooled(self, release: Release) -> ReadRelease:

@@ -31,7 +31,7 @@ Cells = list[str]
 _NUMBERS = ("mean", "sd", "low", "high")
 _MOST_CURVES = 5
 COLUMNS = ("release", "question", "group", "parameter", "kind", "value", "sd", "low", "high", "prob", "interval_method",
-           "unit", "spent")  # fmt: skip
+           "note", "unit", "spent")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ def _rows(result: Result) -> list[Cells]:
     posterior = result.posterior
     first, last = (result.name, result.question), (result.unit, result.spent)
     if posterior.label == DRAWS:
-        names = labels(result)
+        names, rest = labels(result), ["", "", "", "", posterior.interval_method, "", *last]
         return [
-            [*first, group, name, f"draw {place}", repr(float(value)), "", "", "", "", posterior.interval_method, *last]
+            [*first, group, name, f"draw {place}", repr(float(value)), *rest]
             for group, draws in posterior.sample().items()
             for place, draw in enumerate(draws, 1)
             for name, value in zip(names, draw, strict=True)
@@ -135,7 +135,7 @@ def _rows(result: Result) -> list[Cells]:
         return []
     return [
         [*first, row["group"], row["parameter"], "mean", *(repr(float(row[key])) for key in _NUMBERS), "0.9",
-         row["interval_method"], *last]
+         row["interval_method"], str(row.get("note", "")), *last]
         for row in rows
     ]  # fmt: skip
 

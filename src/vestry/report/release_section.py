@@ -165,8 +165,10 @@ def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
 
 def _note(each: Estimate, result: Result) -> str:
     """Say what is wrong with one estimate's intervals; nothing if all is well."""
-    wrong = NOT_CALIBRATED if NOT_CALIBRATED in result.posterior.interval_method else ""
-    return "; ".join(filter(None, (wrong, result.posterior.reader.remark(each.marginal))))
+    posterior = result.posterior
+    wrong = NOT_CALIBRATED if NOT_CALIBRATED in posterior.interval_method else ""
+    said = posterior.reader.remark(posterior.distributions[each.group], each.index)
+    return "; ".join(filter(None, (wrong, said)))
 
 
 def _contrast_parts(result: Result, album: Album) -> list[Content]:

@@ -7,8 +7,10 @@ Which values are the same level, `vestry.schema.meaning` says. What a missing va
 - `never`, the default: a public promise that none is missing. One that breaks it becomes the first level, or the low
   end.
 - `{"value": x}`: the declared stand-in x.
-- `level` (levels only): its own level, called `missing`.
+- `level` (levels and bins only): its own level, called `missing`.
 - `drop`: the record is omitted, and the number of records that count is private.
+
+An interval in bins is a column of levels: `Bins`.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from vestry.errors import InvalidParameter
@@ -164,28 +167,103 @@ class Interval:
         if self.since is None:
             return {"interval": [self.low, self.high], "missing": missing}
         if isinstance(self.missing, Mapping):
-            missing = {"value": self._written(self.stand_in)}
-        plain = {"interval": [self._written(self.low), self._written(self.high)], "missing": missing}
+            missing = {"value": self.written(self.stand_in)}
+        plain = {"interval": [self.written(self.low), self.written(self.high)], "missing": missing}
         return plain if self.format is None else {**plain, "format": self.format}
 
-    def _written(self, days: float) -> str:
-        assert self.since is not None  # noqa: S101 - only dates are written
-        return (self.since + datetime.timedelta(days=days)).isoformat()
+    def written(self, value: float) -> Any:
+        """Return a number as it is; the days of dates as the date that they stand for."""
+        return value if self.since is None else (self.since + datetime.timedelta(days=value)).isoformat()
+
+    def bins(self, *edges: float | datetime.date | str, missing: str | None = None) -> Bins:
+        """Return the same column in bins, which are its levels: `Interval(0, 120).bins(0, 18, 40, 65, 120)`.
+
+        With `missing="level"` a missing value has its own level; else what becomes of it is declared of the interval.
+        """
+        return Bins(self, edges, missing)
+
+
+@dataclass(frozen=True, init=False, kw_only=True)
+class Bins(Levels):
+    """An interval cut at declared edges; each bin is a level.
+
+    A bin holds its lower edge and not its upper one, which belongs to the next; the last one holds both. A value beyond
+    an end of the interval is clipped, so it lies in the first or the last bin. A missing one is where its stand-in is.
+
+    Attributes
+    ----------
+    interval
+        What the values are read as.
+    edges
+        Increasing, from the low end to the high end; of dates, days after the low end.
+    """
+
+    interval: Interval
+    edges: tuple[float, ...]
+
+    def __init__(self, interval: Interval, edges: Any, missing: str | None = None) -> None:
+        if missing not in (None, LEVEL):
+            raise InvalidParameter("missing", missing, '"level", or declared of the interval', 'missing="level"')
+        found = tuple(_edge(each, interval.since) for each in edges)
+        ends = interval.low, interval.high
+        if len(found) < 3 or any(not a < b for a, b in pairwise(found)) or (found[0], found[-1]) != ends:
+            low, middle, high = map(interval.written, (ends[0], sum(ends) / 2, ends[1]))
+            allowed = f"three edges or more, increasing from {low} to {high}, the ends of the interval"
+            raise InvalidParameter("bins", list(edges), allowed, f"bins = [{low}, {middle}, {high}]")
+        object.__setattr__(self, "interval", interval)
+        object.__setattr__(self, "edges", found)
+        object.__setattr__(self, "values", tuple(self._names()))
+        object.__setattr__(self, "exact", False)
+        given = interval.missing if missing is None else missing
+        at = {"value": self.values[self.place(interval.stand_in)]}
+        object.__setattr__(self, "missing", at if isinstance(given, Mapping) else given)
+
+    def _names(self) -> Iterator[str]:
+        """Yield `18 to <40`, and for the last bin `65 to 120`."""
+        texts = [str(int(each) if isinstance(each, float) and each.is_integer() else each) for each in self._written()]
+        for place, (low, high) in enumerate(pairwise(texts), start=2):
+            yield f"{low} to {high}" if place == len(texts) else f"{low} to <{high}"
+
+    def _written(self) -> list[Any]:
+        return [self.interval.written(each) for each in self.edges]
+
+    def place(self, value: float) -> int:
+        """Return the place of the bin in which a number lies."""
+        return sum(edge <= value for edge in self.edges[1:-1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as a study file writes them; what is at its default is omitted."""
+        missing = {"missing": self.missing} if self.missing == LEVEL else {}
+        return {**self.interval.to_dict(), **missing, "bins": self._written()}
 
 
 Domain = Levels | Interval
 
 
+def underlying(domain: Domain) -> Domain:
+    """Return what the values of a column are read as: those of bins as numbers or dates."""
+    return domain.interval if isinstance(domain, Bins) else domain
+
+
+def _edge(given: Any, since: datetime.date | None) -> float:
+    """Return an edge as a number, or as days after the low end; NaN, which no edge can be, if it is neither."""
+    if since is None:
+        return float(given) if is_number(given) else float("nan")
+    day = _date(given)
+    return float("nan") if day is None else float((day - since).days)
+
+
 def domain_from(record: Mapping[str, Any]) -> Domain:
     """Read a domain as a study file writes it: levels, or an interval, or a count's largest value."""
     kinds = {"levels", "interval", "count"} & set(record)
-    allowed = {"missing"} | kinds | {"levels": {"exact"}, "interval": {"format"}}.get("".join(kinds), set())
+    own = {"levels": {"exact"}, "interval": {"format", "bins"}, "count": {"bins"}}
+    allowed = {"missing"} | kinds | own.get("".join(kinds), set())
     if len(kinds) != 1 or set(record) - allowed:
         given = ", ".join(sorted(record)) or "nothing"
         raise InvalidParameter(
             "a column",
             given,
-            "levels (with exact), interval (of dates with format) or count, and missing",
+            "levels (with exact), interval (of dates with format) or count (both with bins), and missing",
             '{ levels = ["no", "yes"] } or { interval = [0, 60] }',
         )
     missing = record.get("missing", NEVER)
@@ -193,6 +271,17 @@ def domain_from(record: Mapping[str, Any]) -> Domain:
         if not isinstance(record["levels"], list):
             raise InvalidParameter("levels", record["levels"], "a list", 'levels = ["no", "yes"]')
         return Levels(*record["levels"], missing=missing, exact=record.get("exact", False))
+    own_level = "bins" in record and missing == LEVEL
+    interval = _counted(record, NEVER if own_level else missing)
+    if "bins" not in record:
+        return interval
+    if not isinstance(record["bins"], list):
+        raise InvalidParameter("bins", record["bins"], "a list of edges", "bins = [0, 18, 40, 65, 120]")
+    return interval.bins(*record["bins"], missing=LEVEL if own_level else None)
+
+
+def _counted(record: Mapping[str, Any], missing: Missing) -> Interval:
+    """Read an interval, or a count's largest value."""
     if "count" in record:
         return Interval(0, require_whole("count", record["count"], "the largest count, count = 20"), missing)
     return _interval(record["interval"], missing, record.get("format"))

@@ -23,8 +23,7 @@ from typing import Any
 from vestry.data.source import Dialect, dialect_from, find_way
 from vestry.data.table import DEFAULT_MAX_ROWS, LIMIT, check_bound
 from vestry.errors import InvalidParameter, StudyFileError
-from vestry.model.averaging import question_of
-from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose_of
+from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose_of, question_of
 from vestry.pipeline import ChargeIndex, asked_as, is_drawn
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
@@ -42,7 +41,7 @@ IMPRINT = ("title", "issuer", "contact", "date", "purpose")
 OPTIONAL = ("csv", "dataset", "expected_rows", "max_rows", *IMPRINT)
 # Keys of 0.1.0, which still count: the old word and the new one.
 RENAMED = {"n": "expected_rows", "largest": "max_rows"}
-COLUMN = ("levels", "interval", "count", "missing", "exact", "format")
+COLUMN = ("levels", "interval", "count", "missing", "exact", "format", "bins")
 PERSON = ("person", "rows")
 # What a ledger can write.
 _ROWS = 10**9 - 1

@@ -1,4 +1,4 @@
-"""What a report tells of a study: its public facts, and the releases that lie in its folder."""
+"""What a report tells of a study: its public facts, its columns, and the releases that lie in its folder."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from vestry.data_quality.quality_warnings import Finding
 from vestry.ledger import Ledger
 from vestry.ledger.ledger import Summary
-from vestry.model.request import pools
+from vestry.model.request import inspects, pools
 from vestry.posterior import Posterior
 from vestry.report.page import Part, ReportContent, Result, page, part, results_csv
-from vestry.study.column_warnings import warnings_by_release
 from vestry.study.config import StudyConfig
 from vestry.study.storage import REPORT, Cache, ReleaseStore
 
@@ -114,6 +114,44 @@ def _relative(address: str) -> str:
 def _last_day(ledger: Ledger) -> str:
     """Return the day of the ledger's newest charge; empty where it does not say."""
     return next((str(entry.facts.get("when", ""))[:10] for entry, _ in ledger.charges(newest=1)), "")
+
+
+def warnings_by_release(config: StudyConfig, store: ReleaseStore, known: Known) -> dict[str, tuple[str, ...]]:
+    """Return what quality releases say of the columns that each release rests on.
+
+    A finding counts while the column is declared as it was when it was looked at.
+    """
+    domains = {name: domain.to_dict() for name, domain in config.schema.domains.items()}
+    found = [
+        (spec.name, each)
+        for spec in config.releases
+        if inspects(spec.request.model)
+        for each in _findings(spec.name, store, known)
+        if domains.get(each.column) == each.domain
+    ]
+    return {
+        spec.name: tuple(
+            each.sentence + ("" if name == spec.name else f" (see {name})")
+            for name, each in found
+            if each.column in spec.request.model.columns
+        )
+        for spec in config.releases
+    }
+
+
+def _findings(name: str, store: ReleaseStore, known: Known) -> list[Finding]:
+    """Return what a quality release found, as it was computed before from the same file."""
+    release = store.release(name)
+    if release is None:
+        return []
+    cache, facts = Cache(store.path), {"release": release.to_dict()["sha256"]}
+    cached = cache.read(f"findings-{name}", facts)
+    if cached is not None:
+        return [Finding(**each) for each in cached["findings"]]
+    posterior = known[name] if name in known else Posterior.from_release(release)
+    found = list(posterior.reader.findings(posterior.distributions))
+    cache.write(f"findings-{name}", facts, {"findings": [vars(each) for each in found]})
+    return found
 
 
 def _public(config: StudyConfig) -> tuple[str, ...]:

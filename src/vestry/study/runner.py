@@ -106,7 +106,7 @@ class ReleaseRunner:
 
     def warnings(self, outcomes: Sequence[ReleaseOutcome]) -> dict[str, tuple[str, ...]]:
         """Return what is to be said beside each release of the columns that it rests on."""
-        from vestry.study.column_warnings import warnings_by_release
+        from vestry.study.report_data import warnings_by_release
 
         known = {each.name: each.computed for each in outcomes if each.computed is not None}
         return warnings_by_release(self.config, self.store, known)
