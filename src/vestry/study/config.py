@@ -1,6 +1,7 @@
 """What a study file declares, read and checked without touching data or ledger.
 
-[study]     name, data, unit, neighbours, budget, ledger; optional: csv, dataset, expected_rows, max_rows
+[study]     name, data, unit, neighbours, budget, ledger; optional: csv, dataset, expected_rows, max_rows, and for the
+            report's first page title, issuer, contact, date, purpose
 [columns]   one domain for each column that is used
 [release.NAME]   model and its keys, spend; optional: mechanism, draws, truncation, purpose, average
 
@@ -9,11 +10,12 @@ One release of a study: [release.NAME], a model and its keys, and what it may sp
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,9 @@ from vestry.validation import is_whole, require_moderate
 
 SECTIONS = ("study", "columns", "release")
 REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
-OPTIONAL = ("csv", "dataset", "expected_rows", "max_rows")
+# What the first page of the report says. No question and no price depends on it.
+IMPRINT = ("title", "issuer", "contact", "date", "purpose")
+OPTIONAL = ("csv", "dataset", "expected_rows", "max_rows", *IMPRINT)
 # Keys of 0.1.0, which still count: the old word and the new one.
 RENAMED = {"n": "expected_rows", "largest": "max_rows"}
 COLUMN = ("levels", "interval", "count", "missing", "exact", "format", "bins", "from")
@@ -86,6 +90,8 @@ class StudyConfig:
         How a CSV file is written.
     notices
         Sentences that say which keys have another name now, and what to write.
+    imprint
+        What the first page of the report says, by key: who issues it, and why.
     """
 
     path: Path
@@ -102,6 +108,7 @@ class StudyConfig:
     lines: LineIndex
     csv: Dialect
     notices: tuple[str, ...] = ()
+    imprint: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -194,7 +201,16 @@ def _config_of(file: Path, text: str, whole: Section) -> StudyConfig:
         raise whole.lines.fault("release", f"there is no release; write {EXAMPLES['release']}.")
     specs = tuple(read_release(each, releases, schema) for each in releases.record)
     rows = expected_rows, max_rows
-    return StudyConfig(file, text, name, data, ledger, dataset, schema, budget, *rows, specs, whole.lines, csv)
+    names = name, data, ledger, dataset
+    imprint = _imprint(study)
+    return StudyConfig(file, text, *names, schema, budget, *rows, specs, whole.lines, csv, imprint=imprint)
+
+
+def _imprint(study: Section) -> dict[str, str]:
+    """Read what the first page of the report says; a date may be written as one."""
+    given = study.record.get("date")
+    dated = {"date": given.isoformat()} if type(given) is datetime.date else {}
+    return {key: study.text(key) for key in IMPRINT if key in study.record and key not in dated} | dated
 
 
 def _columns(section: Section, person: str | None) -> dict[str, Domain]:
