@@ -23,6 +23,7 @@ from vestry.mechanisms.release import ADDITIVE, PARAMETERS, Mechanism
 from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
 from vestry.registry import AVERAGES
+from vestry.schema.derivation import readings
 from vestry.schema.domain import Domain, Interval, Levels, drops
 from vestry.schema.private import Private, PrivateRows
 from vestry.schema.statistics import SumQuery
@@ -288,7 +289,9 @@ class Request:
     def definition(self, schema: TableSchema) -> str:
         """Return a hash of the request and of the domains it reads: the same question has the same one."""
         read = {column: schema.domains[column].to_dict() for column in self.model.columns}
-        text = json.dumps({"request": self.to_dict(), "columns": read}, sort_keys=True)
+        others = {column: found for column in self.model.columns if (found := readings(column, schema.domains))}
+        asked = {"request": self.to_dict(), "columns": read, **({"readings": others} if others else {})}
+        text = json.dumps(asked, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

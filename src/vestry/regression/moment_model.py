@@ -9,12 +9,10 @@ import numpy as np
 from vestry.mechanisms.additive_noise import Additive, calibrate_noise
 from vestry.model.request import WIDE, PreparedSums, Request, Size, TableSchema
 from vestry.numerics import Array
-from vestry.privacy.neighbours import Adjacency
 from vestry.regression.moment_posterior import LinearMap, LinearPosterior, in_closed_form, linear_posterior
 from vestry.regression.moment_reader import MomentReader
-from vestry.regression.moments import Moments
+from vestry.regression.moments import Moments, PersonMoments
 from vestry.schema.design_matrix import HALF
-from vestry.schema.statistics import SumQuery
 
 # The method's name; the precision of the prior where none is declared; statistics of one release at most.
 MOMENTS, USUAL_PRECISION, MOST_STATISTICS = "moments", 1.0, 5_000
@@ -27,15 +25,13 @@ _FITTED, _RESIDUAL = 0.5, 0.25
 
 def prepare_moments(model: Any, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
     """Calibrate the noise of the moments of a regression's columns."""
-    moments = Moments.of(model.columns, schema.domains)
-    adjacency = schema.adjacency(model, count)
     averaged = model.averages_persons
-    if averaged:  # a person is one record, and their number is private
-        adjacency = Adjacency(adjacency.neighbours)
+    moments = (PersonMoments if averaged else Moments).of(model.columns, schema.domains)
+    adjacency = schema.adjacency(model, count)
     layout = moments.layout(adjacency)
     limits = _THEOREM if averaged else ""
     mechanism = calibrate_noise(f"discrete-{request.mechanism}", layout, adjacency, request.guarantee, limits=limits)
-    tally = moments.person_products() if averaged else SumQuery((), moments.terms(count=layout.count is None))
+    tally = moments.tally(count=layout.count is None)
     tally.check(schema.domains)
     described = {
         "name": model.name,
