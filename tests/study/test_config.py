@@ -616,9 +616,12 @@ def test_the_schema_has_every_key_and_no_other():
     assert [each["$ref"].removeprefix("#/$defs/") for each in listed] == list(MODELS)
     for name, model in MODELS.items():
         part, own = definitions[name], fields(model)
-        assert keys(part) == {*KEYS, *(field.name for field in own)}
+        formula = {"formula"} if hasattr(model, "formula_keys") else set()
+        assert keys(part) == {*KEYS, *(field.name for field in own), *formula}
         needed = {"model", "spend", *(field.name for field in own if field.default is MISSING)}
-        assert set(part["required"]) == needed
+        ways = part.get("oneOf", [{"required": []}])
+        assert {*part["required"], *ways[0]["required"]} == needed
+        assert [set(each["required"]) for each in ways[1:]] == ([formula] if formula else [])
         defaults = {field.name: field.default for field in own if field.name == "prior"}
         if not defaults:
             continue
