@@ -91,7 +91,12 @@ def inspects(model: Any) -> bool:
 
 def has_average(model: Any, unit: Unit) -> bool:
     """Tell whether a model's rows can be averaged over persons, and persons have several."""
-    return hasattr(model, "averaged") and unit.person is not None and unit.rows > 1
+    return _can_average(model) and unit.person is not None and unit.rows > 1
+
+
+def _can_average(model: Any) -> bool:
+    """Tell whether a model says what of its rows is averaged, or what it is over persons itself."""
+    return hasattr(model, "averaged") or getattr(model, "over_persons", None) is not None
 
 
 def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tuple[Any, Any | None]:
@@ -101,11 +106,12 @@ def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tupl
     """
     if average is None:
         able = has_average(model, unit) and not drawn
-        return (_over_persons(model), model) if able else (model, getattr(model, "earlier", None))
+        earlier = getattr(model, "earlier", None)
+        return (_over_persons(model), earlier or model) if able else (model, earlier)
     if require_choice("average", average, (PERSON, ROW), f'average = "{PERSON}"') == ROW:
         return model, None
     for broken, allowed in (
-        (not hasattr(model, "averaged"), f"{ROW} or omitted for {model.name}"),
+        (not _can_average(model), f"{ROW} or omitted for {model.name}"),
         (unit.person is None, f"{ROW} or omitted where the unit is a row"),
         (drawn, f"{ROW} or omitted where draws are released"),
     ):
@@ -118,7 +124,8 @@ def _over_persons(model: Any) -> Any:
     if pools(model):
         allowed = "omitted for averages over persons, whose groups do not learn from each other"
         raise InvalidParameter("pool", True, allowed, f'average = "{ROW}" beside it')
-    return AVERAGES[PERSON](model)
+    own = getattr(model, "over_persons", None)
+    return AVERAGES[PERSON](model) if own is None else own
 
 
 class PreparedRelease(Protocol):
