@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -30,6 +31,8 @@ from vestry.schema.statistics import SumQuery
 from vestry.validation import require_choice
 
 AUTO = "auto"
+# The column whose levels are the groups, several of them, or none.
+By = str | tuple[str, ...] | None
 # What is averaged where a unit has several rows.
 ROW, PERSON = "row", "person"
 
@@ -42,8 +45,8 @@ class Model(Protocol):
         """Its name in study files."""
 
     @property
-    def by(self) -> str | None:
-        """The column whose levels are the groups; None if there are none."""
+    def by(self) -> By:
+        """The column whose levels are the groups, or several of them; None if there are none."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -357,7 +360,7 @@ def check_size(model: Any, domains: Mapping[str, Domain]) -> None:
 def size_by_group(model: Any, domains: Mapping[str, Domain]) -> Size:
     """Return the size of a model with a parameter for each level of its columns, or one for an interval, by group."""
     groups = len(groups_of(domains, model.by))
-    number = groups * sum(parameters_of(domains[column]) for column in model.columns if column != model.by)
+    number = groups * sum(parameters_of(domains[column]) for column in own_columns(model))
     return Size(number, MOST_PARAMETERS, "groups x parameters" if groups > 1 else "parameters")
 
 
@@ -395,9 +398,29 @@ def declared(domains: Mapping[str, Domain], column: str) -> Domain:
     return domains[column]
 
 
-def groups_of(domains: Mapping[str, Domain], by: str | None) -> tuple[str, ...]:
-    """Return the names of the groups: the levels of `by`, or `all`."""
-    return ("all",) if by is None else levels_of(domains, by).names
+def grouping(by: By) -> tuple[str, ...]:
+    """Return the columns whose combinations of levels are the groups."""
+    return () if by is None else (by,) if isinstance(by, str) else tuple(by)
+
+
+def own_columns(model: Any) -> tuple[str, ...]:
+    """Return the columns that a model is about: those that do not group the records."""
+    return tuple(column for column in model.columns if column not in grouping(model.by))
+
+
+def groups_of(domains: Mapping[str, Domain], by: By) -> tuple[str, ...]:
+    """Return the names of the groups: the levels of `by`, of several columns `A, female`; or `all`.
+
+    The last column's levels change fastest, as in `SumQuery.cells`.
+    """
+    columns = grouping(by)
+    if not columns:
+        return ("all",)
+    names = tuple(", ".join(levels) for levels in product(*(levels_of(domains, column).names for column in columns)))
+    if len(set(names)) < len(names):
+        allowed = "columns whose levels tell the groups apart, written one behind the other"
+        raise InvalidParameter("by", list(columns), allowed, "levels without commas")
+    return names
 
 
 def listing(columns: tuple[str, ...], mark: str = ", ") -> str:
@@ -414,17 +437,26 @@ def purpose_of(question: str) -> str:
 
 
 def check_names(model: Any) -> None:
-    """Refuse columns that are not named by text, and groups by more than one column."""
+    """Refuse columns that are not named by text, and groups by one column twice."""
     try:
         by, columns = model.by, tuple(model.columns)
     except (AttributeError, KeyError, TypeError):
         instead = 'for example BetaBernoulli("readmitted", success="yes")'
         raise InvalidParameter("a model", type(model).__name__, "one whose columns are named", instead) from None
-    if not isinstance(by, str | None):
-        raise InvalidParameter("by", by, "the name of one column", 'by="ward", or a column that holds both')
+    check_grouping(by)
     for column in columns:
         if not isinstance(column, str):
             raise InvalidParameter("a column", column, "its name", 'for example "readmitted"')
+
+
+def check_grouping(by: Any) -> None:
+    """Refuse groups by what is not a column, or several of them, each once."""
+    named = tuple(by) if isinstance(by, tuple | list) else () if by is None else (by,)
+    if not all(isinstance(each, str) for each in named) or len(set(named)) < len(named) or by in ((), []):
+        given = list(by) if isinstance(by, tuple) else by
+        raise InvalidParameter(
+            "by", given, "a column, or a list of columns, each once", 'by = "ward" or ["ward", "sex"]'
+        )
 
 
 # How many columns a question names, and how long a purpose is, at most.
