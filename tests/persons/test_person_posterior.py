@@ -105,7 +105,8 @@ def test_moments_draws_and_quantiles_are_of_one_distribution():
 
 def test_nothing_known_is_anything_between_the_ends():
     reader = PersonReader("mean", "numbers", False, 1, (2.0, 6.0))
-    assert reader.before().marginal(0).interval(0.9) == (2.0, 6.0)
+    nothing = NoisyStatistics(("s^2", "2sf", "f^2"), (0, 0, 0), "discrete-laplace", 1.0)
+    assert reader.plug_in(nothing).marginal(0).interval(0.9) == (2.0, 6.0)
 
 
 def test_few_events_are_said():

@@ -26,6 +26,12 @@ STUDY = """\
 
 [study]
 name = "readmissions"
+# The first page of the report: what it is called, who issues it, whom to ask, and why the data are used.
+title = "Readmissions after discharge"
+issuer = "Quality office, Example Hospital"
+contact = "quality@hospital.example"
+purpose = "To see in which wards patients come back"
+# date = 2026-01-31               # of the report; the day of the last charge if omitted
 data = "patients.csv"             # a path (.parquet, .csv, .arrow), or duckdb://, postgresql:// or pyspark://
 # "row" hides one row: what it keeps to epsilon, five rows of one person keep to five epsilon. If persons may have
 # several rows, protect the person. At most three rows of each count here, and all of them are hidden together:

@@ -57,7 +57,7 @@ class Posterior:
     certificate
         What the release promised.
     by
-        The column whose levels are the groups; None if there are none.
+        The column whose levels are the groups, of several `ward, sex`; None if there are none.
     labels
         What each parameter of a group is of; numbers if empty.
     """

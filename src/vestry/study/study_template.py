@@ -239,6 +239,10 @@ _TEXT = """\
 
 [study]
 name = {name}
+# title = "..."                   # the first page of the report: what it is called,
+# issuer = "..."                  # who issues it,
+# contact = "..."                 # whom to ask,
+# purpose = "..."                 # and why the data are used
 {data}
 # "row" hides one row. If persons may have several rows, protect the person; at most three rows of each then count:
 #     unit = {{ person = "patient_id", rows = 3 }}
