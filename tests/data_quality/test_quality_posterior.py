@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 import pytest
+from report.example import laplace, result, story
 from scipy import stats
 from share import cases
 
@@ -18,6 +19,7 @@ from vestry.data_quality.quality_posterior import quality_reader
 from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior import Posterior
 from vestry.releases import Certificate, NoisyStatistics, Release
+from vestry.report.page import page
 
 LEVELS, NUMBERS = {"levels": ["no", "yes"], "missing": "never"}, {"interval": [0, 60], "missing": "never"}
 CLAIM = Certificate({"epsilon": 1.0}, {"kind": "pure", "count": 1}, "laplace", "scale", 1.0, "", "row", {})
@@ -282,3 +284,12 @@ def test_a_posterior_of_a_release():
         Posterior.from_release(release, method="plug-in")
     with pytest.raises(InvalidParameter, match="a quality prior must be one finite number above 0"):
         Posterior.from_release(release, prior=(1.0, 2.0))
+
+
+@pytest.mark.parametrize(("values", "noise"), [((5, 2, 93), "discrete-laplace"), ((2, 93), "discrete-cube")])
+def test_a_page_shows_a_quality_release(values, noise):
+    family = {"name": "quality", "columns": {"smoker": LEVELS}}
+    given = Release(family, (1.0,), {"all": statistics(values, 2.0, noise=noise, count=100)}, laplace(0.5))
+    written = page(story(result("quality", "Do the values fit?", given)))
+    assert "of 100 values of smoker match no declared level" in written
+    assert f"{noise.removeprefix('discrete-').capitalize()} noise of scale 2.00" in written
