@@ -66,7 +66,7 @@ class WholeNumber(Marginal):
         return self.points[np.minimum(places, self.points.size - 1)]
 
     def interval(self, prob: float) -> tuple[float, float]:
-        """Return the ends of the most probable points that have the probability together; of equal ones all are kept."""
+        """Return the ends of the most probable points that have the probability; of equal ones all are kept."""
         require_number("prob", prob, "prob=0.9", above=0, below=1)
         ordered = np.sort(self.weights)[::-1]
         last = ordered[min(int(np.searchsorted(np.cumsum(ordered), prob)), ordered.size - 1)]
