@@ -11,6 +11,7 @@ from vestry.display.templates import Album, Content, Markup, beside, joined, par
 from vestry.posterior.reader import DRAWS, NOT_CALIBRATED, PLUG_IN, POOLED
 from vestry.report import content, figures, hmm_section, moment_section, quality_section, regression_section
 from vestry.report.content import MOST_ROWS, Estimate, Result
+from vestry.report.contingency_section import table_parts
 from vestry.report.guarantee_section import reservations, weight_parts
 from vestry.report.noise_section import noise_parts, noise_sentence
 
@@ -122,6 +123,7 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
         ),
         *_contrast_parts(result, album),
         *_pool_parts(result),
+        *table_parts(result),
         paragraph(noise_sentence(measured)),
     ]
 
