@@ -45,7 +45,7 @@ from vestry.schema.domain import Domain
 from vestry.schema.statistics import Condition, SumQuery
 
 # Simulated releases of a forecast.
-_RELEASES = 4
+_RELEASES = 1
 
 
 @dataclass(frozen=True)
