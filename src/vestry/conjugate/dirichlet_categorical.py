@@ -36,7 +36,7 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged
-from vestry.model.request import MOST_LEVELS, PreparedSums, Size, TableSchema, levels_of, size_by_group
+from vestry.model.request import MOST_LEVELS, By, PreparedSums, Size, TableSchema, levels_of, size_by_group
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Laplace, noise_of
@@ -370,14 +370,14 @@ class DirichletCategorical(ConjugateModel):
     column
         A column of levels.
     by
-        A column of levels: one set of probabilities for each.
+        A column of levels, or several: one set of probabilities for each.
     prior
         One alpha for each level (the one of missing values last, if it is a level). If omitted, the concentration and
         the share of levels that never occur are unknown, and are summed out; for two levels, and for draws, all are 1.
     """
 
     column: str
-    by: str | None = None
+    by: By = None
     prior: tuple[float, ...] | None = None
 
     name: ClassVar[str] = "dirichlet-categorical"

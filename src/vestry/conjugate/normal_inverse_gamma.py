@@ -37,7 +37,7 @@ from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import LAPLACE
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import interval_of
+from vestry.model.request import By, interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import noise_of
@@ -355,12 +355,12 @@ class NormalInverseGamma(ConjugateModel):
     prior
         The mean, its weight in records, and the shape and scale of the variance's inverse gamma distribution.
     by
-        A column of levels: one mean and one variance for each.
+        A column of levels, or several: one mean and one variance for each.
     """
 
     column: str
     prior: tuple[float, float, float, float]
-    by: str | None = None
+    by: By = None
 
     name: ClassVar[str] = "normal-inverse-gamma"
     example_prior: ClassVar[tuple[float, ...]] = (0.0, 1.0, 2.0, 1.0)

@@ -34,7 +34,7 @@ from vestry.conjugate.pooled_normal import PooledNormal, pooled_normal
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged, averaged_numbers
-from vestry.model.request import WIDE, interval_of, listing
+from vestry.model.request import WIDE, By, interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
@@ -358,7 +358,7 @@ class NormalMean(ConjugateModel):
     prior
         The mean and the variance of the prior.
     by
-        A column of levels: one mean for each.
+        A column of levels, or several: one mean for each.
     pool
         Whether groups learn from each other when the release is read: see `vestry.conjugate.pooled_normal`.
     """
@@ -366,7 +366,7 @@ class NormalMean(ConjugateModel):
     column: str | tuple[str, ...]
     variance: float
     prior: tuple[float, ...]
-    by: str | None = None
+    by: By = None
     pool: bool = False
 
     name: ClassVar[str] = "normal-mean"

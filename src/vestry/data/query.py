@@ -13,7 +13,7 @@ import ibis
 from vestry.data.contribution_bounding import choose_records, person_name
 from vestry.data.derived_columns import derive
 from vestry.data.encoding import code, condition, person, plain, scale
-from vestry.data.person_sums import person_sums, wide_sum
+from vestry.data.person_sums import person_products, person_sums, wide_sum
 from vestry.data.source import PLACED, Expression, Source, check_column, usable
 from vestry.privacy.neighbours import Unit
 from vestry.schema.derivation import derivation, sources
@@ -24,6 +24,8 @@ from vestry.schema.statistics import (
     Condition,
     Count,
     Indicator,
+    PersonCount,
+    PersonProducts,
     PersonQuery,
     Product,
     Sum,
@@ -91,9 +93,13 @@ class Query:
     def expression(self, source: Source, *, row_key: str) -> Expression:
         """Return the sums of every cell that has records, as one expression over the table."""
         records, named = self._records(source, row_key)
-        if isinstance(self.tally, PersonQuery):
+        if isinstance(self.tally, (PersonQuery, PersonProducts)):
             values = [self._value(place, records, named) for place in range(len(self.tally.terms))]
+            if isinstance(self.tally, PersonProducts):
+                return person_products(records, self.tally, values)
             return person_sums(records, self.tally, [named[key] for key in self.tally.keys], values)
+        if isinstance(self.tally, PersonCount):
+            records = records.select("person", *(named[key] for key in self.tally.keys)).distinct()
         sums = {f"s{place}": self._sum(place, records, named) for place in range(len(self.tally.terms))}
         return records.aggregate(by=[named[key] for key in self.tally.keys], **sums)
 

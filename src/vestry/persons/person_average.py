@@ -19,7 +19,7 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import calibrate_noise
 from vestry.mechanisms.release import ADDITIVE
 from vestry.model.averaging import Averaged, person_units
-from vestry.model.request import MOST_PARAMETERS, PERSON, PreparedSums, Request, Size, TableSchema, pools
+from vestry.model.request import MOST_PARAMETERS, PERSON, By, PreparedSums, Request, Size, TableSchema, pools
 from vestry.numerics import Array
 from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
@@ -156,9 +156,9 @@ class PersonAverage:
         return str(self.model.name)
 
     @property
-    def by(self) -> str | None:
-        """The column of the groups."""
-        found: str | None = self.model.by
+    def by(self) -> By:
+        """The columns of the groups."""
+        found: By = self.model.by
         return found
 
     @property

@@ -310,6 +310,7 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
     instead = f'[release.{name}] and model = "beta-bernoulli" below it'
     section = releases.below(name, called="a release", instead=instead)
     model_type = _model_type(section)
+    section = _with_formula(model_type, section, schema)
     own = fields(model_type)
     section.allow((*KEYS, *(field.name for field in own)))
     section.require(("spend", *(field.name for field in own if field.default is MISSING)))
@@ -349,6 +350,19 @@ def _want(section: Section) -> float | None:
     wish.require(("width",))
     with wish.at("width"):
         return require_number("width", wish.record["width"], EXAMPLES["want"], above=0)
+
+
+def _with_formula(model_type: Any, section: Section, schema: TableSchema) -> Section:
+    """Return the section with the keys that its formula stands for, if it has one."""
+    if "formula" not in section.record or not hasattr(model_type, "formula_keys"):
+        return section
+    with section.at("formula"):
+        keys = model_type.formula_keys(section.record["formula"], schema.domains)
+        for name in keys:
+            if name in section.record:
+                raise InvalidParameter(name, section.record[name], "omitted beside a formula", f"no {name}")
+    rest = {name: value for name, value in section.record.items() if name != "formula"}
+    return Section(section.key, {**rest, **keys}, section.lines)
 
 
 def _model_type(section: Section) -> Any:

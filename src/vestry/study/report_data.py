@@ -11,7 +11,7 @@ from typing import Any
 from vestry.data_quality.quality_warnings import Finding
 from vestry.ledger import Ledger
 from vestry.ledger.ledger import Summary
-from vestry.model.request import inspects, pools
+from vestry.model.request import inspects, own_columns, pools
 from vestry.posterior import Posterior
 from vestry.report.page import Part, ReportContent, Result, page, part, results_csv
 from vestry.study.config import StudyConfig
@@ -83,7 +83,7 @@ def report_content(
                 given=known.get(spec.name),
                 warnings=warned[spec.name],
                 pool=pools(spec.request.model),
-                unit=", ".join(each for each in spec.request.model.columns if each != spec.request.model.by),
+                unit=", ".join(own_columns(spec.request.model)),
             )
         )
     return ReportContent(
