@@ -17,7 +17,7 @@ _MOST_NAMED, _MOST_DESCRIBED = 3, 12
 
 def headline(result: Result) -> str:
     """Say in one line what came out."""
-    if reason := _refusal(result):
+    if reason := refusal(result):
         return reason
     rows = _rows(result)
     shown = "; ".join(f"{name}: {mean} ({wide})" for name, mean, _, _, wide in rows[:_MOST_NAMED])
@@ -29,7 +29,7 @@ def parts(result: Result, album: Album) -> list[Content]:
     """Write the coefficients, one row each, the residual spread and R squared."""
     reader: Any = result.posterior.reader
     head = tag("h3", "What the data say")
-    if reason := _refusal(result):
+    if reason := refusal(result):
         return [head, paragraph(reason[:1].upper() + reason[1:])]
     rows = _rows(result)
     effects = {name: _effect(result, place) for place, name in enumerate(reader.features[:-1])}
@@ -60,16 +60,21 @@ def parts(result: Result, album: Album) -> list[Content]:
     ]
 
 
-def _refusal(result: Result) -> str:
+def refusal(result: Result) -> str:
     """Return why there is no interval; nothing if there is one."""
     return str(getattr(result.posterior.distributions["all"], "reason", ""))
 
 
 def _rows(result: Result) -> list[tuple[str, ...]]:
     reader: Any = result.posterior.reader
+    return parameter_rows(result, (*reader.features, *reader.parameters[-2:]))
+
+
+def parameter_rows(result: Result, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return name, mean, sd and both intervals of each parameter."""
     distribution = result.posterior.distributions["all"]
     rows = []
-    for place, name in enumerate((*reader.features, *reader.parameters[-2:])):
+    for place, name in enumerate(names):
         marginal = distribution.marginal(place)
         sd = marginal.variance() ** 0.5
         digits = Digits(marginal.mean(), sd)

@@ -12,7 +12,15 @@ from vestry.display.plotting import name_of
 from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
 from vestry.posterior.reader import DRAWS, NOT_CALIBRATED, PLUG_IN, POOLED
 from vestry.releases import NoisyStatistics
-from vestry.report import content, figures, hmm_section, moment_section, quality_section, regression_section
+from vestry.report import (
+    content,
+    figures,
+    hmm_section,
+    moment_section,
+    quality_section,
+    regression_section,
+    table_section,
+)
 from vestry.report.content import MOST_ESTIMATES, MOST_ROWS, Estimate, Result, Share
 from vestry.report.guarantee_section import claim, weight_parts
 
@@ -30,6 +38,7 @@ _SECTIONS = {
     "states": _Section(hmm_section.headline, hmm_section.parts),
     "coefficients": _Section(regression_section.headline, regression_section.parts),
     "moments": _Section(moment_section.headline, moment_section.parts),
+    "table": _Section(table_section.headline, table_section.parts),
     "quality": _Section(quality_section.headline, quality_section.parts),
 }
 
