@@ -31,6 +31,7 @@ def sample_whitened(
     rng: np.random.Generator,
     *,
     length: float,
+    longest: float,
     least: int = 0,
 ) -> Array:
     """Return draws, one per row, at least `least` and at most `kept` of them; or raise `ChainsDisagree`.
@@ -41,8 +42,8 @@ def sample_whitened(
         Log density and gradient at points, one per row; the mode is at 0.
     numbers
         What the chains must agree on, at points.
-    length
-        How far a proposal goes.
+    length, longest
+        How far a proposal goes at first, and at most: after each round in which chains do not agree it goes farther.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         chain = _Hamiltonian(density, _scatter(density, (CHAINS, dimension), rng), rng, length)
@@ -55,6 +56,7 @@ def sample_whitened(
             points = draws.reshape(-1, dimension)
             if len(points) >= least and split_r_hat(numbers(points).reshape(*draws.shape[:2], -1)).max() < AGREE:
                 return np.asarray(points[np.linspace(0, len(points) - 1, min(kept, len(points))).astype(int)])
+            chain.length = min(_FARTHER * chain.length, longest)
     raise ChainsDisagree
 
 
@@ -120,6 +122,8 @@ class _Hamiltonian:
         return float(probability.mean())
 
 
+# How much farther a proposal goes after a round.
+_FARTHER = 1.4
 # Steps of a proposal at most; some chains' steps are shorter, so that none is caught where the density bends more
 # sharply.
 _MOST_STEPS = 40

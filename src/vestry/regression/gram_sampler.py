@@ -271,5 +271,5 @@ def sample_gram(noisy: NoisyGram, prior_variance: float, rng: np.random.Generato
         draws = GramDraws(*target.read(points))
         return np.column_stack([draws.mixture(prior_variance).means, np.sqrt(draws.s2), target(points)[0]])
 
-    draws = sample_whitened(density, numbers, target.dimension, KEPT, rng, length=_LENGTH)
+    draws = sample_whitened(density, numbers, target.dimension, KEPT, rng, length=_LENGTH, longest=_LENGTH)
     return GramDraws(*target.read(mode + draws @ root.T))

@@ -23,8 +23,9 @@ from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Noise
 from vestry.regression.table_likelihood import SmoothTables, log_mean_likelihood, log_rate_likelihood
 
-# Draws that are kept, and how far a proposal goes: a quarter turn and more of a normal density.
-KEPT, _LENGTH = 4800, 2.0
+# Draws that are kept, and how far a proposal goes: a quarter turn and more of a normal density, and farther where the
+# noise leaves long tails.
+KEPT, _LENGTH, _LONGEST = 4800, 2.0, 16.0
 # How far differences go, and the least curvature that counts, in units of the prior.
 _STEP, _FLAT = 1e-4, 0.3
 
@@ -213,5 +214,7 @@ def sample_table(target: TableTarget, smooth: TableTarget, rng: np.random.Genera
         points = whitening.points(z)
         return np.column_stack([points[:, :k], target(points)[0]])
 
-    draws = sample_whitened(density, numbers, target.dimension, KEPT, rng, length=_LENGTH, least=KEPT * 3 // 4)
+    draws = sample_whitened(
+        density, numbers, target.dimension, KEPT, rng, length=_LENGTH, longest=_LONGEST, least=KEPT * 3 // 4
+    )
     return whitening.points(draws)

@@ -97,7 +97,9 @@ def _fit(result: Result) -> list[Content]:
         for each in found[:_MOST_CELLS]
     ]  # fmt: skip
     heads = ("cell", "of", "records", "observed", "expected", "score", "")
-    named = f"The {len(rows)} cells of {len(found)} that fit worst: shares or rates, and their distance in standard deviations"
+    named = (
+        f"The {len(rows)} of {len(found)} that fit worst: shares or rates, and their distance in standard deviations"
+    )
     return [tag("h3", "Does the regression describe the table"), paragraph(words), table(named, heads, rows)]
 
 
