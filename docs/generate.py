@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from vestry.report.bibliography import bibliography, reference
+
 HERE = Path(__file__).parent
 # What the API reference shows: the rooms, and the titles of their pages.
 ROOMS = {
@@ -146,21 +148,12 @@ def _path(thing: Any) -> str:
 # --- bibliography -----------------------------------------------------------------------------------------------------
 
 
-def bibliography() -> dict[str, dict[str, str]]:
-    """Return the fields of every reference, by its key."""
-    entries = re.findall(r"^@\w+\{(\w+), (.*)\}$", (HERE / "references.bib").read_text(encoding="utf-8"), re.MULTILINE)
-    return {key: dict(re.findall(r"(\w+)=\{(.*?)\}(?:, |$)", fields)) for key, fields in entries}
-
-
 def references() -> str:
     """Return the page of references, each with its key as anchor."""
-    text = "# References\n\nKeys are those of [references.bib](references.bib).\n"
-    for key, entry in sorted(bibliography().items()):
-        people = [" ".join(reversed(name.split(", "))) for name in entry["author"].split(" and ")]
-        where = entry.get("booktitle") or entry.get("journal") or entry.get("publisher", "")
-        note = f"; {entry['note']}" if "note" in entry else ""
-        said = f"{', '.join(people)}. *{entry['title']}*. {where} {entry['year']}{note}."
-        text += f"\n### {key} {{ #{key.lower()} }}\n\n{said}\n"
+    text = "# References\n"
+    for key in sorted(bibliography()):
+        people, title, where = reference(key)
+        text += f"\n### {key} {{ #{key.lower()} }}\n\n{people}. *{title}*. {where}.\n"
     return text
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from vestry.report.bibliography import bibliography
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(console|python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -268,7 +270,7 @@ def test_a_page_that_loads_from_elsewhere_is_found():
 
 
 def test_every_cited_key_is_in_the_bibliography():
-    keys = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "docs" / "references.bib").read_text(), re.MULTILINE))
+    keys = set(bibliography())
     cited = {}
     for path in [*(ROOT / "src").rglob("*.py"), *PAGES]:
         for citation in re.findall(r"\[([A-Z][^\[\]]*)\]", path.read_text()):

@@ -28,6 +28,14 @@ class InvalidParameter(VestryError, ValueError):  # noqa: N818 - the name is the
         self.name, self.given, self.allowed, self.instead = name, given, allowed, instead
 
 
+class FormulaError(VestryError, ValueError):
+    """The expression of a derived column cannot be read; `place` counts its characters from 1."""
+
+    def __init__(self, place: int, found: str, allowed: str, instead: str) -> None:
+        super().__init__(f"at character {place} of from there must be {allowed}, not {_show(found)}; write {instead}.")
+        self.place, self.found, self.allowed, self.instead = place, found, allowed, instead
+
+
 class ConversionError(VestryError, ValueError):
     """No theorem leads from one privacy definition to the other."""
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from vestry.errors import GuaranteeUnreachable, InvalidParameter, NoInterval, VestryError
 from vestry.mechanisms.additive_noise import Additive
-from vestry.model.request import Model, Request, TableSchema, groups_of
+from vestry.model.request import Model, Request, TableSchema, groups_of, own_columns
 from vestry.posterior.reader import reader_of
 from vestry.privacy.guarantee import Guarantee
 from vestry.validation import require_number
@@ -182,7 +182,7 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
 
 def _in_units(what: str, model: Model) -> str:
     """Add the unit of a mean or a variance: that of its column."""
-    columns = ", ".join(column for column in model.columns if column != model.by)
+    columns = ", ".join(own_columns(model))
     units = {"interval of the mean": columns, "interval of the variance": f"{columns} squared"}
     return f"{what}, in units of {units[what]}" if what in units else what
 

@@ -146,7 +146,7 @@ class Release:
     certificate
         What is promised.
     by
-        The column whose levels are the groups; None if there are none.
+        The column whose levels are the groups, of several `ward, sex`; None if there are none.
     labels
         What each parameter of a group is of, for example the levels of a column; empty if there is one.
     """

@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import betabinom, nbinom, norm
 from share import cases
 
-from vestry.conjugate.pooled_beta import GroupEvidence, PooledBeta, Population, pooled_beta
+from vestry.conjugate.pooled_beta import GroupEvidence, PooledBeta, Populations, pooled_beta
 from vestry.conjugate.pooled_gamma import Cells, pooled_gamma
 from vestry.conjugate.pooled_normal import pooled_normal
 from vestry.posterior.discrete_noise import Gaussian, Laplace
@@ -55,11 +55,17 @@ def exact_group(zs, zf, kind, scale, a, b, *, shape=None, size=None, reach=None)
     return total / anchor, mean / total
 
 
+def one(mean, concentration, shape, size):
+    """Return a single population."""
+    shape = None if shape is None else np.array([shape])
+    return Populations(np.array([mean]), np.array([concentration]), shape, np.array([size]))
+
+
 def test_golden_numbers_of_one_group():
-    population = Population(0.3, 10.0, None, 1.0)
+    population = one(0.3, 10.0, None, 1.0)
     noisy = np.array([[3.0, 5.0]])
-    assert GroupEvidence(noisy, Laplace(2.0)).log_likelihood(population) == pytest.approx(0.8917296532, abs=1e-10)
-    alone = PooledBeta(noisy, Laplace(2.0), (population,), np.ones(1))
+    assert GroupEvidence(noisy, Laplace(2.0)).log_likelihood(population)[0] == pytest.approx(0.8917296532, abs=1e-10)
+    alone = PooledBeta(noisy, Laplace(2.0), population, np.ones(1))
     assert alone.means()[0] == pytest.approx(0.3137291439, abs=1e-10)
     assert alone.group(0).mean() == pytest.approx(0.3137291439, abs=1e-3)
 
@@ -76,10 +82,10 @@ EXACT = [
 def test_evidence_of_one_group_to_ten_digits(zs, zf, kind, scale, a, b, shape, size):
     with mp.workdps(30):
         exact, mean = exact_group(zs, zf, kind, scale, a, b, shape=shape, size=size)
-    population = Population(a / (a + b), a + b, shape, size or 1.0)
+    population = one(a / (a + b), a + b, shape, size or 1.0)
     noisy, law = np.array([[zs, zf]], float), LAWS[kind](float(scale))
-    assert GroupEvidence(noisy, law).log_likelihood(population) == pytest.approx(float(mp.log(exact)), abs=1e-10)
-    assert PooledBeta(noisy, law, (population,), np.ones(1)).means()[0] == pytest.approx(float(mean), abs=1e-10)
+    assert GroupEvidence(noisy, law).log_likelihood(population)[0] == pytest.approx(float(mp.log(exact)), abs=1e-10)
+    assert PooledBeta(noisy, law, population, np.ones(1)).means()[0] == pytest.approx(float(mean), abs=1e-10)
 
 
 @pytest.mark.parametrize("kind", LAWS)
@@ -87,11 +93,11 @@ def test_groups_of_many_records_go_through_few_nodes(kind, monkeypatch):
     """The same evidence by a few Gauss nodes and by all counts."""
     noisy = np.array([[150.0, 90.0], [120.0, 8.0], [-2.0, 180.0]])
     numbers = [(0.4, 12.0, 3.0, 180.0), (0.5, 0.7, 1.0, 90.0), (0.5, 3.0, 2.0, 200.0)]
-    populations = [Population(*each) for each in numbers]
-    by_counts = [GroupEvidence(noisy, LAWS[kind](2.0)).log_evidence(each) for each in populations]
+    populations = Populations(*np.array(numbers).T)
+    by_counts = GroupEvidence(noisy, LAWS[kind](2.0)).log_evidence(populations)
     monkeypatch.setattr("vestry.conjugate.pooled_beta._DENSE", 0)
-    by_nodes = [GroupEvidence(noisy, LAWS[kind](2.0)).log_evidence(each) for each in populations]
-    assert np.array(by_nodes) == pytest.approx(np.array(by_counts), rel=1e-4, abs=1e-4)
+    by_nodes = GroupEvidence(noisy, LAWS[kind](2.0)).log_evidence(populations)
+    assert by_nodes == pytest.approx(by_counts, rel=1e-4, abs=1e-4)
 
 
 def brute_force_beta(noisy, kind, scale, *, size):

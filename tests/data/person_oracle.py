@@ -69,3 +69,14 @@ def sums(rows, tally, domains, *, unit, keep, key="") -> tuple[int, ...]:
         for cell, numbers in person_vector(own, tally).items():
             cells[cell] = [one + more for one, more in zip(cells[cell], numbers, strict=True)]
     return tuple(number for numbers in cells.values() for number in numbers)
+
+
+def products(rows, tally, domains, *, unit, keep, key="") -> tuple[int, ...]:
+    """Return the sums of products of persons' means, each mean rounded to whole steps."""
+    half, found = Fraction(1, 2), [0] * len(tally.pairs)
+    for own in weighted_rows(rows, tally, domains, unit=unit, keep=keep, key=key).values():
+        totals = map(sum, zip(*(values for _, values in own), strict=True))
+        z = [tally.units, *(math.floor(Fraction(total, len(own)) + half) for total in totals)]
+        added_now = [math.floor(Fraction(z[i] * z[j], tally.units) + half) for i, j in tally.pairs]
+        found = [old + new for old, new in zip(found, added_now, strict=True)]
+    return tuple(found)

@@ -17,6 +17,7 @@ POSTGRES = {
     "whole": ["integer", "bigint", "float8", "real", "numeric", "numeric(20,2)", "smallint"],
     "big": ["bigint", "numeric"],
     "real": ["float8", "numeric"],
+    "double": ["float8"],
     "decimal": ["numeric(10,2)", "numeric", "float8"],
     "day": ["date", "timestamp"],
     "moment": ["timestamp"],
@@ -69,7 +70,8 @@ def postgres(server: Path) -> Writer:
                 return (kind, given), list(cells.values) if kind != "text" else given
 
             made, seen, refused = carried(columns, make)
-            declared = ", ".join(f'"{each}" {kind}' for each, (kind, _) in made.items())
+            quoted = {each: '"' + each.replace('"', '""') + '"' for each in made}
+            declared = ", ".join(f"{quoted[each]} {kind}" for each, (kind, _) in made.items())
             connection.execute(f'CREATE TABLE "{name}" ({declared})')
             holes = ", ".join(f"%s::{kind}" for kind, _ in made.values())
             rows = list(zip(*(given for _, given in made.values()), strict=True))

@@ -14,7 +14,7 @@ from vestry.data import Table
 from vestry.errors import InvalidParameter
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import reveal
-from vestry.schema.statistics import Indicator, PersonQuery, Sum
+from vestry.schema.statistics import Indicator, PersonProducts, PersonQuery, Sum
 
 pytestmark = pytest.mark.oracle
 
@@ -51,6 +51,18 @@ def test_every_backend_has_the_oracles_sums(name, backend):
     found = reveal(made.collect(tally, row_key="k"))
     assert found == oracle.sums(backend.seen(rows), tally, DOMAINS, unit="id", keep=6, key="k")
     assert any(found)
+
+
+@pytest.mark.long
+def test_every_backend_has_the_oracles_products(backend):
+    terms = Sum("real", 1.0, 2 / 2**19), Sum("whole", 3.5, 3.5 / 2**19)
+    tally = PersonProducts((), terms, 2**19, ((0, 1), (1, 1), (1, 2), (2, 2), (0, 0)))
+    rows = table(Random("products"), 40)
+    made = Table(backend.load(rows), DOMAINS, unit="person=id,rows=6", neighbours="add-remove", max_rows=1000)
+    made.check(tally)
+    found = reveal(made.collect(tally, row_key="k"))
+    assert found == oracle.products(backend.seen(rows), tally, DOMAINS, unit="id", keep=6, key="k")
+    assert found[-1] == 2**19 * 4
 
 
 @pytest.mark.parametrize("name", cases(TALLIES, quick=["categories"]))

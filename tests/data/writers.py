@@ -284,6 +284,7 @@ def typed(kind: str) -> list[tuple[Any, Convert]]:
                   (pa.decimal128(20, 0), Decimal), (pa.decimal128(20, 2), Decimal)],
         "big": [(pa.int64(), whole), (pa.uint64(), whole), (pa.decimal128(38, 0), Decimal)],
         "real": [(pa.float64(), real)],
+        "double": [(pa.float64(), real)],
         "decimal": [(pa.decimal128(10, 2), Decimal), (pa.decimal128(38, 5), Decimal), (pa.float64(), float)],
         "day": [(pa.date32(), exactly(date)), (pa.date64(), exactly(date)), (pa.timestamp("s"), midnight),
                 *((kind, midnight) for kind in stamps)],

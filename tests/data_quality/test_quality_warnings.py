@@ -16,9 +16,11 @@ from vestry.data_quality.quality_model import Quality
 from vestry.data_quality.quality_posterior import quality_reader
 from vestry.data_quality.quality_warnings import finding
 from vestry.errors import StudyFileError
-from vestry.model.request import Request
+from vestry.model.request import Request, TableSchema
 from vestry.pipeline import schema_of
 from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.schema.domain import Levels
 from vestry.schema.private import reveal
 from vestry.study import Study
 
@@ -257,3 +259,15 @@ def test_a_plan_says_how_wide_the_shares_will_be(study):
     assert 0 < forecast.width < 0.3
     assert forecast.exact_width == 0
     assert not forecast.swamped
+
+
+@pytest.mark.parametrize(
+    ("spend", "columns", "cautions"),
+    [("epsilon=0.1", 10, True), ("epsilon=0.1", 7, False), ("epsilon=0.1,delta=1e-6", 10, False)],
+)
+def test_a_plan_says_where_noise_may_hide_a_column(spend, columns, cautions):
+    schema = TableSchema({f"c{i}": Levels("no", "yes") for i in range(columns)}, Unit(), Neighbours.REPLACE)
+    model = Quality(tuple(schema.domains))
+    mechanism = "gaussian" if "delta" in spend else "laplace"
+    prepared = Request(model, Guarantee.parse(spend, neighbours=schema.neighbours), mechanism).prepare(schema, 1000)
+    assert ("add a delta" in model.caution(prepared, schema, 1000)) == cautions

@@ -94,8 +94,8 @@ def table(tmp_path):
     ("model", "fragment"),
     [
         (
-            vestry.BetaBernoulli("a", success="yes", by=["a", "b"]),
-            r"by must be the name of one column, not \['a', 'b'\]",
+            vestry.BetaBernoulli("a", success="yes", by=["b", "b"]),
+            r"by must be a column, or a list of columns, each once, not \['b', 'b'\]",
         ),
         (vestry.BetaBernoulli(["a"], success="yes"), "a column must be its name, not"),
         (vestry.BetaBernoulli(7, success="yes"), "a column must be its name, not 7"),

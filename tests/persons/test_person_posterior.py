@@ -105,15 +105,16 @@ def test_moments_draws_and_quantiles_are_of_one_distribution():
 
 def test_nothing_known_is_anything_between_the_ends():
     reader = PersonReader("mean", "numbers", False, 1, (2.0, 6.0))
-    assert reader.before().marginal(0).interval(0.9) == (2.0, 6.0)
+    nothing = NoisyStatistics(("s^2", "2sf", "f^2"), (0, 0, 0), "discrete-laplace", 1.0)
+    assert reader.plug_in(nothing).marginal(0).interval(0.9) == (2.0, 6.0)
 
 
 def test_few_events_are_said():
     reader = PersonReader("probability", "numbers", False, 1, (0.0, 1.0))
     few = NoisyStatistics(("s^2", "2sf", "f^2"), (9000, 0, 900_000), "discrete-laplace", 1000.0, 0.001)
     many = NoisyStatistics(("s^2", "2sf", "f^2"), (11_000, 0, 900_000), "discrete-laplace", 1000.0, 0.001)
-    assert "rows = 1 has an exact model" in reader.remark(reader.noise_aware(few).marginal(0))
-    assert reader.remark(reader.noise_aware(many).marginal(0)) == ""
+    assert "rows = 1 has an exact model" in reader.remark(reader.noise_aware(few), 0)
+    assert reader.remark(reader.noise_aware(many), 0) == ""
 
 
 def test_another_number_of_statistics_is_refused():

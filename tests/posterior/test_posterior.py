@@ -132,8 +132,8 @@ def test_a_mean_stays_inside_its_interval(family, way):
 
 
 class FewEvents(ConjugateReader):
-    def remark(self, marginal):
-        return "few events" if marginal.mean() < 0.5 else ""
+    def remark(self, distribution, index):
+        return "few events" if distribution.marginal(index).mean() < 0.5 else ""
 
 
 def test_an_interval_that_is_not_calibrated_says_so_in_its_row():

@@ -147,7 +147,7 @@ def test_what_follows_is_free(released):
     assert tree.posterior["odds_ratio_index"].values[0] == "sex[m]"
     assert (folder / "odds" / "posterior.nc").exists()
     page = (folder / "report.html").read_text()
-    assert "Does the regression describe the table" in page
+    assert "Chance and noise explain how far every cell lies from the regression" in page
     assert "odds ratio[sex[m]]" in page
     (once_more,) = Study.open(path).release()
     assert once_more.done == "released before, free"

@@ -106,3 +106,61 @@ def test_the_page_in_a_browser(case, width, tmp_path):
     assert found["headings"] == [f"{each.name.upper()} {each.text()}" for each in root.all("h1", "h2", "h3")]
     assert found["pictures"] == [each.attributes["aria-label"] for each in root.all("svg")]
     assert all(len(each) > 30 for each in found["pictures"])
+
+
+def command(folder, *arguments):
+    return [BROWSER, *FLAGS, f"--user-data-dir={folder / 'profile'}", *arguments]
+
+
+def test_four_releases_fit_six_sheets(tmp_path):
+    """A4; chromium writes each page of a PDF as an object of its own. The demo's report has five."""
+    (tmp_path / "page.html").write_text(page(FOUR), encoding="utf-8")
+    printed = tmp_path / "page.pdf"
+    asked = command(tmp_path, "--no-pdf-header-footer", f"--print-to-pdf={printed}", (tmp_path / "page.html").as_uri())
+    subprocess.run(asked, capture_output=True, timeout=120, check=True)
+    content = printed.read_bytes()
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", content)) <= 6
+    assert re.search(rb"/MediaBox \[0 0 59[45][.\d]* 84[12][.\d]*\]", content), "A4"
+
+
+# axe runs inside the page, and reports to the frame around it.
+AXE = """<!DOCTYPE html><body><iframe id="frame" src="page.html" style="border:0;width:%dpx;height:900px"></iframe>
+<pre id="found"></pre><script src="axe.min.js"></script><script>
+window.onload = async () => {
+  const inside = document.getElementById("frame").contentWindow;
+  const script = inside.document.createElement("script");
+  script.src = "axe.min.js";
+  script.onload = async () => {
+    const found = await inside.axe.run(inside.document);
+    document.getElementById("found").textContent = JSON.stringify(
+      {passes: found.passes.length, violations: found.violations.map(each => each.id + ": " + each.nodes[0].html)});
+  };
+  inside.document.head.append(script);
+};
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory):
+    """Return axe-core's script, from the npm registry."""
+    folder = tmp_path_factory.mktemp("axe")
+    if shutil.which("npm") is None:
+        pytest.skip("no npm on the path; install it to let axe-core read the page")
+    got = subprocess.run(["npm", "install", "--prefix", folder, "axe-core@4"], capture_output=True, check=False)
+    if got.returncode != 0:
+        pytest.skip("axe-core cannot be had from the npm registry")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("case", [*STORIES, "plug-in", "thirty categories"])
+def test_axe_finds_nothing(case, width, axe, tmp_path):
+    text = page(STORIES[case]() if case in STORIES else story(AWKWARD[case]))
+    (tmp_path / "page.html").write_text(text, encoding="utf-8")
+    (tmp_path / "axe.min.js").write_text(axe, encoding="utf-8")
+    (tmp_path / "frame.html").write_text(AXE % width, encoding="utf-8")
+    asked = command(tmp_path, "--window-size=1280,900", "--dump-dom", (tmp_path / "frame.html").as_uri())
+    ran = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=True)
+    found = json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', ran.stdout, re.DOTALL)[1]))
+    assert found["passes"] > 20
+    assert found["violations"] == []

@@ -15,7 +15,8 @@ from report.example import certificate, diffused, gaussian, laplace
 from vestry.display.formatting import Digits, number, percent_up, probability, roughly, upward, whole
 from vestry.errors import InvalidParameter
 from vestry.privacy.pricing import event
-from vestry.report.guarantee_section import Promise, known, references, sentences
+from vestry.report.bibliography import bibliography, cited, reference
+from vestry.report.guarantee_section import Promise, known, sentences
 
 
 def told(claim):
@@ -129,8 +130,16 @@ def test_a_guarantee_that_is_none_is_refused():
 
 def test_references():
     theorem = "So [GeumlekSC17, sec. 3], and [CesarR21; DworkR14, Thm 3.14]; again [CesarR21]. Not [this]."
-    assert references(theorem) == ["GeumlekSC17", "CesarR21", "DworkR14"]
-    assert references("") == []
+    assert cited(theorem, "[DworkR14]") == ["CesarR21", "DworkR14", "GeumlekSC17"]
+    assert cited("") == []
+
+
+def test_a_reference_is_in_full():
+    people, title, where = reference("DworkR14")
+    assert people == "Cynthia Dwork, Aaron Roth"
+    assert title == "The algorithmic foundations of differential privacy"
+    assert where == "Now 2014"
+    assert all(each["author"] and each["title"] and each["year"] for each in bibliography().values())
 
 
 @pytest.mark.parametrize(
@@ -162,18 +171,27 @@ def test_bounds_are_rounded_up():
 
 
 @pytest.mark.parametrize(
-    ("mean", "spread", "value", "text"),
+    ("spread", "value", "text"),
     [
-        (103.456, 0.1234, 103.456, "103.46"),
-        (0.127, 0.0173, 0.09996, "0.100"),
-        (0.0493, 0.0186, 0.02084, "0.0208"),
-        (0.3, 0.02, 1e-9, "0.000"),
-        (12345.0, 800.0, 12345.0, "12 345"),
-        (0.0, 0.1, -0.00001, "0.00"),
+        (0.1234, 103.456, "103.46"),
+        (0.354, 103.456, "103.46"),
+        (0.356, 103.456, "103.5"),
+        (0.96, 103.456, "103.5"),
+        (0.0173, 0.09996, "0.100"),
+        (0.02, 1e-9, "0.000"),
+        (800.0, 12345.0, "12 300"),
+        (0.1, -0.00001, "0.00"),
+        (0.0, 0.1234, "0.123"),
     ],
 )
-def test_a_row_has_the_digits_of_its_spread(mean, spread, value, text):
-    assert Digits(mean, spread)(value).replace("\u202f", " ") == text
+def test_a_row_has_the_digits_of_its_spread(spread, value, text):
+    assert Digits(spread)(value).replace("\u202f", " ") == text
+
+
+def test_shares_are_written_in_percent():
+    digits = Digits(0.0083, percent=True)
+    assert digits.interval(0.1015, 0.1289).replace("\u00a0", " ") == "10.2 % to 12.9 %"
+    assert digits.bare(-0.119) == "−11.9"
 
 
 def test_other_numbers():

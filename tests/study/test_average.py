@@ -214,7 +214,7 @@ def test_the_page_says_which_question_is_answered(tmp_path):
     released(study)
     page = html.unescape((tmp_path / "report.html").read_text())
     assert page.count(PERSONS) == 3
-    assert "of a person's weight" in page
+    assert "Sums are of persons' weights." in page
     assert "each person weighing 1" in page
     made = [
         open_release(tmp_path / name / "release.json").posterior().rows() for name in ("readmission", "stay", "wards")

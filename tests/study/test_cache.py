@@ -36,9 +36,8 @@ def _quick_page():
 
     def told(result: Result, place: int, figures: int) -> Part:
         rows = [(row["mean"], row["low"], row["high"]) for row in result.posterior.rows()]
-        return Part(
-            f"{rows[0]}", f'<section id="release-{place}">90\u00a0%: {rows}, {result.spent}</section>', figures + 1
-        )
+        described = f'<section id="release-{place}">90\u00a0%: {rows}, {result.spent}</section>'
+        return Part(f"{rows[0]}", described, "", figures + 1, None, [[str(rows)]])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vestry.study.report_data.part", told)
@@ -68,7 +67,7 @@ def everything(study: Path) -> dict[str, object]:
             (values,) = tree["posterior"].data_vars.values()
             draws[name] = values.to_numpy().tolist()
     files = [f"{name}/{file}" for name in NAMES for file in ("release.json", "certificate.json")]
-    texts = {file: (folder / file).read_bytes() for file in (*files, "report.html")}
+    texts = {file: (folder / file).read_bytes() for file in (*files, "report.html", "report.csv")}
     return {"out": done.out, "draws": draws, **texts, "head": ledger_of(folder).head()}
 
 
@@ -176,7 +175,7 @@ def test_a_new_release_leaves_the_parts_of_the_page_that_were_written(tmp_path, 
 
     def part(result, place: int, figures: int) -> Part:
         written.append(result.name)
-        return Part("an answer", f'<section id="release-{place}"></section>', figures + 1)
+        return Part("an answer", f'<section id="release-{place}"></section>', "", figures + 1, None, [])
 
     monkeypatch.setattr("vestry.study.report_data.part", part)
     assert vestry("release", path, "readmission", "--yes").code == 0

@@ -257,7 +257,9 @@ BROKEN = [
     ("expected_rows = 2000", "expected_rows = 2,000", "expected_rows = 2,", "the file", "there is more than one value on this line; write a number without commas, for example expected_rows = 2000"),
     ("stay = {", "stay days = {", "stay days", "the file", "and a key with spaces in quotation marks."),
     ('data = "patients.csv"', 'data = ""', "data =", "study.data", "data must be one line of text of 1 to 1000 characters, not ''; write"),
-    ('by = "ward"', 'by = ["ward"]', "by =", "release.readmission.by", """by must be the name of one column, not ['ward']; write by = "ward"."""),
+    ('by = "ward"', 'by = ["ward", "ward"]', "by =", "release.readmission.by", "by must be a column, or a list of columns, each once, not ['ward', 'ward']; write by ="),
+    ('by = "ward"', 'by = ["ward", "readmitted"]', "by =", "release.readmission.by", "by must be another column than the model's, not 'readmitted'"),
+    ('by = "ward"', 'by = ["ward", "stay"]', "by =", "release.readmission.by", "the column stay must be levels"),
     ('mechanism = "laplace"', "draws = 3", "[release.readmission]", "release.readmission", "truncation must be given for draws that keep a pure epsilon"),
     ("expected_rows = 2000", "expected_rows = " + "9" * 5000, "[study]", "the file", "nested too deeply, or a number is too long"),
     ("expected_rows = 2000", "expected_rows = " + "[" * 50000, "[study]", "the file", "nested too deeply, or a number is too long"),
@@ -616,9 +618,12 @@ def test_the_schema_has_every_key_and_no_other():
     assert [each["$ref"].removeprefix("#/$defs/") for each in listed] == list(MODELS)
     for name, model in MODELS.items():
         part, own = definitions[name], fields(model)
-        assert keys(part) == {*KEYS, *(field.name for field in own)}
+        formula = {"formula"} if hasattr(model, "formula_keys") else set()
+        assert keys(part) == {*KEYS, *(field.name for field in own), *formula}
         needed = {"model", "spend", *(field.name for field in own if field.default is MISSING)}
-        assert set(part["required"]) == needed
+        ways = part.get("oneOf", [{"required": []}])
+        assert {*part["required"], *ways[0]["required"]} == needed
+        assert [set(each["required"]) for each in ways[1:]] == ([formula] if formula else [])
         defaults = {field.name: field.default for field in own if field.name == "prior"}
         if not defaults:
             continue

@@ -32,6 +32,7 @@ MODELS = {
     "categories by yes": DirichletCategorical("ward", by="yes"),
     "mean": NormalMean("days", variance=4.0, prior=(5, 9)),
     "mean by ward": NormalMean("days", variance=4.0, prior=(5, 9), by="ward"),
+    "derived by both": BetaBernoulli("late", success=True, by=("ward", "yes")),
 }
 POLICIES = {
     "never": ("never", "never"),
@@ -56,6 +57,7 @@ def domains(policy: str) -> dict:
         "yes": Levels("n", "y", missing=levels),
         "ward": Levels("A", "B", "C", missing=ward),
         "days": Interval(0, 10, numbers),
+        "late": Levels(False, True, missing="drop" if levels == "drop" else "never", derived="days / 2 > 2.5"),
     }
 
 
@@ -123,6 +125,7 @@ FARTHEST = {
     "categories by yes": (row("y", "A"), row("n", "B")),
     "mean": (row(days=10.0), row(days=0.0)),
     "mean by ward": (row(days=10.0, ward="A"), row(days=0.0, ward="B")),
+    "derived by both": (row(days=10.0, ward="A"), row(days=0.0, ward="B")),
 }
 
 

@@ -129,7 +129,7 @@ def test_a_table_gives_names_and_types_and_no_value(tmp_path):
 
 def test_a_csv_file_gives_its_first_line(tmp_path):
     (tmp_path / "a.csv").write_text("name;type;levels\nSmith;1,5;2\n")
-    vestry("init", tmp_path / "new", "--from", tmp_path / "a.csv")
+    vestry("init", tmp_path / "new", "--from", tmp_path / "a.csv", "--header")
     text = (tmp_path / "new" / "study.toml").read_text()
     assert 'data = "../a.csv"\ncsv = { separator = ";" }' in text
     assert text.count('levels = ["...", "..."]') == 3
@@ -139,11 +139,23 @@ def test_a_csv_file_gives_its_first_line(tmp_path):
 @pytest.mark.parametrize("first", ["Smith,41,yes", "a,a", "a,2024-01-31", "true,a"])
 def test_a_first_line_that_may_be_a_record_is_refused_and_not_shown(tmp_path, first):
     (tmp_path / "a.csv").write_text(f"{first}\nx,y\n")
-    done = vestry("init", tmp_path / "new", "--from", tmp_path / "a.csv")
+    done = vestry("init", tmp_path / "new", "--from", tmp_path / "a.csv", "--header")
     assert done.code == 2
     assert "name for each column" in done.err
     assert "Smith" not in done.err
     assert not (tmp_path / "new").exists()
+
+
+def test_a_first_line_of_text_is_shown_only_if_it_is_said_to_hold_names(tmp_path):
+    (tmp_path / "a.csv").write_text("Smith,Berlin,divorced\nJones,Paris,single\n")
+    done = vestry("init", tmp_path / "new", "--from", tmp_path / "a.csv")
+    assert done.code == 2
+    assert "write --header too if it does" in " ".join(done.err.split())
+    assert "Smith" not in done.err
+    assert not (tmp_path / "new").exists()
+    alone = vestry("init", tmp_path / "new", "--header")
+    assert alone.code == 2
+    assert "--header must be given with --from" in alone.err
 
 
 def test_a_file_that_is_not_there(tmp_path):

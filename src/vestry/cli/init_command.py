@@ -14,6 +14,7 @@ EXAMPLES = examples(
     "vestry init readmissions",
     "cd readmissions && vestry check study.toml",
     "vestry init clinic --from patients.parquet",
+    "vestry init clinic --from patients.csv --header",
     "vestry init clinic --from dictionary.csv",
 )
 
@@ -25,6 +26,12 @@ STUDY = """\
 
 [study]
 name = "readmissions"
+# The first page of the report: what it is called, who issues it, whom to ask, and why the data are used.
+title = "Readmissions after discharge"
+issuer = "Quality office, Example Hospital"
+contact = "quality@hospital.example"
+purpose = "To see in which wards patients come back"
+# date = 2026-01-31               # of the report; the day of the last charge if omitted
 data = "patients.csv"             # a path (.parquet, .csv, .arrow), or duckdb://, postgresql:// or pyspark://
 # "row" hides one row: what it keeps to epsilon, five rows of one person keep to five epsilon. If persons may have
 # several rows, protect the person. At most three rows of each count here, and all of them are hidden together:
@@ -64,19 +71,25 @@ def init(
         str | None,
         Option("--from", metavar="FILE", help="Begin from a data dictionary, or from a table's names and types."),
     ] = None,
+    header: Annotated[
+        bool, Option("--header", help="The first line of a CSV file holds the columns' names, and not a record.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Create a study: a commented study file, fictional example data and an empty ledger.
 
     With --from the study file is for your own table, and there is no example. FILE is the table itself (a file or an
-    address, as data in a study file): its columns' names and types are used, never a value. Or it is a data dictionary:
-    a CSV file with the columns name, type (levels, number, count, date, person), levels (divided by ;), and optionally
-    low, high, missing, unit, description. What is not known is left as a line that begins with # and says what to
-    declare. The ledger is made once the file is complete: vestry check prints the command.
+    address, as data in a study file): its columns' names and types are used, never a value. Of a CSV file say by
+    --header that its first line holds names: a record there would be shown. Or FILE is a data dictionary: a CSV file
+    with the columns name, type (levels, number, count, date, person), levels (divided by ;), and optionally low, high,
+    missing, unit, description. What is not known is left as a line that begins with # and says what to declare. The
+    ledger is made once the file is complete: vestry check prints the command.
     """
     if source is not None:
-        _init_from(folder, source, as_json=json)
+        _init_from(folder, source, header=header, as_json=json)
         return
+    if header:
+        raise InvalidParameter("--header", "alone", "given with --from", "--from FILE beside it")
     from vestry.ledger import Ledger
     from vestry.study import Study
 
@@ -106,14 +119,14 @@ def init(
     emit({"folder": str(folder), "study": str(folder / "study.toml")}, text, as_json=json)
 
 
-def _init_from(folder: Path, source: str, *, as_json: bool) -> None:
+def _init_from(folder: Path, source: str, *, header: bool, as_json: bool) -> None:
     """Write a study file for a table, and say what is to be completed."""
     from vestry.study.study_template import template_from
 
     file = folder / "study.toml"
     if file.exists():
         raise InvalidParameter("a new study's folder", str(folder), "without a study.toml", "another name")
-    template = template_from(source, folder)
+    template = template_from(source, folder, header=header)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(template.text, encoding="utf-8")

@@ -143,8 +143,8 @@ def release(
 ) -> None:
     """Run releases: charge the ledger, read the data, draw noise, write the files and the report.
 
-    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc and report.html. posterior.nc holds up to 10,000
-    numbers of draws; vestry posterior --draws FILE writes more.
+    Writes NAME/release.json, NAME/certificate.json, NAME/posterior.nc, report.html and report.csv. posterior.nc holds
+    up to 10,000 numbers of draws; vestry posterior --draws FILE writes more.
 
     What was released before is free and is not released again. If another process is releasing into the same folder,
     this one waits for it. The folder .vestry is a cache; it may be deleted at any time.

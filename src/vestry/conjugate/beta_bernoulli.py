@@ -44,7 +44,7 @@ from vestry.conjugate.pooled_beta import PooledBeta, pooled_beta
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged
-from vestry.model.request import Size, levels_of
+from vestry.model.request import By, Size, levels_of
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import (
@@ -277,7 +277,7 @@ class BetaBernoulli(ConjugateModel):
     success
         The level whose probability is asked for; all others are failures.
     by
-        A column of levels: one probability for each.
+        A column of levels, or several: one probability for each.
     prior
         alpha and beta.
     pool
@@ -286,7 +286,7 @@ class BetaBernoulli(ConjugateModel):
 
     column: str
     success: str | int | bool
-    by: str | None = None
+    by: By = None
     prior: tuple[float, float] = (1.0, 1.0)
     pool: bool = False
 

@@ -21,11 +21,14 @@ from vestry.mechanisms.release import calibrate_mechanism
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.request import (
     MOST_GROUPS,
+    By,
     PreparedSums,
     Request,
     Size,
     TableSchema,
+    check_grouping,
     declaration,
+    grouping,
     groups_of,
     size_by_group,
 )
@@ -52,6 +55,10 @@ class ConjugateReader(Reader):
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
         """Return the noise's standard deviation on one parameter, to first order."""
         return self.family.noise_on_estimate(content, mean, index)
+
+    def remark(self, distribution: Any, index: int) -> str:
+        """Say what is wrong with one interval."""
+        return self.family.remark(self.prior, distribution, index)
 
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Compute the posterior of each group, inside what was declared."""
@@ -120,6 +127,10 @@ class PooledReader(ConjugateReader):
         )
         return f"{self.family.note} {words}".strip()
 
+    def remark(self, distribution: Any, index: int) -> str:
+        """Say nothing: no declared prior is used."""
+        return ""
+
     def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return a group's posterior in this population, its noisy numbers taken as exact."""
         return self.groups.member(*self.family.group_numbers(statistics))
@@ -177,7 +188,7 @@ class ConjugateModel(ABC):
     one_number: ClassVar[bool] = False
 
     column: Any
-    by: str | None
+    by: By
     prior: Any
 
     @abstractmethod
@@ -200,7 +211,7 @@ class ConjugateModel(ABC):
     @property
     def keys(self) -> tuple[str, ...]:
         """The columns whose levels are the groups."""
-        return () if self.by is None else (self.by,)
+        return grouping(self.by)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -215,8 +226,7 @@ class ConjugateModel(ABC):
         single = single and all(isinstance(each, str) for each in named)
         if not single or not named or len(set(named)) < len(named):
             raise InvalidParameter("column", named, allowed, 'column = "readmitted"')
-        if isinstance(self.by, tuple):
-            raise InvalidParameter("by", list(self.by), "the name of one column", 'by = "ward"')
+        check_grouping(self.by)
         self._check_pool()
         family = self.family(domains)
         if not isinstance(self.prior, tuple | None) or self.prior == ():
@@ -238,8 +248,8 @@ class ConjugateModel(ABC):
 
     def groups(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
         """Return the levels by which records are grouped; refuse what cannot group them."""
-        if self.by in self.own:
-            raise InvalidParameter("by", self.by, "another column than the model's", "another column")
+        for column in set(self.keys) & set(self.own):
+            raise InvalidParameter("by", column, "another column than the model's", "another column")
         return groups_of(domains, self.by)
 
     def numbers(self, domains: Mapping[str, Domain]) -> tuple[float, ...]:
@@ -306,7 +316,8 @@ class ConjugateModel(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the question, as a study file writes it."""
-        return declaration(self.name, {key: value for key, value in vars(self).items() if key != "pool"})
+        asked = {key: value for key, value in vars(self).items() if key != "pool"}
+        return declaration(self.name, {**asked, "by": self.keys[0] if len(self.keys) == 1 else self.by})
 
     def caution(self, prepared: PreparedSums, schema: TableSchema, n: int) -> str:
         """Say that a plan looks at each group alone, where they will be pooled."""
@@ -314,4 +325,4 @@ class ConjugateModel(ABC):
 
     def by_words(self) -> str:
         """Return the end of a question."""
-        return "" if self.by is None else f", by {self.by}"
+        return f", by {' and '.join(self.keys)}" if self.keys else ""

@@ -31,12 +31,12 @@ from vestry.conjugate.family import (
     points,
     positive,
 )
-from vestry.conjugate.sparse_dirichlet import SparsePrior, sparse_dirichlet
+from vestry.conjugate.sparse_dirichlet import SparseDirichlet, SparsePrior, sparse_dirichlet
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged
-from vestry.model.request import MOST_LEVELS, PreparedSums, Size, TableSchema, levels_of, size_by_group
+from vestry.model.request import MOST_LEVELS, By, PreparedSums, Size, TableSchema, levels_of, size_by_group
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Laplace, noise_of
@@ -273,6 +273,10 @@ class DirichletCategoricalFamily(CategoryFamily):
             return sparse_dirichlet(counts, noise=Laplace(_EXACT))
         return plug_in_dirichlet(floats(statistics), count=statistics.count, alphas=np.array(prior.alphas))
 
+    def remark(self, prior: Dirichlet | SparsePrior, found: PosteriorDistribution, index: int) -> str:
+        """Say which levels of a table of unknown concentration are faint."""
+        return found.remark(index) if isinstance(found, SparseDirichlet) else ""
+
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the number of records in each category."""
         return rng.multinomial(size, theta / theta.sum(axis=1, keepdims=True)).astype(float)
@@ -366,14 +370,14 @@ class DirichletCategorical(ConjugateModel):
     column
         A column of levels.
     by
-        A column of levels: one set of probabilities for each.
+        A column of levels, or several: one set of probabilities for each.
     prior
         One alpha for each level (the one of missing values last, if it is a level). If omitted, the concentration and
         the share of levels that never occur are unknown, and are summed out; for two levels, and for draws, all are 1.
     """
 
     column: str
-    by: str | None = None
+    by: By = None
     prior: tuple[float, ...] | None = None
 
     name: ClassVar[str] = "dirichlet-categorical"

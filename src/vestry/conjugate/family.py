@@ -326,6 +326,10 @@ class ConjugateFamily(ABC):
         """Return the noise's standard deviation on one parameter, to first order; None where there is no formula."""
         return None
 
+    def remark(self, prior: Any, found: Any, index: int) -> str:
+        """Say what is wrong with the interval of one parameter of a posterior; nothing if all is well."""
+        return ""
+
     # Plans and audits
 
     @abstractmethod

@@ -24,7 +24,7 @@ from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma, sum_and_count_
 from vestry.conjugate.gamma_draw_cost import rate_draw
 from vestry.conjugate.interval_family import IntervalFamily, half_width, public_count
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import interval_of
+from vestry.model.request import By, interval_of
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
@@ -134,13 +134,13 @@ class GammaExponential(ConjugateModel):
     column
         A column with an interval that begins above 0.
     by
-        A column of levels: one rate for each.
+        A column of levels, or several: one rate for each.
     prior
         The shape and the rate of the prior.
     """
 
     column: str
-    by: str | None = None
+    by: By = None
     prior: tuple[float, float] = (1.0, 1.0)
 
     name: ClassVar[str] = "gamma-exponential"

@@ -27,7 +27,7 @@ from vestry.conjugate.pooled_gamma import PooledGamma, pooled_gamma
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged, averaged_numbers
-from vestry.model.request import interval_of
+from vestry.model.request import By, interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
@@ -174,7 +174,7 @@ class GammaPoisson(ConjugateModel):
     column
         A column of counts: { count = 20 }, or an interval from 0 to a whole number.
     by
-        A column of levels: one rate for each.
+        A column of levels, or several: one rate for each.
     prior
         The shape and the rate of the prior.
     pool
@@ -182,7 +182,7 @@ class GammaPoisson(ConjugateModel):
     """
 
     column: str
-    by: str | None = None
+    by: By = None
     prior: tuple[float, float] = (1.0, 1.0)
     pool: bool = False
 

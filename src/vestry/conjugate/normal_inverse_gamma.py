@@ -24,12 +24,12 @@ from scipy.special import digamma, gammaincc, gammainccinv, gammaln, stdtr, stdt
 import vestry.conjugate.normal_inverse_gamma_posterior as noise_aware_posterior
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.family import ConjugateFamily, Distribution, check_sums, noisy_values, points, positive
-from vestry.conjugate.interval_family import IntervalFamily, check_ends, half_width, too_narrow
+from vestry.conjugate.interval_family import IntervalFamily, check_ends, half_width, rests_on_prior, too_narrow
 from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import LAPLACE
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import interval_of
+from vestry.model.request import By, interval_of
 from vestry.model.worst_pair import Pair, count_records, say_records
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import noise_of
@@ -109,6 +109,13 @@ class MeanVariance(Distribution):
         numbers = (self.location, self.weight, self.shape, self.scale)
         alone = MeanVarianceMixture(np.ones(1), *(np.array([x]) for x in numbers))
         return alone.marginal(index).log_density(points[:, index])
+
+    def slope(self, index: int, x: float) -> float:
+        """Return the derivative of the log density of the mean (a Student t) or of the variance."""
+        if index == 1:
+            return (self.scale / x - self.shape - 1) / x
+        away = x - self.location
+        return -(2 * self.shape + 1) * away / (2 * self.scale / self.weight + away * away)
 
     @staticmethod
     def log_partition(eta: ArrayLike) -> float:
@@ -266,6 +273,12 @@ class NormalInverseGammaFamily(IntervalFamily):
         """Clip the mean to the declared interval, where that of clipped values lies."""
         return ClippedMeans(found, self.low, self.high, 1)
 
+    def remark(self, prior: MeanVariance, found: PosteriorDistribution, index: int) -> str:
+        """Say that the prior moves a mean or a variance far: see `rests_on_prior`."""
+        marginal = found.marginal(index)
+        slopes = [prior.slope(index, end) for end in marginal.interval(_PROB)]
+        return rests_on_prior(slopes, math.sqrt(marginal.variance()))
+
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the mean of the new records, and their variance around it."""
         means = rng.normal(theta[:, 0], np.sqrt(theta[:, 1] / size))
@@ -305,8 +318,8 @@ class NormalInverseGammaFamily(IntervalFamily):
         return Pair(f"{say_records(k, 'go')} from end to end", tuple(lower), upper)
 
 
-# Units from the middle to an end of an interval whose squares are summed too.
-_HALF = 2**19
+# Units from the middle to an end of an interval whose squares are summed too; the interval that a prior may move far.
+_HALF, _PROB = 2**19, 0.9
 
 
 @dataclass(frozen=True)
@@ -320,12 +333,12 @@ class NormalInverseGamma(ConjugateModel):
     prior
         The mean, its weight in records, and the shape and scale of the variance's inverse gamma distribution.
     by
-        A column of levels: one mean and one variance for each.
+        A column of levels, or several: one mean and one variance for each.
     """
 
     column: str
     prior: tuple[float, float, float, float]
-    by: str | None = None
+    by: By = None
 
     name: ClassVar[str] = "normal-inverse-gamma"
     example_prior: ClassVar[tuple[float, ...]] = (0.0, 1.0, 2.0, 1.0)

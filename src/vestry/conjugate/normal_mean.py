@@ -27,13 +27,13 @@ from vestry.conjugate.family import (
     pool_noise,
     positive,
 )
-from vestry.conjugate.interval_family import IntervalFamily, half_width, public_count
+from vestry.conjugate.interval_family import IntervalFamily, half_width, public_count, rests_on_prior
 from vestry.conjugate.normal_posterior import NormalModel, NormalPosterior
 from vestry.conjugate.pooled_normal import PooledNormal, pooled_normal
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged, averaged_numbers
-from vestry.model.request import interval_of, listing
+from vestry.model.request import WIDE, By, interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
@@ -297,6 +297,12 @@ class NormalMeanFamily(IntervalFamily):
         away = 0.0 if public else (mean - self.middle) * content.count_grid
         return math.hypot(content.grid, away) * sd / n if n > 0 else None
 
+    def remark(self, prior: Normal, found: PosteriorDistribution, index: int) -> str:
+        """Say that the prior moves a mean far, at mean and 1.645 standard deviations on either side."""
+        marginal = found.marginal(index)
+        sd, away = math.sqrt(marginal.variance()), marginal.mean() - prior.location[index]
+        return rests_on_prior([prior.precision * (away + side * sd * WIDE / 2) for side in (-1, 1)], sd)
+
     def _centred(self, prior: Normal) -> NormalModel:
         """Return the model of values counted from the middle of the interval."""
         if len(set(prior.location)) > 1:
@@ -353,7 +359,7 @@ class NormalMean(ConjugateModel):
     prior
         The mean and the variance of the prior.
     by
-        A column of levels: one mean for each.
+        A column of levels, or several: one mean for each.
     pool
         Whether groups learn from each other when the release is read: see `vestry.conjugate.pooled_normal`.
     """
@@ -361,7 +367,7 @@ class NormalMean(ConjugateModel):
     column: str | tuple[str, ...]
     variance: float
     prior: tuple[float, ...]
-    by: str | None = None
+    by: By = None
     pool: bool = False
 
     name: ClassVar[str] = "normal-mean"

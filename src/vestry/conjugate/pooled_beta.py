@@ -21,7 +21,6 @@ couples is corrected by these weights. No Markov chain is run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -52,6 +51,8 @@ _DROP, _GROUP_DROP = 24.0, 16.0
 _DENSE = 256
 # Noise that is this small beside sqrt(count), and this many scales from 0, is replaced by three points.
 _SMALL, _DISTANT = 0.25, 24.0
+# Populations x groups that are held at once.
+_CHUNK = 1 << 18
 
 
 def log_rising(count: Array, a: Array | float) -> Array:
@@ -86,17 +87,30 @@ def _exp(x: Array) -> Array:
     return np.exp(np.where(x < -690.0, -np.inf, x))
 
 
-def _tilt(concentration: Array | float, most: float) -> Array:
+def rising_ladder(size: int, a: Array) -> Array:
+    """Return log A_a(n) for n = 0, 1, ... `size` - 1, one row per a: sums of log((a + j - 1)/j)."""
+    j = np.arange(1.0, size)
+    steps = np.log((a[:, None] + (j - 1)) / j)
+    return np.concatenate([np.zeros((a.size, 1)), np.cumsum(steps, axis=1)], axis=1)
+
+
+def _tilt(concentration: Array, most: float) -> Array:
     """Return t so that e^(-t n) beside each rising factor, and e^(t N) beside the coupling, keep all in range.
 
     log A_k is concave for k > 1, and t is the slope of its chord from 0 to the largest total.
     """
-    return np.maximum(0.0, log_rising(np.asarray(most), np.asarray(concentration)) / max(most, 1.0))
+    return np.maximum(0.0, log_rising(np.asarray(most), concentration) / max(most, 1.0))
 
 
-@dataclass(frozen=True)
-class Population:
-    """One value of the hyperparameters; `shape` None takes totals for flat.
+def _sums(table: Array, rows: int, columns: int) -> Array:
+    """Return a view of each row of `table` as the matrix whose entry (s, f) is its entry s + f."""
+    step = table.strides[1]
+    return np.lib.stride_tricks.as_strided(table, (len(table), rows, columns), (table.strides[0], step, step))
+
+
+@dataclass(frozen=True, eq=False)
+class Populations:
+    """Values of the hyperparameters; `shape` None takes totals for flat.
 
     Attributes
     ----------
@@ -106,24 +120,39 @@ class Population:
         Of the negative binomial distribution of the groups' totals.
     """
 
-    mean: float
-    concentration: float
-    shape: float | None
-    size: float
+    mean: Array
+    concentration: Array
+    shape: Array | None
+    size: Array
+
+    def at(self, places: Places) -> Populations:
+        """Return some of them."""
+        shape = None if self.shape is None else self.shape[places]
+        return Populations(self.mean[places], self.concentration[places], shape, self.size[places])
 
     def log_coupling(self, total: Array) -> Array:
-        """Return log c(N)."""
-        found = -log_rising(total, self.concentration)
-        return found if self.shape is None else found + log_negative_binomial(total, self.shape, self.size)
+        """Return log c(N), one row per population."""
+        found = -log_rising(total, self.concentration[:, None])
+        if self.shape is None:
+            return found
+        return found + log_negative_binomial(total, self.shape[:, None], self.size[:, None])
 
-    def shapes(self) -> tuple[float, float]:
+    def coupling_ladder(self, size: int) -> Array:
+        """Return log c(N) for N = 0, 1, ... `size` - 1, one row per population."""
+        found = -rising_ladder(size, self.concentration)
+        if self.shape is None:
+            return found
+        ends = self.shape * np.log1p(self.size / self.shape), np.log1p(self.shape / self.size)
+        return found + rising_ladder(size, self.shape) - ends[0][:, None] - ends[1][:, None] * np.arange(size)
+
+    def shapes(self) -> tuple[Array, Array]:
         """Return a and b."""
         return self.mean * self.concentration, (1 - self.mean) * self.concentration
 
-    def one_more_success(self) -> Population:
-        """Return the population of a + 1 and b, with the totals of this one."""
+    def one_more_success(self) -> Populations:
+        """Return the populations of a + 1 and b, with the totals of these."""
         k = self.concentration
-        return Population((self.mean * k + 1) / (k + 1), k + 1, self.shape, self.size)
+        return Populations((self.mean * k + 1) / (k + 1), k + 1, self.shape, self.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,19 +188,22 @@ class _Together:
             columns.append(place.ravel())
         return cls(groups, tables[0], tables[1], (columns[0], columns[1]))
 
-    def log_evidence(self, population: Population) -> Array:
-        """Return log m_g of these groups."""
-        a, b = population.shapes()
-        s, f = (np.arange(float(len(table))) for table in (self.success, self.failure))
-        totals = np.arange(float(s.size + f.size - 1))
-        tilt = float(_tilt(population.concentration, float(totals[-1])))
-        coupling = population.log_coupling(totals) + tilt * totals
-        top = coupling.max()
-        hankel = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(_exp(coupling - top), f.size))
-        left = _exp(log_rising(s, a) - tilt * s)[:, None] * self.success
-        right = _exp(log_rising(f, b) - tilt * f)[:, None] * self.failure
+    def log_evidence(self, populations: Populations) -> Array:
+        """Return log m_g of these groups, one row per population."""
+        a, b = populations.shapes()
+        rows, columns = len(self.success), len(self.failure)
+        totals = np.arange(float(rows + columns - 1))
+        tilt = _tilt(populations.concentration, float(totals[-1]))[:, None]
+        coupling = populations.coupling_ladder(totals.size) + tilt * totals
+        top = coupling.max(axis=1, keepdims=True)
+        left = _exp(rising_ladder(rows, a) - tilt * totals[:rows])
+        right = _exp(rising_ladder(columns, b) - tilt * totals[:columns])
+        found = np.empty((a.size, self.groups.size))
+        for each, hankel in enumerate(_sums(_exp(coupling - top), rows, columns)):
+            inner = np.ascontiguousarray(hankel) @ (right[each][:, None] * self.failure)
+            found[each] = ((left[each][:, None] * self.success).T @ inner)[self.pair]
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(left.T @ (hankel @ right))[self.pair] + top)
+            return np.asarray(np.log(found) + top)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,14 +249,17 @@ class _Apart:
         found = [np.unique(each, return_inverse=True) for each in (self.s, self.f, self.s + self.f)]
         return tuple((values, place.ravel()) for values, place in found)
 
-    def log_evidence(self, population: Population) -> Array:
-        """Return log m_g of these groups."""
-        a, b = population.shapes()
+    def log_evidence(self, populations: Populations) -> Array:
+        """Return log m_g of these groups, one row per population."""
+        a, b = populations.shapes()
         (s, at_s), (f, at_f), (n, at_n) = self._counts
-        logs = log_rising(s, a)[at_s] + log_rising(f, b)[at_f] + population.log_coupling(n)[at_n] + self.logs
-        top = np.maximum.reduceat(logs, self.start)
-        sizes = np.diff(self.start, append=logs.size)
-        return np.log(np.add.reduceat(np.exp(logs - np.repeat(top, sizes)), self.start)) + top
+        sides = log_rising(s, a[:, None]), log_rising(f, b[:, None]), populations.log_coupling(n)
+        sizes, found = np.diff(self.start, append=self.logs.size), np.empty((a.size, self.groups.size))
+        for each, (of_s, of_f, of_n) in enumerate(zip(*sides, strict=True)):
+            logs = of_s[at_s] + of_f[at_f] + of_n[at_n] + self.logs
+            top = np.maximum.reduceat(logs, self.start)
+            found[each] = np.log(np.add.reduceat(np.exp(logs - np.repeat(top, sizes)), self.start)) + top
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,21 +287,35 @@ class GroupEvidence:
         kinds: list[tuple[Any, Places]] = [(_Together, np.flatnonzero(few)), (_Apart, np.flatnonzero(~few))]
         return [kind.of(self.noisy, groups, self.noise, self.drop) for kind, groups in kinds if groups.size]
 
-    def log_evidence(self, population: Population) -> Array:
-        """Return log m_g of every group, in units of the noise at the counts nearest to z."""
-        found = np.empty(len(self.noisy))
+    def log_evidence(self, populations: Populations) -> Array:
+        """Return log m_g of every group, one row per population, in units of the noise at the counts nearest to z."""
+        found = np.empty((populations.mean.size, len(self.noisy)))
         for part in self._parts:
-            found[part.groups] = part.log_evidence(population)
+            found[:, part.groups] = part.log_evidence(populations)
         return found
 
-    def log_likelihood(self, population: Population) -> float:
-        """Return the sum over groups of log m_g."""
-        return float(self.log_evidence(population).sum())
+    def log_likelihood(self, populations: Populations) -> Array:
+        """Return the sum over groups of log m_g, one for each population, some populations at a time."""
+        step = max(1, _CHUNK // len(self.noisy))
+        places = np.arange(populations.mean.size)
+        parts = [self.log_evidence(populations.at(places[i : i + step])).sum(axis=1) for i in places[::step]]
+        return np.concatenate(parts)
 
 
 def _log_prior_mean(x: Array) -> Array:
     """Return the log density of a logit whose probability is uniform."""
     return np.asarray(log_expit(x) + log_expit(-x))
+
+
+def _pairs(first: Array, second: Array) -> Array:
+    """Return all nodes of a grid, one per row."""
+    return np.column_stack([np.repeat(first, second.shape[1]), second.ravel()])
+
+
+def _populations(x: Array, y: Array, *, flat_totals: bool) -> Populations:
+    """Return the hyperparameters of (logit rho, logit mu) and (log shape, log size)."""
+    shape = None if flat_totals else np.exp(y[:, 0])
+    return Populations(expit(x[:, 1]), np.exp(-x[:, 0]), shape, np.exp(y[:, 1]))
 
 
 def hyperparameters(evidence: GroupEvidence, *, flat_totals: bool = False) -> tuple[Array, Array]:
@@ -277,26 +326,20 @@ def hyperparameters(evidence: GroupEvidence, *, flat_totals: bool = False) -> tu
     positive = np.maximum(evidence.noisy, 0.0)
     most = 20 * (positive.sum(axis=1).max() + evidence.noise.scale + 1)
 
-    def population(x: Array | Sequence[float], y: Array | Sequence[float]) -> Population:
-        rho = float(expit(x[0]))
-        shape = None if flat_totals else float(np.exp(y[0]))
-        return Population(float(expit(x[1])), (1 - rho) / rho, shape, float(np.exp(y[1])))
+    def log_likelihood(x: Array, y: Array) -> Array:
+        return evidence.log_likelihood(_populations(x, y, flat_totals=flat_totals))
 
     def log_prior_size(y: Array) -> Array:
         return np.asarray(-np.logaddexp(0.0, np.log(0.5) - y) - np.logaddexp(0.0, y - np.log(most)))
 
     def of_x(first: Array, second: Array, y: Array) -> Array:
+        x = _pairs(first, second)
         prior = _log_prior_mean(first)[:, None] + _log_prior_mean(second)
-        logs = [
-            [evidence.log_likelihood(population((u, v), y)) for v in row] for u, row in zip(first, second, strict=True)
-        ]
-        return np.asarray(prior + np.array(logs))
+        return np.asarray(prior + log_likelihood(x, np.broadcast_to(y, x.shape)).reshape(second.shape))
 
     def of_y(first: Array, second: Array, x: Array) -> Array:
-        logs = [
-            [evidence.log_likelihood(population(x, (u, v))) for v in row] for u, row in zip(first, second, strict=True)
-        ]
-        return np.asarray(log_prior_size(second) + np.array(logs))
+        y = _pairs(first, second)
+        return np.asarray(log_prior_size(second) + log_likelihood(np.broadcast_to(x, y.shape), y).reshape(second.shape))
 
     x_ends = (float(logit(_RHO)), -14.0), (9.0, 14.0)
     y_ends = (float(np.log(_SHAPES[0])), float(np.log(0.5)) - 10), (float(np.log(_SHAPES[1])), float(np.log(most)) + 10)
@@ -311,7 +354,7 @@ def hyperparameters(evidence: GroupEvidence, *, flat_totals: bool = False) -> tu
     y = y_grid.weights @ y_grid.points
     x_grid = integrate(lambda u, v: of_x(u, v, y), *x_ends, sizes=_SIZES, widest=widest)
     marks = even_marks(0, _MORE_NODES if few else NODES, 2)
-    return _coupled(x_grid, y_grid, marks, lambda x, y: evidence.log_likelihood(population(x, y)), log_prior_size)
+    return _coupled(x_grid, y_grid, marks, log_likelihood, log_prior_size)
 
 
 def _coupled(
@@ -323,7 +366,7 @@ def _coupled(
         for grid, mark in zip((x_grid, y_grid), marks.T, strict=True)
     ]
     x, y = x_grid.points[places[0]], y_grid.points[places[1]]
-    logs = np.array([log_likelihood(*pair) for pair in zip(x, y, strict=True)])
+    logs = log_likelihood(x, y)
     logs += _log_prior_mean(x[:, 0]) + _log_prior_mean(x[:, 1]) + log_prior_size(y[:, 1])
     logs -= np.log(x_grid.weights[places[0]]) + np.log(y_grid.weights[places[1]])
     weights = np.exp(logs - logs.max())
@@ -346,7 +389,7 @@ class PooledBeta(PooledGroups):
 
     noisy: Array
     noise: Noise
-    populations: tuple[Population, ...]
+    populations: Populations
     weights: Array
 
     @property
@@ -359,25 +402,45 @@ class PooledBeta(PooledGroups):
         return tuple(map(float, self.noisy[index]))
 
     @cached_property
-    def _shapes(self) -> Array:
-        return np.array([self.populations[each].shapes() for each in self.nodes[0]])
+    def _used(self) -> Populations:
+        return self.populations.at(self.nodes[0])
+
+    @cached_property
+    def _ladders(self) -> tuple[Array, ...]:
+        """A_a and A_b of counts below `_DENSE`, and c, tilted, in logarithms: one row per node that is used."""
+        count = np.arange(float(2 * _DENSE + 1))
+        tilt = _tilt(self._used.concentration, count[-1])[:, None]
+        sides = [rising_ladder(_DENSE + 1, shape) - tilt * count[: _DENSE + 1] for shape in self._used.shapes()]
+        return sides[0], sides[1], self._used.coupling_ladder(count.size) + tilt * count
 
     def components(self, index: int, node: Places, marks: Array) -> tuple[Array, Array]:
         """Draw the counts of successes, and of failures given those; return a + s and b + f."""
         (s, s_logs), (f, f_logs) = self._sides(index)
-        a, b = (self._shapes[:, side][:, None] for side in (0, 1))
-        totals, place = np.unique(s[:, None] + f, return_inverse=True)
-        place = place.reshape(s.size, f.size)
-        tilt = _tilt(a + b, float(totals[-1]))
-        coupling = np.array([self.populations[each].log_coupling(totals) for each in self.nodes[0]]) + tilt * totals
-        left, right, both = (
-            _exp(each - each.max(axis=1, keepdims=True))
-            for each in (log_rising(s, a) + s_logs - tilt * s, log_rising(f, b) + f_logs - tilt * f, coupling)
-        )
-        at_s = inverse(left * np.einsum("nsf,nf->ns", both[:, place], right), node, marks[:, 0])
-        ladder = np.cumsum(right[node] * both[node[:, None], place[at_s]], axis=1)
+        left, right, both = self._factors(s, s_logs, f, f_logs)
+        at_s = inverse(left * np.einsum("nsf,nf->ns", both, right), node, marks[:, 0])
+        ladder = np.cumsum(right[node] * both[node, at_s], axis=1)
         at_f = np.minimum((ladder < marks[:, 1:2] * ladder[:, -1:]).sum(axis=1), f.size - 1)
-        return a[node, 0] + s[at_s], b[node, 0] + f[at_f]
+        a, b = self._used.shapes()
+        return a[node] + s[at_s], b[node] + f[at_f]
+
+    def _factors(self, s: Array, s_logs: Array, f: Array, f_logs: Array) -> list[Array]:
+        """Return the three factors of (1) at each node, of s, of f and of both, each up to a factor of its own."""
+        if max(s[-1], f[-1]) <= _DENSE:
+            first, second = int(s[0]), int(f[0])
+            of_s, of_f, of_n = self._ladders
+            of_s, of_f = of_s[:, first : first + s.size], of_f[:, second : second + f.size]
+            coupling = of_n[:, first + second : first + second + s.size + f.size - 1]
+        else:
+            a, b = self._used.shapes()
+            totals, place = np.unique(s[:, None] + f, return_inverse=True)
+            tilt = _tilt(a + b, float(totals[-1]))[:, None]
+            of_s, of_f = log_rising(s, a[:, None]) - tilt * s, log_rising(f, b[:, None]) - tilt * f
+            coupling = self._used.log_coupling(totals) + tilt * totals
+        left, right, both = (
+            _exp(each - each.max(axis=1, keepdims=True)) for each in (of_s + s_logs, of_f + f_logs, coupling)
+        )
+        dense = max(s[-1], f[-1]) <= _DENSE
+        return [left, right, _sums(both, s.size, f.size) if dense else both[:, place.reshape(s.size, f.size)]]
 
     def _sides(self, index: int) -> list[tuple[Array, Array]]:
         """Return the counts of successes and of failures that a group's noisy ones leave possible."""
@@ -392,7 +455,7 @@ class PooledBeta(PooledGroups):
 
     def member(self, first: float, second: float) -> BetaMixture:
         """Return Beta(a + s, b + f), averaged over the population."""
-        a, b = np.array([each.shapes() for each in self.populations]).T
+        a, b = self.populations.shapes()
         return BetaMixture(self.weights, a + max(first, 0.0), b + max(second, 0.0))
 
     def draw_members(self, rng: np.random.Generator, first: Array, second: Array) -> Array:
@@ -406,9 +469,10 @@ class PooledBeta(PooledGroups):
         mean is mu times the ratio of (1) at a + 1 and at a.
         """
         evidence, found = GroupEvidence(self.noisy, self.noise), np.zeros(self.dimension)
-        for each, weight in zip(self.populations, self.weights, strict=True):
+        for place, weight in enumerate(self.weights):
+            each = self.populations.at(np.array([place]))
             ratio = evidence.log_evidence(each.one_more_success()) - evidence.log_evidence(each)
-            found += weight * each.mean * np.exp(ratio)
+            found += weight * each.mean * np.exp(ratio[0])
         return found
 
     def population(self) -> dict[str, Array]:
@@ -416,10 +480,10 @@ class PooledBeta(PooledGroups):
 
         mean is mu, concentration k, rho = 1/(1 + k); shape and size are those of the groups' totals.
         """
-        fields = [(each.mean, each.concentration, each.shape or np.nan, each.size) for each in self.populations]
-        mean, concentration, shape, size = np.array(fields).T
-        found = {"mean": mean, "concentration": concentration, "rho": 1 / (1 + concentration)}
-        return {**found, "shape": shape, "size": size, "weight": self.weights}
+        each = self.populations
+        shape = np.full(each.size.shape, np.nan) if each.shape is None else each.shape
+        found = {"mean": each.mean, "concentration": each.concentration, "rho": 1 / (1 + each.concentration)}
+        return {**found, "shape": shape, "size": each.size, "weight": self.weights}
 
 
 def pooled_beta(
@@ -444,13 +508,4 @@ def pooled_beta(
     order = np.lexsort((points[:, 0], np.argsort(np.argsort(points[:, 1])) * _RUNS // len(points)))
     kept = order[weights[order] > 1e-6]
     points, weights = points[kept], weights[kept] / weights[kept].sum()
-    populations = tuple(
-        Population(
-            float(expit(each[1])),
-            float(np.exp(-each[0])),
-            None if flat_totals else float(np.exp(each[2])),
-            float(np.exp(each[3])),
-        )
-        for each in points
-    )
-    return PooledBeta(noisy, noise, populations, weights)
+    return PooledBeta(noisy, noise, _populations(points[:, :2], points[:, 2:], flat_totals=flat_totals), weights)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -33,6 +33,13 @@ def even_marks(seed: int, size: int, dimension: int) -> Array:
     from scipy.stats import qmc
 
     return np.asarray(qmc.Sobol(dimension, rng=np.random.default_rng(seed)).random(size))
+
+
+@lru_cache(maxsize=4)
+def _kept_marks(size: int, dimension: int) -> Array:
+    marks = even_marks(0, size, dimension)
+    marks.setflags(write=False)
+    return marks
 
 
 def inverse(table: Array, row: Places, marks: Array) -> Places:
@@ -106,7 +113,7 @@ class PooledGroups(ABC):
         """Return one group's parameter: a mixture over the population and over what the noise hides."""
         key = self.key(index)
         if key not in self._mixtures:
-            marks = even_marks(0, ATOMS, 4)
+            marks = _kept_marks(ATOMS, 4)
             node = self.nodes[1][(marks[:, 0] * self.nodes[1].size).astype(np.intp)]
             self._mixtures[key] = self.mixture(*self.components(index, node, marks[:, 1:]), np.full(ATOMS, 1 / ATOMS))
         return self._mixtures[key]

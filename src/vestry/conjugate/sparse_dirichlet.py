@@ -68,6 +68,9 @@ _VALUES = 1500
 _COUNTS = 4096
 # Draws x levels that are held at once.
 _CHUNK = 1 << 21
+# A level is faint below so many noise scales; what is said of its interval.
+_SCALES = 5
+FAINT = f"below {_SCALES} noise scales: not calibrated if the level occurs"
 # The prior of M falls off beyond so many times the noisy total.
 _FAR = 20.0
 # The total is taken from the sum of the noisy counts where the model's is this many standard deviations away.
@@ -334,6 +337,13 @@ class SparseDirichlet:
     def dimension(self) -> int:
         """The number of levels."""
         return self.noisy.size
+
+    def remark(self, index: int) -> str:
+        """Say that a level's noisy count is so small that the level may be rare or empty.
+
+        An interval then holds 0 if the level is empty, and the share of a rare one less often than it should.
+        """
+        return FAINT if self.noisy[index] < round(_SCALES * self.noise.scale) else ""
 
     def _thinned(self, size: int) -> int:
         return size // 4 if self.dimension > _MANY else size

@@ -14,7 +14,7 @@ from vestry.conjugate.beta_bernoulli import BetaBernoulliFamily
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.statistic_family import Layout
-from vestry.model.request import interval_of
+from vestry.model.request import By, interval_of
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Sum
 
@@ -28,13 +28,13 @@ class StatisticalQuery(ConjugateModel):
     column
         A column with the interval [0, 1].
     by
-        A column of levels: one mean for each.
+        A column of levels, or several: one mean for each.
     prior
         alpha and beta.
     """
 
     column: str
-    by: str | None = None
+    by: By = None
     prior: tuple[float, float] = (1.0, 1.0)
 
     name: ClassVar[str] = "statistical-query"

@@ -77,17 +77,17 @@ def condition(column: Expression, domain: Domain, engine: str, *, clean: bool) -
         cases = [(place.isnull(), UNMATCHED)]
     else:
         beyond = (value < double(domain.low)) | (value > double(domain.high))
-        cases = [(_lacks_number(value, engine), UNMATCHED), (beyond, CLIPPED)]
-    ordered = [(_lacks_value(column, engine, clean=clean), ABSENT), *cases]
+        cases = [(lacks_number(value, engine), UNMATCHED), (beyond, CLIPPED)]
+    ordered = [(lacks_value(column, engine, clean=clean), ABSENT), *cases]
     places = [(holds, _whole(CONDITIONS.index(name))) for holds, name in ordered]
     return ibis.cases(*places, else_=_whole(CONDITIONS.index(FITS)))
 
 
-def _lacks_value(column: Expression, engine: str, *, clean: bool) -> Expression:
+def lacks_value(column: Expression, engine: str, *, clean: bool) -> Expression:
     """Tell whether there is nothing to read: null, NaN, or text that is empty or too long."""
     dtype = column.type()
     if dtype.is_floating():
-        return _lacks_number(column, engine)
+        return lacks_number(column, engine)
     if not (_is_text(dtype) or dtype.is_decimal()):
         return column.isnull()
     text = _text(column, engine, clean=clean)
@@ -95,7 +95,8 @@ def _lacks_value(column: Expression, engine: str, *, clean: bool) -> Expression:
     return lacks | (text == "NaN") if dtype.is_decimal() else lacks
 
 
-def _lacks_number(value: Expression, engine: str) -> Expression:
+def lacks_number(value: Expression, engine: str) -> Expression:
+    """Tell whether a double is null or NaN."""
     return value.isnull() if engine in _WITHOUT_NAN else value.isnull() | value.isnan()
 
 
@@ -163,29 +164,29 @@ def _day(column: Expression, *, domain: Interval, engine: str, clean: bool) -> E
     if not (dtype.is_date() or dtype.is_timestamp()):
         return ibis.null("float64")
     high = low + datetime.timedelta(days=int(domain.high))
-    before, behind = _midnight(dtype, low), _midnight(dtype, high + datetime.timedelta(days=1))
+    before, last = _instant(dtype, low, datetime.time.min), _instant(dtype, high, datetime.time.max)
     # Clipped first: an engine may fail on what lies between the ends of time.
     within = (column.date() if dtype.is_timestamp() else column).delta(ibis.literal(low), unit="day").cast("float64")
     return ibis.cases(
         (column.isnull(), ibis.null("float64")),
         (column < before, double(-math.inf)),
-        (column >= behind, double(math.inf)),
+        (column > last, double(math.inf)),
         else_=within,
     )
 
 
-def _midnight(dtype: Any, day: datetime.date) -> Expression:
-    """Return the beginning of a day, of the type of a column."""
+def _instant(dtype: Any, day: datetime.date, clock: datetime.time) -> Expression:
+    """Return a day, of the type of a column, and a moment of it where the type has one."""
     if dtype.is_date():
         return ibis.literal(day)
     zone = datetime.UTC if dtype.timezone else None
-    return ibis.literal(datetime.datetime.combine(day, datetime.time(), zone))
+    return ibis.literal(datetime.datetime.combine(day, clock, zone))
 
 
 def _clipped(value: Expression, domain: Interval, engine: str) -> Expression:
     missing = ibis.null("float64") if domain.missing == DROP else _settled(domain.stand_in)
     return ibis.cases(
-        (_lacks_number(value, engine), missing),
+        (lacks_number(value, engine), missing),
         (value < double(domain.low), _settled(domain.low)),
         (value > double(domain.high), _settled(domain.high)),
         (value.abs() < double(NEGLIGIBLE), double(0)),
@@ -196,7 +197,7 @@ def _clipped(value: Expression, domain: Interval, engine: str) -> Expression:
 def _bin(value: Expression, domain: Bins, engine: str) -> Expression:
     """Return the place of the bin of a number or day, clipped; a number nearer to 0 than `NEGLIGIBLE` is 0."""
     missing = missing_place(domain)
-    lacks = _lacks_number(value, engine), ibis.null("int64") if missing is None else _whole(missing)
+    lacks = lacks_number(value, engine), ibis.null("int64") if missing is None else _whole(missing)
     edges = [(value < double(e)) if abs(e) >= NEGLIGIBLE else value <= double(-NEGLIGIBLE) for e in domain.edges[1:-1]]
     below = [(holds, _whole(place)) for place, holds in enumerate(edges)]
     return ibis.cases(lacks, *below, else_=_whole(len(edges)))

@@ -1,4 +1,4 @@
-"""What persons add to a `PersonQuery`: first each person's rows are counted by cell, then persons are summed.
+"""What persons add to a `PersonQuery` or to `PersonProducts`: first each person's rows are summed, then persons are.
 
 Doubles hold every number here exactly: weights are whole numbers of units, at most 2^20 of them, and their products are
 below 2^53, where the floor of a quotient of whole numbers is exact. So every engine has the same integers.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from vestry.data.source import Expression
 from vestry.data.text_value import double
-from vestry.schema.statistics import PersonQuery
+from vestry.schema.statistics import PersonProducts, PersonQuery
 
 
 def person_sums(
@@ -40,6 +40,26 @@ def person_sums(
     persons = persons.select(*keys, **{f"p{place}": part.cast("int64") for place, part in enumerate(parts)})
     sums = {f"s{place}": wide_sum(persons[f"p{place}"], persons) for place in range(len(parts))}
     return persons.aggregate(by=list(keys), **sums)
+
+
+def person_products(records: Expression, tally: PersonProducts, values: Sequence[Expression]) -> Expression:
+    """Return the sums of products of persons' means; `values` is what each record adds to the tally's terms."""
+    records = records.mutate(**{f"v{place}": value for place, value in enumerate(values)})
+    totals = {f"v{place}": records[f"v{place}"].sum().cast("float64") for place in range(len(values))}
+    persons = records.aggregate(by=["person"], rows=records.count().cast("float64"), **totals)
+    means = {f"v{place}": _rounded(persons[f"v{place}"] / persons["rows"]) for place in range(len(values))}
+    persons = persons.mutate(one=double(tally.units), **means)
+    factors = ["one", *means]
+    parts = {
+        f"p{place}": _rounded(persons[factors[i]] * persons[factors[j]] / double(tally.units)).cast("int64")
+        for place, (i, j) in enumerate(tally.pairs)
+    }
+    persons = persons.select(**parts)
+    return persons.aggregate(**{f"s{place}": wide_sum(persons[f"p{place}"], persons) for place in range(len(parts))})
+
+
+def _rounded(value: Expression) -> Expression:
+    return (value + double(0.5)).floor()
 
 
 def wide_sum(value: Expression, records: Expression) -> Expression:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add, and_
 from typing import Any
 
 import ibis
 
 from vestry.data.contribution_bounding import choose_records, person_name
+from vestry.data.derived_columns import derive
 from vestry.data.encoding import code, condition, person, plain, scale
-from vestry.data.person_sums import person_sums, wide_sum
+from vestry.data.person_sums import person_products, person_sums, wide_sum
 from vestry.data.source import PLACED, Expression, Source, check_column, usable
 from vestry.privacy.neighbours import Unit
+from vestry.schema.derivation import derivation, sources
 from vestry.schema.domain import Domain, Levels, drops
+from vestry.schema.formula import ColumnName, FormulaPart
 from vestry.schema.statistics import (
     CONDITIONS,
     Condition,
     Count,
     Indicator,
+    PersonProducts,
     PersonQuery,
     Product,
     Sum,
@@ -50,21 +54,34 @@ class Query:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column that is read, the person's last."""
+        """Every column of the table that is read, the person's last."""
         person = () if self.unit.person is None else (self.unit.person,)
-        return tuple(dict.fromkeys((*self.tally.columns, *person)))
+        read = (source for column in self.tally.columns for source in sources(column, self.domains[column]))
+        return tuple(dict.fromkeys((*read, *person)))
+
+    @cached_property
+    def derived(self) -> dict[str, FormulaPart]:
+        """The derived columns that are read, each with its expression."""
+        named = (column for column in self.tally.columns if self.domains[column].derived is not None)
+        return {column: derivation(column, self.domains) for column in named}
 
     @property
     def wanted(self) -> dict[str, Domain | None]:
         """The columns with their domains; without one those that are read as text, exact if their levels are.
 
-        These are the person's, and those that are examined: the place of a level does not say why a value has none.
+        These are the person's, those that are examined, and those of expressions: the place of a level does not say why
+        a value has none, or what it is.
         """
-        domains: dict[str, Domain | None] = {column: self.domains[column] for column in self.tally.columns}
-        for column in {*self.tally.examined, *filter(None, (self.unit.person,))}:
-            own = domains.get(column)
-            domains[column] = own if isinstance(own, Levels) and own.exact else None
+        domains: dict[str, Domain | None] = {column: self.domains.get(column) for column in self.columns}
+        derived = {source for column in self.derived for source in sources(column, self.domains[column])}
+        for column in {*self.tally.examined & set(domains), *derived, *filter(None, (self.unit.person,))}:
+            domains[column] = next((each for each in self._declared(column) if each.exact), None)
         return domains
+
+    def _declared(self, column: str) -> Iterator[Levels]:
+        """Yield the levels by which a column of the table may be read: its own, and those of its other names."""
+        names = [name for name, part in self.derived.items() if isinstance(part, ColumnName) and part.column == column]
+        yield from (each for name in (column, *names) if isinstance(each := self.domains.get(name), Levels))
 
     def check_schema(self, source: Source) -> None:
         """Refuse columns that no part of the table has as single values; in a part without them they are missing."""
@@ -75,8 +92,10 @@ class Query:
     def expression(self, source: Source, *, row_key: str) -> Expression:
         """Return the sums of every cell that has records, as one expression over the table."""
         records, named = self._records(source, row_key)
-        if isinstance(self.tally, PersonQuery):
+        if isinstance(self.tally, (PersonQuery, PersonProducts)):
             values = [self._value(place, records, named) for place in range(len(self.tally.terms))]
+            if isinstance(self.tally, PersonProducts):
+                return person_products(records, self.tally, values)
             return person_sums(records, self.tally, [named[key] for key in self.tally.keys], values)
         sums = {f"s{place}": self._sum(place, records, named) for place in range(len(self.tally.terms))}
         return records.aggregate(by=[named[key] for key in self.tally.keys], **sums)
@@ -109,21 +128,18 @@ class Query:
     def _codes(self, table: Expression, source: Source, named: Mapping[str, str]) -> Expression:
         """Return a part's records that count: the codes of their columns, and the person."""
         engine, who = source.backend.name, self.unit.person
-        present = {name for name, dtype in table.schema().items() if usable(dtype)}
-        placed = {column for column in named if column + PLACED in present}
         domains = {name: self.domains[column] for column, name in named.items() if column not in self.tally.examined}
-        held = {column: table[column] if column in present else ibis.null("string") for column in self.columns}
+        table, held, placed, clean = self._held(table, source)
         read = {
-            name: table[each + PLACED].cast("int64")
+            name: held[each].cast("int64")
             if each in placed
             else (condition if each in self.tally.examined else plain)(
-                held[each], self.domains[each], engine, clean=source.clean
+                held[each], self.domains[each], engine, clean=clean[each]
             )
             for each, name in named.items()
         }
         if who is not None:
-            exact = isinstance(domain := self.wanted[who], Levels) and domain.exact
-            read["person"], read["number"] = person(held[who], engine, clean=source.clean and not exact)
+            read["person"], read["number"] = person(held[who], engine, clean=clean[who])
         if not read:
             return table.select(c0=ibis.literal(0, type="int64"))
         records = table.select(**read)
@@ -138,6 +154,22 @@ class Query:
         records = records.select(**coded)
         needed = [name for name, domain in domains.items() if drops(domain)] + (["person"] if who else [])
         return records.filter([records[name].notnull() for name in needed]) if needed else records
+
+    def _held(
+        self, table: Expression, source: Source
+    ) -> tuple[Expression, dict[str, Expression], set[str], dict[str, bool]]:
+        """Return a part, its columns by name, the derived ones too; which are places of levels, and which trimmed."""
+        present = {name for name, dtype in table.schema().items() if usable(dtype)}
+        placed = {column for column in self.columns if column + PLACED in present}
+        clean = {column: source.clean and not _is_exact(domain) for column, domain in self.wanted.items()}
+        held = {column: table[column] if column in present else ibis.null("string") for column in self.columns}
+        held |= {column: table[column + PLACED] for column in placed}
+        if self.derived:
+            table, held = derive(table, held, self.derived, source.backend.name, clean)
+            clean |= {
+                column: all(clean[each] for each in sources(column, self.domains[column])) for column in self.derived
+            }
+        return table, held, placed, clean
 
     def read(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
         """Return the sums of all cells in their order, 0 where a cell has no records."""
@@ -215,3 +247,7 @@ class Query:
         domain = self.domains[column]
         assert isinstance(domain, Levels)  # noqa: S101 - tally.check has seen to it
         return domain.names
+
+
+def _is_exact(domain: Domain | None) -> bool:
+    return isinstance(domain, Levels) and domain.exact

@@ -15,7 +15,9 @@ from vestry.schema.domain import Domain, Levels, underlying
 from vestry.schema.meaning import instant_of, is_number, time_of
 
 
-def schema_faults(types: Mapping[str, Any], domains: Mapping[str, Domain], person: str | None) -> tuple[str, ...]:
+def schema_faults(
+    types: Mapping[str, Any], domains: Mapping[str, Domain | None], person: str | None
+) -> tuple[str, ...]:
     """Say which declared columns the table does not have, or has as a type that cannot hold what is declared.
 
     Parameters
@@ -23,7 +25,7 @@ def schema_faults(types: Mapping[str, Any], domains: Mapping[str, Domain], perso
     types
         The table's columns, with their types; of a CSV file all are text.
     domains
-        What is declared.
+        What is declared; None for a column that a derived one is made of.
     person
         The column of the person, if that is the unit.
     """

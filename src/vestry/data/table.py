@@ -18,6 +18,7 @@ from vestry.data.row_limit import limit_records
 from vestry.data.source import UNPREPARED, Dialect, Source, connect, dialect_from, find_way, kind_of, quietly
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.schema.derivation import check_derived, sources, sources_of
 from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain, Interval, Levels, underlying
 from vestry.schema.meaning import EXACT
@@ -83,6 +84,8 @@ class Table:
             if not isinstance(domain, (Levels, Interval)):
                 raise InvalidParameter(f"the column {name}", domain, "levels or an interval", _COLUMNS)
         require_whole("max_rows", max_rows, "max_rows=10**9", most=LIMIT - 1)
+        for name in columns:
+            check_derived(name, columns, Unit.parse(unit).person)
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "columns", MappingProxyType(dict(columns)))
         object.__setattr__(self, "unit", Unit.parse(unit))
@@ -115,6 +118,10 @@ class Table:
         with self._connected({column: self.columns.get(column) for column in columns}) as source:
             return source.schema
 
+    def sources(self, column: str) -> tuple[str, ...]:
+        """Return the columns of the table that a declared one is read from: itself, unless it is derived."""
+        return sources(column, self.columns[column]) if column in self.columns else (column,)
+
     @property
     def is_csv(self) -> bool:
         """Whether the records are in a CSV file, whose columns have names and no types."""
@@ -125,7 +132,7 @@ class Table:
         from vestry.data.schema_check import schema_faults
 
         with connect(self.data, columns=None, dialect=self.csv) as source:
-            return schema_faults(source.schema, self.columns, self.unit.person)
+            return schema_faults(source.schema, sources_of(self.columns), self.unit.person)
 
     def count(self) -> int:
         """Return the number of records, where it is public: under replace with unit row."""

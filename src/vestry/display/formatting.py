@@ -1,7 +1,7 @@
 """How a page writes numbers: three significant digits, a real minus sign, thin spaces in thousands.
 
-A number that has a spread is written to the digits its spread supports: 103.45 with a standard deviation of 0.12, and
-not 103. What bounds an attacker is rounded up.
+A number that has a spread is written to the digits that its spread allows: 103.45 with a standard deviation of 0.12,
+and 103.4 with one of 0.5. What bounds an attacker is rounded up.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ DIGITS = 3
 _THIN, _SPACE = "\u202f", "\u00a0"
 # Fewer decimals than any number asks for.
 _NONE = -400
+# A spread whose digits begin below this is written with two of them.
+_TWO_DIGITS = 3.55
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -27,20 +29,34 @@ def number(value: float) -> str:
 
 @dataclass(frozen=True)
 class Digits:
-    """How the numbers of one row are written, so that they line up.
+    """How the numbers of one row are written: to the digits that their spread allows, and so lined up.
 
-    Three significant digits of the mean, but at least two and at most three of its spread.
+    Two significant digits of the spread where they are below 35, else one: the rule of the Particle Data Group, by
+    which rounding changes a number by less than a sixth of its spread.
+
+    Attributes
+    ----------
+    spread
+        A standard deviation.
+    percent
+        Whether numbers are written in percent.
     """
 
-    mean: float
     spread: float
+    percent: bool = False
 
     def __call__(self, value: float) -> str:
         """Write one number of the row."""
-        if not 1e-9 < self.spread < 1e12:
-            return number(value)
-        least, most = _decimals(self.spread, DIGITS - 1), _decimals(self.spread, DIGITS)
-        return _plain(value, max(0, min(max(_decimals(self.mean, DIGITS), least), most)), ROUND_HALF_EVEN)
+        return f"{self.bare(value)}{_SPACE}%" if self.percent else self.bare(value)
+
+    def bare(self, value: float) -> str:
+        """Write one number without its percent sign."""
+        factor = 100 if self.percent else 1
+        spread = factor * self.spread
+        if not 1e-9 < spread < 1e12:
+            return number(factor * value)
+        mantissa, _, exponent = f"{spread:.2e}".partition("e")
+        return _plain(factor * value, (1 if float(mantissa) < _TWO_DIGITS else 0) - int(exponent), ROUND_HALF_EVEN)
 
     def interval(self, low: float, high: float) -> str:
         """Write both ends."""
@@ -54,9 +70,9 @@ def upward(value: float, *, beyond: float = math.inf) -> str:
     return _plain(value, max(_decimals(value, DIGITS), _decimals(beyond, DIGITS - 1)), ROUND_CEILING)
 
 
-def roughly(share: float) -> str:
-    """Write a share as a percentage of two significant digits."""
-    return f"{_plain(100 * share, _decimals(100 * share, 2), ROUND_HALF_EVEN)}{_SPACE}%"
+def roughly(share: float, *, digits: int = 2) -> str:
+    """Write a share as a percentage of a few significant digits."""
+    return f"{_plain(100 * share, _decimals(100 * share, digits), ROUND_HALF_EVEN)}{_SPACE}%"
 
 
 def percent_up(share: float) -> str:

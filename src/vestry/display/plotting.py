@@ -133,8 +133,8 @@ def posterior_html(posterior: Posterior) -> str:
 
 def _summary_cells(row: dict[str, Any]) -> dict[str, str]:
     """Write a row of a summary to the digits that its spread supports."""
-    digits = Digits(row["mean"], row["sd"])
-    return {**row, **{key: digits(row[key]) for key in ("mean", "low", "high")}, "sd": number(row["sd"])}
+    digits = Digits(row["sd"])
+    return {**row, **{key: digits(row[key]) for key in ("mean", "sd", "low", "high")}}
 
 
 def _draw_cells(posterior: Posterior) -> Iterator[dict[str, str]]:
@@ -273,11 +273,22 @@ def _power(value: float) -> str:
 _LETTERS, _MOST_STEPS = 22, 5
 
 
-def name_rows(axes: Any, names: list[str], what: str, *, below: float = 0.6, above: float = 0.6) -> None:
+def name_rows(
+    axes: Any,
+    names: list[str],
+    what: str,
+    *,
+    below: float = 0.6,
+    above: float = 0.6,
+    percent: bool = False,
+    sign: str = " %",
+) -> None:
     """Name the rows, from the top, and the axis below them; names are text and never mathematics."""
+    if percent:
+        axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.6g}{sign}".replace("-", "−"))
     axes.set_yticks(range(len(names)), [_folded(name) for name in reversed(names)], fontsize=9, parse_math=False)
     axes.set_ylim(-below, len(names) - 1 + above)
-    axes.set_xlabel(what)
+    axes.set_xlabel(what, parse_math=False)
     axes.locator_params(axis="x", nbins=_MOST_STEPS)
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)

@@ -12,37 +12,27 @@ import io
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
+from markupsafe import Markup as Markup
+from markupsafe import escape
+
 from vestry.display.plotting import COLOURS, GRID, PAPER, WIDTH
-
-
-class Markup(str):
-    """Text that is HTML already."""
-
-    __slots__ = ()
-
 
 Content = str | Markup
 
 
-def safe(content: Content) -> Markup:
-    """Escape text, and let markup through."""
-    return content if isinstance(content, Markup) else Markup(escape(content, quote=True))
-
-
 def joined(parts: Iterable[Content], between: str = "\n") -> Markup:
     """Put pieces together, each escaped unless it is markup."""
-    return Markup(between.join(safe(part) for part in parts if part))
+    return Markup(between).join(  # noqa: S704 - what stands between is written here
+        part for part in parts if part
+    )
 
 
 def tag(name: str, *contents: Content, **attributes: str) -> Markup:
     """Write an element. An attribute's underscores become dashes, and a trailing one is dropped (`class_`)."""
-    given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(value, quote=True)}"' for key, value in attributes.items()
-    )
-    return Markup(f"<{name}{given}>{joined(contents, '')}</{name}>")
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
+    return Markup(f"<{name}{given}>{joined(contents, '')}</{name}>")  # noqa: S704 - its parts are escaped
 
 
 def paragraph(*contents: Content) -> Markup:
@@ -53,16 +43,6 @@ def paragraph(*contents: Content) -> Markup:
 def listed(items: Iterable[Content]) -> Markup:
     """Write a list."""
     return tag("ul", *(tag("li", item) for item in items))
-
-
-def code(text: str) -> Markup:
-    """Write a literal inside a sentence."""
-    return tag("code", text)
-
-
-def block(text: str, label: str) -> Markup:
-    """Write literal lines, in a box that scrolls by itself."""
-    return tag("pre", tag("code", text), tabindex="0", role="region", aria_label=label)
 
 
 def beside(*parts: Markup) -> Markup:
@@ -94,13 +74,19 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Content]],
     names
         How many cells of a row name it.
     """
-    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads)))
+    caption = _kept(caption)
+    head = tag("thead", tag("tr", *(tag("th", _kept(name), scope="col") for name in heads)))
     body = [
         tag("tr", *(tag("th", cell, scope="row") for cell in row[:names]), *(tag("td", cell) for cell in row[names:]))
         for row in rows
     ]
     whole = tag("table", tag("caption", caption), head, tag("tbody", joined(body)), class_="numbers")
-    return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    return tag("div", whole, class_="scroll", tabindex="0", role="group", aria_label=caption)
+
+
+def _kept(text: str) -> str:
+    """Keep a percent sign with its number."""
+    return text.replace(" %", "\u00a0%")
 
 
 def register(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Content]]) -> Markup:
@@ -158,9 +144,9 @@ class Album:
         picture = _inline(drawn, prefix=f"figure-{self._count}", alternative=alternative)
         if drawn.get_figwidth() > WIDTH:  # too wide to be read on a telephone, so it scrolls by itself
             label = f"Figure {self._count}, which may be scrolled"
-            picture = tag("div", picture, class_="scroll", tabindex="0", role="region", aria_label=label)
+            picture = tag("div", picture, class_="scroll", tabindex="0", role="group", aria_label=label)
         number = tag("b", f"Figure {self._count}.")
-        return tag("figure", picture, tag("figcaption", number, " ", caption.replace(" %", "\u00a0%")))
+        return tag("figure", picture, tag("figcaption", number, " ", _kept(caption)))
 
 
 def _inline(drawn: Any, *, prefix: str, alternative: str) -> Markup:
@@ -179,10 +165,10 @@ def _inline(drawn: Any, *, prefix: str, alternative: str) -> Markup:
     assert size is not None, "matplotlib writes a view box"  # noqa: S101
     width, height = (float(part) for part in size.groups())
     opening = (
-        f'<svg role="img" aria-label="{safe(alternative)}" viewBox="0 0 {width:g} {height:g}"'
+        f'<svg role="img" aria-label="{escape(alternative)}" viewBox="0 0 {width:g} {height:g}"'
         f' width="{width * 4 / 3:.0f}" height="{height * 4 / 3:.0f}">'
     )
-    return Markup(opening + re.sub(r"\s*\n\s*", "\n", body[size.end() :]))
+    return Markup(opening + re.sub(r"\s*\n\s*", "\n", body[size.end() :]))  # noqa: S704 - matplotlib escapes its text
 
 
 def _plain(element: str, own: dict[str, str]) -> str:

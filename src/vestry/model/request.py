@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -23,12 +24,15 @@ from vestry.mechanisms.release import ADDITIVE, PARAMETERS, Mechanism
 from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
 from vestry.registry import AVERAGES
+from vestry.schema.derivation import readings
 from vestry.schema.domain import Domain, Interval, Levels, drops
 from vestry.schema.private import Private, PrivateRows
 from vestry.schema.statistics import SumQuery
 from vestry.validation import require_choice
 
 AUTO = "auto"
+# The column whose levels are the groups, several of them, or none.
+By = str | tuple[str, ...] | None
 # What is averaged where a unit has several rows.
 ROW, PERSON = "row", "person"
 
@@ -41,8 +45,8 @@ class Model(Protocol):
         """Its name in study files."""
 
     @property
-    def by(self) -> str | None:
-        """The column whose levels are the groups; None if there are none."""
+    def by(self) -> By:
+        """The column whose levels are the groups, or several of them; None if there are none."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -87,7 +91,12 @@ def inspects(model: Any) -> bool:
 
 def has_average(model: Any, unit: Unit) -> bool:
     """Tell whether a model's rows can be averaged over persons, and persons have several."""
-    return hasattr(model, "averaged") and unit.person is not None and unit.rows > 1
+    return _can_average(model) and unit.person is not None and unit.rows > 1
+
+
+def _can_average(model: Any) -> bool:
+    """Tell whether a model says what of its rows is averaged, or what it is over persons itself."""
+    return hasattr(model, "averaged") or getattr(model, "over_persons", None) is not None
 
 
 def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tuple[Any, Any | None]:
@@ -97,11 +106,12 @@ def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tupl
     """
     if average is None:
         able = has_average(model, unit) and not drawn
-        return (_over_persons(model), model) if able else (model, getattr(model, "earlier", None))
+        earlier = getattr(model, "earlier", None)
+        return (_over_persons(model), earlier or model) if able else (model, earlier)
     if require_choice("average", average, (PERSON, ROW), f'average = "{PERSON}"') == ROW:
         return model, None
     for broken, allowed in (
-        (not hasattr(model, "averaged"), f"{ROW} or omitted for {model.name}"),
+        (not _can_average(model), f"{ROW} or omitted for {model.name}"),
         (unit.person is None, f"{ROW} or omitted where the unit is a row"),
         (drawn, f"{ROW} or omitted where draws are released"),
     ):
@@ -114,7 +124,8 @@ def _over_persons(model: Any) -> Any:
     if pools(model):
         allowed = "omitted for averages over persons, whose groups do not learn from each other"
         raise InvalidParameter("pool", True, allowed, f'average = "{ROW}" beside it')
-    return AVERAGES[PERSON](model)
+    own = getattr(model, "over_persons", None)
+    return AVERAGES[PERSON](model) if own is None else own
 
 
 class PreparedRelease(Protocol):
@@ -281,7 +292,9 @@ class Request:
     def definition(self, schema: TableSchema) -> str:
         """Return a hash of the request and of the domains it reads: the same question has the same one."""
         read = {column: schema.domains[column].to_dict() for column in self.model.columns}
-        text = json.dumps({"request": self.to_dict(), "columns": read}, sort_keys=True)
+        others = {column: found for column in self.model.columns if (found := readings(column, schema.domains))}
+        asked = {"request": self.to_dict(), "columns": read, **({"readings": others} if others else {})}
+        text = json.dumps(asked, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -347,7 +360,7 @@ def check_size(model: Any, domains: Mapping[str, Domain]) -> None:
 def size_by_group(model: Any, domains: Mapping[str, Domain]) -> Size:
     """Return the size of a model with a parameter for each level of its columns, or one for an interval, by group."""
     groups = len(groups_of(domains, model.by))
-    number = groups * sum(parameters_of(domains[column]) for column in model.columns if column != model.by)
+    number = groups * sum(parameters_of(domains[column]) for column in own_columns(model))
     return Size(number, MOST_PARAMETERS, "groups x parameters" if groups > 1 else "parameters")
 
 
@@ -385,9 +398,29 @@ def declared(domains: Mapping[str, Domain], column: str) -> Domain:
     return domains[column]
 
 
-def groups_of(domains: Mapping[str, Domain], by: str | None) -> tuple[str, ...]:
-    """Return the names of the groups: the levels of `by`, or `all`."""
-    return ("all",) if by is None else levels_of(domains, by).names
+def grouping(by: By) -> tuple[str, ...]:
+    """Return the columns whose combinations of levels are the groups."""
+    return () if by is None else (by,) if isinstance(by, str) else tuple(by)
+
+
+def own_columns(model: Any) -> tuple[str, ...]:
+    """Return the columns that a model is about: those that do not group the records."""
+    return tuple(column for column in model.columns if column not in grouping(model.by))
+
+
+def groups_of(domains: Mapping[str, Domain], by: By) -> tuple[str, ...]:
+    """Return the names of the groups: the levels of `by`, of several columns `A, female`; or `all`.
+
+    The last column's levels change fastest, as in `SumQuery.cells`.
+    """
+    columns = grouping(by)
+    if not columns:
+        return ("all",)
+    names = tuple(", ".join(levels) for levels in product(*(levels_of(domains, column).names for column in columns)))
+    if len(set(names)) < len(names):
+        allowed = "columns whose levels tell the groups apart, written one behind the other"
+        raise InvalidParameter("by", list(columns), allowed, "levels without commas")
+    return names
 
 
 def listing(columns: tuple[str, ...], mark: str = ", ") -> str:
@@ -404,17 +437,26 @@ def purpose_of(question: str) -> str:
 
 
 def check_names(model: Any) -> None:
-    """Refuse columns that are not named by text, and groups by more than one column."""
+    """Refuse columns that are not named by text, and groups by one column twice."""
     try:
         by, columns = model.by, tuple(model.columns)
     except (AttributeError, KeyError, TypeError):
         instead = 'for example BetaBernoulli("readmitted", success="yes")'
         raise InvalidParameter("a model", type(model).__name__, "one whose columns are named", instead) from None
-    if not isinstance(by, str | None):
-        raise InvalidParameter("by", by, "the name of one column", 'by="ward", or a column that holds both')
+    check_grouping(by)
     for column in columns:
         if not isinstance(column, str):
             raise InvalidParameter("a column", column, "its name", 'for example "readmitted"')
+
+
+def check_grouping(by: Any) -> None:
+    """Refuse groups by what is not a column, or several of them, each once."""
+    named = tuple(by) if isinstance(by, tuple | list) else () if by is None else (by,)
+    if not all(isinstance(each, str) for each in named) or len(set(named)) < len(named) or by in ((), []):
+        given = list(by) if isinstance(by, tuple) else by
+        raise InvalidParameter(
+            "by", given, "a column, or a list of columns, each once", 'by = "ward" or ["ward", "sex"]'
+        )
 
 
 # How many columns a question names, and how long a purpose is, at most.

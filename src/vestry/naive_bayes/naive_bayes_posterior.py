@@ -56,6 +56,14 @@ class TableProduct:
             index -= part.dimension
         raise IndexError(index)
 
+    def remark(self, index: int) -> str:
+        """Say what is wrong with the interval of one number; nothing if all is well."""
+        for part in self.parts:
+            if index < part.dimension:
+                return part.remark(index) if hasattr(part, "remark") else ""
+            index -= part.dimension
+        raise IndexError(index)
+
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Draw from each part."""
         return np.concatenate([part.draw(rng, size) for part in self.parts], axis=1)
@@ -138,6 +146,11 @@ class NaiveBayesReader(Reader):
             family = DirichletCategoricalFamily(len(names))
             prior = family.prior(() if self.sparse else (self.alpha,) * len(names))
             yield family, prior, replace(statistics, names=names[: len(values)], values=tuple(values))
+
+    def remark(self, distribution: Any, index: int) -> str:
+        """Say which levels of a table are faint."""
+        said: str = distribution.remark(index)
+        return said
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw how many of `size` new records of the class have each level; and how many of `size` are of the class."""

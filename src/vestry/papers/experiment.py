@@ -33,7 +33,7 @@ class Experiment:
     name
         On the command line, and of the files.
     paper, figure
-        Its key in `docs/references.bib`, and which figure or section.
+        Its key in `report/references.bib`, and which figure or section.
     seed
         Of the ordinary generator: nothing here is private.
     run

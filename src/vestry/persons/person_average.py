@@ -20,7 +20,7 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import calibrate_noise
 from vestry.mechanisms.release import ADDITIVE
 from vestry.model.averaging import Averaged, person_units
-from vestry.model.request import MOST_PARAMETERS, PERSON, PreparedSums, Request, Size, TableSchema, pools
+from vestry.model.request import MOST_PARAMETERS, PERSON, By, PreparedSums, Request, Size, TableSchema, pools
 from vestry.numerics import Array
 from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
@@ -65,6 +65,8 @@ class PersonReader(Reader):
 
     dimension = property(attrgetter("averages"))
     label = LABEL
+    prior_words = ""
+    released_words = "Sums are of persons' weights."
     average_words = (
         "Each person weighs 1, whatever the number of her rows. The interval is a normal approximation; it takes"
         " persons, not rows, as independent, and uses no prior."
@@ -102,11 +104,6 @@ class PersonReader(Reader):
             return levels_average(values, variance, grouped=self.grouped)
         return numbers_average(values, variance, grouped=self.grouped, ends=self.ends)
 
-    def before(self) -> SeparateAverages:
-        """Return what is known without records: anything between the ends."""
-        names = self._parts.names
-        return self.plug_in(NoisyStatistics(names, (0,) * len(names), "discrete-laplace", 1.0))
-
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Refuse: how new rows spread around a person's average is not released."""
         raise InvalidParameter("predict", "an average over persons", "asked of rows", 'average = "row"')
@@ -119,13 +116,10 @@ class PersonReader(Reader):
         variance = a * (1 - share) ** 2 + b * (0.5 - share) ** 2 + c * share**2
         return width * math.sqrt(variance) / total if total > 0 else None
 
-    def unit_words(self, grid: str) -> str:
-        """Say what one unit of a noisy sum stands for."""
-        return f"One unit stands for {grid} of a person's weight."
-
-    def remark(self, marginal: Any) -> str:
+    def remark(self, distribution: Any, index: int) -> str:
         """Warn where so few events are expected that the normal approximation is rough."""
-        if min(marginal.yes, marginal.no) >= FEW:
+        part = distribution.parts[index]
+        if min(part.yes, part.no) >= FEW:
             return ""
         return f"fewer than about {FEW} expected events: the normal approximation is rough; rows = 1 has an exact model"
 
@@ -164,9 +158,9 @@ class PersonAverage:
         return str(self.model.name)
 
     @property
-    def by(self) -> str | None:
-        """The column of the groups."""
-        found: str | None = self.model.by
+    def by(self) -> By:
+        """The columns of the groups."""
+        found: By = self.model.by
         return found
 
     @property

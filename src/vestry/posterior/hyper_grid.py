@@ -27,6 +27,8 @@ _DOUBT = 0.5
 # A box that a round leaves this wide is the last one; its cells become so much finer while one of them is heavy, but
 # they are not refined beyond this number.
 _SETTLED, _FINER, _NODES = 0.6, 1.3, 30_000
+# Cells that are wider than the density know little of its width: at most so many times as many in the next round.
+_MORE = 4
 # No cell of the last box is wider than this part of a standard deviation.
 WIDEST = 0.5
 # What lies below this share of the whole is omitted.
@@ -166,8 +168,9 @@ def _needed(box: _Box, points: Array, weights: Array, sizes: Sequence[int], wide
     share = weights.ravel()
     mean = turned @ share
     deviation = np.sqrt((turned - mean[:, None]) ** 2 @ share)
-    wanted = np.ceil((box.high - box.low) / (widest * deviation)).astype(int)
-    return [max(size, int(each)) for size, each in zip(sizes, wanted, strict=True)]
+    with np.errstate(divide="ignore"):
+        wanted = np.ceil((box.high - box.low) / (widest * deviation))
+    return [int(np.clip(each, size, _MORE * size)) for size, each in zip(sizes, wanted, strict=True)]
 
 
 def _around(

@@ -436,7 +436,7 @@ def log_sum(x: Array, components: int, component: Callable[[Array], Array]) -> A
     return found.reshape(np.shape(x))
 
 
-_TOLERANCE = 1e-12
+_TOLERANCE, _LAST_STEP, _CLOSE = 1e-12, 1e-7, 1e-5
 _STEPS = 400
 
 
@@ -468,7 +468,9 @@ def invert(
         usable = (newton >= low[active]) & (newton <= high[active]) & (2 * np.abs(newton - at) <= last[active])
         t[active] = np.where(usable, newton, low[active] + (high[active] - low[active]) / 2)
         last[active] = np.abs(t[active] - at)
-        active = active[last[active] > _TOLERANCE * (1 + np.abs(at))]
+        # Near the root a Newton step of length h ends within about h^2 of it.
+        enough = np.where(usable & (np.abs(gap) < _CLOSE), _LAST_STEP, _TOLERANCE)
+        active = active[last[active] > enough * (1 + np.abs(at))]
         if active.size == 0:
             break
     return np.asarray(t.reshape(np.shape(start)))

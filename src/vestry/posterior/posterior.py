@@ -57,7 +57,7 @@ class Posterior:
     certificate
         What the release promised.
     by
-        The column whose levels are the groups; None if there are none.
+        The column whose levels are the groups, of several `ward, sex`; None if there are none.
     labels
         What each parameter of a group is of; numbers if empty.
     """
@@ -160,14 +160,15 @@ class Posterior:
         made, parameters = self.interval_method, self.parameters
         found: dict[int, Rows] = {}  # groups may share their distribution
 
-        def told(marginal: Marginal) -> dict[str, Any]:
-            said = self.reader.remark(marginal) if remarked else ""
-            return {**numbers(marginal), "interval_method": made, **({"note": said} if said else {})}
+        def told(distribution: Any, index: int) -> dict[str, Any]:
+            row = {**numbers(distribution.marginal(index)), "interval_method": made}
+            said = self.reader.remark(distribution, index) if remarked else ""
+            return {**row, "note": said} if said else row
 
         with refuse_extremes():
             for distribution in self.distributions.values():
                 if id(distribution) not in found:
-                    found[id(distribution)] = [told(distribution.marginal(index)) for index in range(len(parameters))]
+                    found[id(distribution)] = [told(distribution, index) for index in range(len(parameters))]
         return [
             {"group": group, "parameter": parameter, **row}
             for group, distribution in self.distributions.items()
@@ -338,8 +339,8 @@ class Posterior:
     def to_arviz(self, rng: np.random.Generator | None = None, *, chains: int = 4, draws: int = 1000) -> Any:
         """Return the draws as an ArviZ tree (dimensions chain and draw), without data or likelihoods.
 
-        Released draws are one chain. The tree's attributes hold the label, how intervals are made, and the
-        certificate.
+        Released draws are one chain. The tree's attributes hold the label, how intervals are made, what is wrong with
+        single ones (`remarks`), and the certificate.
         """
         import arviz_base as arviz
 
@@ -365,8 +366,20 @@ class Posterior:
         tree = arviz.from_dict({"posterior": values}, dims=dims, coords=dict(coords))
         certificate = json.dumps(asdict(self.certificate), default=dict)
         tree.attrs.update({"note": self.note} if self.note else {})
+        if remarks := self._remarks():
+            tree.attrs["remarks"] = json.dumps(remarks)
         tree.attrs.update(posterior=self.label, interval_method=self.interval_method, certificate=certificate)
         return tree
+
+    def _remarks(self) -> dict[str, list[str]]:
+        """Return of which parameters each remark is; the first of very many, as an attribute is short."""
+        found: dict[str, list[str]] = {}
+        for group, distribution in self.distributions.items() if self.label != DRAWS else ():
+            for index, parameter in enumerate(self.parameters):
+                if said := self.reader.remark(distribution, index):
+                    found.setdefault(said, []).append(parameter if self.by is None else f"{group} {parameter}")
+        more = {said: len(names) - _NAMED for said, names in found.items()}
+        return {said: names[:_NAMED] + [f"and {more[said]} more"] * (more[said] > 0) for said, names in found.items()}
 
     def _sample(self, groups: tuple[str, ...], draws: int | None, rng: np.random.Generator) -> dict[str, Array]:
         """Return draws of these groups that belong together."""
@@ -393,8 +406,8 @@ def _has_several_rows(certificate: Certificate) -> bool:
     return bool(is_number(rows) and rows > 1)
 
 
-# Draws where the caller names no number.
-_DRAWS = 1000
+# Draws where the caller names no number; parameters that an attribute names.
+_DRAWS, _NAMED = 1000, 100
 
 
 def _frame(rows: Rows, *index: str) -> DataFrame:

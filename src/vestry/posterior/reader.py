@@ -102,7 +102,10 @@ class Reader:
     note
         What a report says of how records were read.
     prior_words
-        What is known of a group before its own records: the prior, or the population that it comes from.
+        What is known of a group before its own records: the prior, or the population that it comes from; empty where
+        nothing of the kind is used.
+    released_words
+        What released sums of numbers are of.
     has_statistics
         Whether the model may release noisy statistics.
     sampled
@@ -119,6 +122,7 @@ class Reader:
     has_statistics: ClassVar[bool] = True
     note: Any = ""
     prior_words: ClassVar[str] = "prior"
+    released_words: ClassVar[str] = "Sums are in the units of the column, counted from the middle of its interval."
     sampled: ClassVar[bool] = False
     label: ClassVar[str] = NOISE_AWARE
     average_words: ClassVar[str] = (
@@ -189,10 +193,6 @@ class Reader:
         names = tuple(str(place) for place in range(zeros))
         return self.plug_in(NoisyStatistics(names, (0,) * zeros, "discrete-laplace", 1.0))
 
-    def unit_words(self, grid: str) -> str:
-        """Say what one unit of a noisy sum stands for."""
-        return f"One unit of a sum stands for {grid}, counted from the middle of the interval."
-
     def interval_method(self, label: str, *, several_rows: bool) -> str:
         """Say in a few words how the intervals of a posterior of this label are made, and if they are not calibrated.
 
@@ -206,8 +206,8 @@ class Reader:
         """Say what the widths of a forecast are of: what the release will have, or that it has no interval."""
         return ("range of a draw (no interval)" if drawn else f"interval of the {self.parameter}",)
 
-    def remark(self, marginal: Any) -> str:
-        """Say what is wrong with one interval; nothing if all is well."""
+    def remark(self, distribution: Any, index: int) -> str:
+        """Say what is wrong with the interval of one of a group's parameters; nothing if all is well."""
         return ""
 
     def read_pooled(self, release: Release) -> ReadRelease:

@@ -10,7 +10,7 @@ import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE
-from vestry.model.request import PreparedSums, Request, Size, TableSchema, interval_of
+from vestry.model.request import PERSON, PreparedSums, Request, Size, TableSchema, interval_of
 from vestry.registry import LOSSES
 from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.loss import Loss
@@ -59,6 +59,7 @@ class LinearRegression(RowModel):
     threshold: float | None = None
 
     name = "linear"
+    averages_persons: ClassVar[bool] = False
     sum_words: ClassVar[str] = "records"
     methods: ClassVar[tuple[str, ...]] = (MOMENTS, *METHODS)
     reader: ClassVar[Any] = staticmethod(linear_reader)
@@ -88,6 +89,11 @@ class LinearRegression(RowModel):
     def earlier(self) -> LinearRegression | None:
         """The same declaration as 0.1.0 read it; None where it names its method."""
         return replace(self, method=POSTERIOR) if self.method is None and self.chosen == MOMENTS else None
+
+    @property
+    def over_persons(self) -> LinearRegression | None:
+        """The same regression of persons, the means of their rows; None over rows."""
+        return PersonRegression(**vars(self)) if self.chosen == MOMENTS else None
 
     def loss_for(self, domains: Mapping[str, Domain]) -> Loss:
         """Return the loss of the scaled outcome."""
@@ -134,7 +140,7 @@ class LinearRegression(RowModel):
         """Return the expected width of a scaled coefficient's 90 % interval, and the same without privacy."""
         if self.chosen != MOMENTS:
             return super().forecast(prepared, schema, n, rng)
-        return forecast_moments(prepared, n, rng)
+        return forecast_moments(prepared, n, rng, rows=schema.unit.rows if self.averages_persons else 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it; the usual loss is not written."""
@@ -142,3 +148,26 @@ class LinearRegression(RowModel):
         if self.loss == _USUAL:
             del written["loss"]
         return written
+
+
+class PersonRegression(LinearRegression):
+    """Linear regression by moments where a record is a person: the means of her rows that count.
+
+    She moves the moments as one record does. Persons are independent, so intervals hold however alike her rows are;
+    the slope is that between persons.
+    """
+
+    averages_persons = True
+
+    @property
+    def earlier(self) -> None:
+        """Nothing: 0.1.0 had no such question."""
+        return None
+
+    def question(self) -> str:
+        """Say in words what is asked."""
+        return f"{super().question()}, each person one record, her rows averaged"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration, as a study file writes it."""
+        return {**super().to_dict(), "average": PERSON}

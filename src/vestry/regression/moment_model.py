@@ -11,25 +11,27 @@ from vestry.model.request import WIDE, PreparedSums, Request, Size, TableSchema
 from vestry.numerics import Array
 from vestry.regression.moment_posterior import LinearMap, LinearPosterior, in_closed_form, linear_posterior
 from vestry.regression.moment_reader import MomentReader
-from vestry.regression.moments import Moments
+from vestry.regression.moments import Moments, PersonMoments
 from vestry.schema.design_matrix import HALF
-from vestry.schema.statistics import SumQuery
 
 # The method's name; the precision of the prior where none is declared; statistics of one release at most.
 MOMENTS, USUAL_PRECISION, MOST_STATISTICS = "moments", 1.0, 5_000
 # Made-up records of a plan, how often they are made up where the posterior has a closed form, and where it has none.
 _MADE_UP, _REPEATS, _SAMPLED = 2000, 8, 1
+_THEOREM = "A person's rows that count are averaged first, so she moves the sums as one record would."
 # Of the outcome, on the scale of its interval: the largest sd of what is fitted, and the residual sd.
 _FITTED, _RESIDUAL = 0.5, 0.25
 
 
 def prepare_moments(model: Any, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
     """Calibrate the noise of the moments of a regression's columns."""
-    moments = Moments.of(model.columns, schema.domains)
+    averaged = model.averages_persons
+    moments = (PersonMoments if averaged else Moments).of(model.columns, schema.domains)
     adjacency = schema.adjacency(model, count)
     layout = moments.layout(adjacency)
-    mechanism = calibrate_noise(f"discrete-{request.mechanism}", layout, adjacency, request.guarantee)
-    tally = SumQuery((), moments.terms(count=layout.count is None))
+    limits = _THEOREM if averaged else ""
+    mechanism = calibrate_noise(f"discrete-{request.mechanism}", layout, adjacency, request.guarantee, limits=limits)
+    tally = moments.tally(count=layout.count is None)
     tally.check(schema.domains)
     described = {
         "name": model.name,
@@ -37,6 +39,7 @@ def prepare_moments(model: Any, request: Request, schema: TableSchema, count: in
         "columns": moments.to_dict(),
         "outcome_column": model.outcome,
         "predictors": list(model.predictors),
+        **({"persons": True} if averaged else {}),
     }
     numbers = (USUAL_PRECISION if model.prior_precision is None else float(model.prior_precision),)
     return PreparedSums(model, described, numbers, mechanism, tally, ("all",), ())
@@ -47,11 +50,14 @@ def size_of_moments(moments: Moments) -> Size:
     return Size(len(moments.pairs), MOST_STATISTICS, "sums of products")
 
 
-def forecast_moments(prepared: PreparedSums, n: int, rng: np.random.Generator) -> tuple[float, float, None]:
+def forecast_moments(
+    prepared: PreparedSums, n: int, rng: np.random.Generator, *, rows: int = 1
+) -> tuple[float, float, None]:
     """Return the mean width of the scaled coefficients' 90 % intervals, with privacy and without.
 
     Records are made up: every predictor uniform on its domain, coefficients from the prior, made smaller where what is
-    fitted would spread over more than half of the outcome's interval, and a residual sd of an eighth of it.
+    fitted would spread over more than half of the outcome's interval, and a residual sd of an eighth of it. Where rows
+    are averaged over persons, every person has `rows` of them.
 
     Raises
     ------
@@ -61,6 +67,7 @@ def forecast_moments(prepared: PreparedSums, n: int, rng: np.random.Generator) -
     model: Any = prepared.model
     moments = Moments.from_dict(prepared.described["columns"])
     reader = MomentReader(moments, model.outcome, model.predictors, prepared.numbers[0])
+    n = max(1, n // rows)
     mechanism = prepared.mechanism
     assert isinstance(mechanism, Additive)  # noqa: S101 - it was prepared so
     widths: list[float] = []

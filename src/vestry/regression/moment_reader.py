@@ -26,6 +26,10 @@ from vestry.releases import NoisyStatistics, Release
 from vestry.schema.design_matrix import INTERCEPT
 from vestry.validation import is_number, require_number
 
+_BETWEEN = (
+    "Each person is one record, her rows averaged: a coefficient is the slope between persons, which is that of rows"
+    " only if persons with other predictors do not differ otherwise."
+)
 RESIDUAL_SD, R_SQUARED = "residual sd", "R squared"
 
 
@@ -41,19 +45,36 @@ class MomentReader(Reader):
         Which is explained by which.
     prior_precision
         1/variance of each coefficient's normal prior, on scaled columns.
+    persons
+        Whether a record is a person, her rows averaged.
     """
 
     moments: Moments
     outcome: str
     predictors: tuple[str, ...]
     prior_precision: float
+    persons: bool = False
 
     parameter = "coefficient"
     display: ClassVar[str] = "moments"
-    note = (
-        "Intervals take account of sampling and of the noise. They assume a mean that is linear in the predictors,"
-        " independent records with equal error variance, and values within the declared intervals."
-    )
+
+    @property
+    def note(self) -> str:
+        """What the intervals rest on."""
+        return (
+            "Intervals take account of sampling and of the noise. They assume a mean that is linear in the predictors,"
+            f" independent {'persons' if self.persons else 'records'} with equal error variance, and values within the"
+            " declared intervals."
+        )
+
+    @property
+    def average_words(self) -> str:  # type: ignore[override]
+        """What is averaged, and taken as independent, where a unit has several rows."""
+        return _BETWEEN if self.persons else super().average_words
+
+    def interval_method(self, label: str, *, several_rows: bool) -> str:
+        """Say how intervals are made; persons' means are independent."""
+        return super().interval_method(label, several_rows=several_rows and not self.persons)
 
     def __post_init__(self) -> None:
         if self.outcome in self.predictors or len(set(self.predictors)) < len(self.predictors):
@@ -304,4 +325,4 @@ def moment_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> Moment
     except (KeyError, TypeError, ValueError):
         allowed = "the moments of its columns, with one number as the prior: 1/variance of each scaled coefficient"
         raise InvalidParameter("a release", "another", allowed, "the original file, prior=(1,)") from None
-    return MomentReader(moments, outcome, predictors, precision)
+    return MomentReader(moments, outcome, predictors, precision, bool(family.get("persons", False)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from vestry.privacy.neighbours import Adjacency
 from vestry.regression.moment_sensitivity import Change, added, replaced_l1, replaced_l2, rounded
 from vestry.schema.design_matrix import HALF, INTERCEPT
 from vestry.schema.domain import Domain, Interval, Levels
-from vestry.schema.statistics import Count, Product, Sum, Term, Within
+from vestry.schema.statistics import Count, PersonProducts, Product, Sum, SumQuery, Term, Within
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,10 @@ class Moments:
         """What each statistic is the sum of; `count` last."""
         basis = self.basis
         return tuple("count" if not j else basis[j] if not i else f"{basis[i]} * {basis[j]}" for i, j in self.pairs)
+
+    def tally(self, *, count: bool) -> SumQuery:
+        """Return the query; `count` tells whether the number of records is summed, too."""
+        return SumQuery((), self.terms(count=count))
 
     def terms(self, *, count: bool) -> tuple[Term, ...]:
         """Return what each record adds, in units; `count` tells whether the number of records is summed, too."""
@@ -231,6 +235,31 @@ class Moments:
             named = ", ".join([*(each.name for each in self.numbers), *(each.name for each in self.blocks)])
             raise InvalidParameter("a column", name, f"one of those released ({named})", named.split(", ")[0])
         return tuple(found)
+
+
+@dataclass(frozen=True)
+class PersonMoments(Moments):
+    """The moments of persons, of the means of their rows; of numbers alone. A person moves them as one record does."""
+
+    def tally(self, *, count: bool) -> SumQuery:
+        """Return the query; the number of persons is always summed."""
+        if self.blocks:
+            raise InvalidParameter(
+                "a predictor",
+                self.blocks[0].name,
+                "a number where rows are averaged over persons, whose rows may have several levels",
+                'average = "row", or a unit with rows = 1',
+            )
+        terms = tuple(Sum(each.name, each.middle, each.reach / HALF) for each in self.numbers)
+        return PersonProducts((), terms, HALF, self.pairs)
+
+    def layout(self, adjacency: Adjacency, *, grid: float | None = None) -> Layout:
+        """Lay out the sums: a unit's rows are one record."""
+        return super().layout(replace(adjacency, rows=1), grid=grid)
+
+    def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
+        """Return neighbours whose rows are alike, so that they are their mean."""
+        return super().noise_pair(layout, replace(adjacency, rows=1), noise)
 
 
 def _ends(number: NumberColumn) -> tuple[float, float]:

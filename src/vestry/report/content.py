@@ -51,6 +51,8 @@ class Result:
         What is wrong with the columns that it rests on, in sentences.
     pool
         Whether groups learn from each other.
+    unit
+        The columns in whose units a mean is; empty where that is not known.
     """
 
     name: str
@@ -63,11 +65,23 @@ class Result:
     given: Posterior | None = None
     warnings: tuple[str, ...] = ()
     pool: bool = False
+    unit: str = ""
 
     @cached_property
     def posterior(self) -> Posterior:
         """What follows from the release; computed when it is first asked for."""
         return Posterior.from_release(self.release, pool=self.pool) if self.given is None else self.given
+
+    @property
+    def percent(self) -> bool:
+        """Whether people think of its numbers in percent."""
+        return bool(self.posterior.reader.parameter == "probability")
+
+    @property
+    def measure(self) -> str:
+        """What is estimated, with its unit."""
+        what = self.posterior.reader.parameter
+        return f"{what}, in units of {self.unit}" if what == "mean" and self.unit else str(what)
 
 
 @dataclass(frozen=True)
@@ -92,6 +106,8 @@ class ReportContent:
         The ledger's address and the hash of its last line.
     results
         The releases, in the order of their charges.
+    issuer, contact, date, purpose
+        Who issues the report, whom to ask, when, and why the data are used; as the study file says, or empty.
     """
 
     title: str
@@ -106,6 +122,10 @@ class ReportContent:
     ledger: str
     head: str
     results: tuple[Result, ...]
+    issuer: str = ""
+    contact: str = ""
+    date: str = ""
+    purpose: str = ""
 
 
 # The tails of the half and of the wide interval, and how far pictures reach.

@@ -1,60 +1,50 @@
-"""A release's privacy guarantee on a page: what it protects, the most an attacker could gain, curves, and theorems.
+"""Privacy guarantees on a page: what they protect, the most an attacker could gain, profiles, and theorems.
 
 Every number is a bound, and rounded up. Also how much the records count in the posterior that draws come from.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from vestry.display.formatting import number, percent_up, roughly, upward
-from vestry.display.plotting import COLOURS, WIDTH, figure, profile_panel, renyi_panel
-from vestry.display.templates import Album, Content, Markup, beside, code, definitions, listed, paragraph, tag
+from vestry.display.templates import Content, listed, paragraph, tag
 from vestry.errors import VestryError
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
-from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, decimal
+from vestry.privacy.guarantee import ApproxDP, Guarantee, PureDP, decimal
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.privacy.pricing import PRICINGS, event_of_guarantee
-from vestry.releases import Certificate
+from vestry.releases import Certificate, NoisyStatistics
 from vestry.report.content import Result
 
 
-def claim(result: Result, album: Album) -> list[Content]:
-    """Write what is guaranteed, what an attacker could gain, and what the guarantee rests on."""
+def promise_row(result: Result) -> tuple[str, ...]:
+    """Return a line of the table of guarantees: what is guaranteed, the factor, the best guess, and what ran."""
     certificate = result.release.certificate
     promise = Promise.of(certificate)
-    kind = KINDS[type(promise.guarantee)]
-    parts: list[Content] = [
-        tag("h3", "Privacy guarantee"),
-        paragraph(
-            tag("strong", f"{promise.guarantee}"), f", {kind}. Protects: {protected(promise.unit, promise.neighbours)}."
-        ),
-        *_inside(result),
-        listed(sentences(promise)),
-    ]
+    found, share = promise.at_delta(), promise.best_guess()
+    exact = isinstance(promise.guarantee, (PureDP, ApproxDP))
+    factor = "none" if found is None else _factor(found[0]) + ("" if exact else f" at delta {decimal(found[1])}")
+    first = next(iter(result.release.contents.values()))
+    unit = first.grid if isinstance(first, NoisyStatistics) else 1.0
+    mechanism = f"{certificate.mechanism}, {certificate.parameter} {number(certificate.value * unit)}"
+    return result.name, str(promise.guarantee), factor, percent_up(share) if share < 1 else "not bounded", mechanism
+
+
+def reservations(result: Result) -> list[Content]:
+    """Write what a guarantee does not cover or assumes, and that its curve is not known; nothing if all is well."""
+    certificate = result.release.certificate
+    parts = _inside(result)
     if certificate.assumptions:
         parts += [paragraph(tag("strong", "No theorem covers this: ")), listed(certificate.assumptions)]
-    if promise.event is None:
-        parts.append(
-            paragraph("This version does not know the privacy cost of this mechanism, so no privacy curve is drawn.")
-        )
-    else:
-        parts.append(beside(*_curves(promise, album)))
-    keys = references(certificate.theorem)
-    mechanism = f"{certificate.mechanism}, {certificate.parameter} = {number(certificate.value)}"
-    digest = hashlib.sha256(result.release.text().encode()).hexdigest()
-    facts: list[tuple[str, Content]] = [
-        ("Mechanism", mechanism),
-        ("Theorem", certificate.theorem or "none stated"),
-        ("Papers cited", ", ".join(keys) or "none"),
-        ("Ledger", f"charge {result.entry}, spent {result.spent}; remaining after it: {result.remaining}"),
-        ("SHA-256 of release.json", code(digest)),
-    ]
-    return [*parts, definitions(facts, class_="behind")]
+    if known(certificate.event) is None:
+        parts.append(paragraph("This version does not know the privacy cost of this mechanism, so no privacy curve is"
+                               " drawn."))  # fmt: skip
+    return parts
 
 
 def _inside(result: Result) -> list[Content]:
@@ -72,43 +62,21 @@ def _inside(result: Result) -> list[Content]:
     ]
 
 
-def _curves(promise: Promise, album: Album) -> list[Markup]:
-    event = promise.event
-    assert event is not None, "only events with a known cost have curves"  # noqa: S101
-    with figure(1, path=None, width=WIDTH, height=2.7) as (profile, (axes,)):
-        profile_panel(axes, event)
-        stated = promise.at_delta()
-        if stated is not None:
-            axes.axvline(stated[0], color=COLOURS[1], linestyle="--", linewidth=1.2)
-    with figure(1, path=None, width=WIDTH, height=2.7) as (curve, (axes,)):
-        renyi_panel(axes, event)
-    where = "" if stated is None else f" Dashed: epsilon = {upward(stated[0])}."
-    return [
-        album.figure(
-            profile,
-            alternative="Falling curve of delta against epsilon, for what ran." + where,
-            caption="Privacy profile: delta against epsilon. What ran is (epsilon, delta)-differentially private at"
-            f" every point of this curve.{where}",
-        ),
-        album.figure(
-            curve,
-            alternative="Rising curve of the Renyi divergence against its order, for what ran.",
-            caption="Renyi divergence against its order: how far apart the results of two neighbouring datasets can be."
-            " Over several releases these numbers add up.",
-        ),
-    ]
+def profile_of(result: Result) -> tuple[list[float], list[float]] | None:
+    """Return epsilons and deltas of what ran, as far as delta is not 0; None where its cost is not known."""
+    event = known(result.release.certificate.event)
+    if event is None:
+        return None
+    top = accountant.epsilon(event, 1e-9)
+    epsilons = np.linspace(0, top if top < math.inf else 10.0, _POINTS)
+    pairs = [(float(x), accountant.delta(event, float(x))) for x in epsilons]
+    return [x for x, y in pairs if y > 0], [y for _, y in pairs if y > 0]
 
 
+# Points of a curve.
+_POINTS = 80
 # Where a guarantee has no delta, its epsilon is stated at this one.
 DELTA = 1e-6
-
-KINDS: dict[type[Guarantee], str] = {
-    PureDP: "pure differential privacy",
-    ApproxDP: "differential privacy up to delta",
-    RenyiDP: "Renyi differential privacy",
-    ZCDP: "zero-concentrated differential privacy",
-    GaussianDP: "Gaussian differential privacy",
-}
 
 
 @dataclass(frozen=True)
@@ -123,12 +91,15 @@ class Promise:
         What ran; None where this version does not know its cost.
     unit, neighbours
         Whose change is protected, and which.
+    subject
+        What is read.
     """
 
     guarantee: Guarantee
     event: Event | None
     unit: Unit
     neighbours: Neighbours
+    subject: str = "this release"
 
     @classmethod
     def of(cls, certificate: Certificate) -> Promise:
@@ -202,11 +173,6 @@ def sentences(promise: Promise) -> list[str]:
     return [*_bound(promise), _guess(promise)]
 
 
-def references(theorem: str) -> list[str]:
-    """Return the keys of the papers that a theorem cites, each once."""
-    return list(dict.fromkeys(re.findall(r"[\[;]\s*([A-Z][A-Za-z]+\d\d[a-z]?)\b", theorem)))
-
-
 def _bound(promise: Promise) -> list[str]:
     found = promise.at_delta()
     if found is None:
@@ -219,14 +185,14 @@ def _bound(promise: Promise) -> list[str]:
         return [
             f"If {change}, the probability of every possible result changes by at most a factor of {factor}"
             f" (e to the power epsilon, epsilon = {name}).",
-            "Suppose an attacker knows everything else in the data and has a guess about this one. After reading this"
-            f" release, the odds of the guess have changed by at most the same factor, {factor}:"
+            "Suppose an attacker knows everything else in the data and has a guess about this one. After reading"
+            f" {promise.subject}, the odds of the guess have changed by at most the same factor, {factor}:"
             f" even odds become {percent_up(1 / (1 + math.exp(-epsilon)))} at most.",
         ]
     how_rare = f"delta = {decimal(delta)}, which is {_rarity(delta)}"
     first = (
-        f"If {change}, the probability of any conclusion that can be drawn from this release is at most {factor} times"
-        f" what it was (e to the power epsilon, epsilon = {name}), plus delta."
+        f"If {change}, the probability of any conclusion that can be drawn from {promise.subject} is at most"
+        f" {factor} times what it was (e to the power epsilon, epsilon = {name}), plus delta."
     )
     if isinstance(promise.guarantee, ApproxDP):
         second = f"Here {how_rare}. It covers results so rare that the factor alone would not hold for them."

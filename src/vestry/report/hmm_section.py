@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vestry.display.formatting import Digits, number, whole
+from vestry.display.formatting import Digits, number, roughly, whole
 from vestry.display.plotting import COLOURS, INK, PAPER, WIDTH, figure
-from vestry.display.templates import Album, Content, beside, paragraph, register, table, tag
+from vestry.display.templates import Album, Content, beside, paragraph, register, table
 from vestry.errors import MissingExtra
 from vestry.hmm.hidden_states import HiddenStates, States
 from vestry.posterior.discrete_noise import deviation
@@ -48,7 +48,7 @@ def headline(result: Result) -> str:
 
 def parts(result: Result, album: Album) -> list[Content]:
     """Write the map, the states and the noise."""
-    parts: list[Content] = [tag("h3", "What the data say")]
+    parts: list[Content] = []
     try:
         found = result.posterior.states()
     except MissingExtra as error:
@@ -184,7 +184,7 @@ def _emissions(result: Result, reading: HiddenStates) -> Any:
     for name, distribution in result.posterior.distributions.items():
         for place, label in enumerate(result.labels or result.release.labels):
             marginal = distribution.marginal(place)
-            digits = Digits(marginal.mean(), float(np.sqrt(marginal.variance())))
+            digits = Digits(float(np.sqrt(marginal.variance())), percent=True)
             rows.append((name, label, digits(marginal.mean()), digits.interval(*marginal.interval(0.9))))
     made = result.posterior.interval_method
     caption = f"The probability of each level in each state, with credible intervals ({made})"
@@ -193,8 +193,8 @@ def _emissions(result: Result, reading: HiddenStates) -> Any:
 
 def _moves(found: States, time: str) -> Any:
     states = found.transitions.shape[0]
-    rows = [(f"state {place + 1}", *(number(float(x)) for x in row)) for place, row in enumerate(found.transitions)]
-    rows.append((f"first {time}", *(number(float(x)) for x in found.start)))
+    rows = [(f"state {place + 1}", *(roughly(float(x)) for x in row)) for place, row in enumerate(found.transitions)]
+    rows.append((f"first {time}", *(roughly(float(x)) for x in found.start)))
     return table(
         f"The probability of each state at a {time}, given the state before it",
         ("before", *(f"state {place + 1}" for place in range(states))),
@@ -208,7 +208,6 @@ def _noise_parts(result: Result) -> list[Content]:
     first, sd = contents[0], deviation(contents[0].noise, contents[0].scale)
     kind = first.noise.removeprefix("discrete-").capitalize()
     return [
-        tag("h3", "Noise against counts"),
         paragraph(
             f"{kind} noise of scale {number(first.scale)} was added to each of {whole(len(values))} counts: a standard"
             f" deviation of {number(sd)}. Half of the noisy counts are above {number(float(np.median(values)))}, and"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vestry.display.formatting import Digits, number
-from vestry.display.templates import Album, Content, beside, paragraph, table, tag
+from vestry.display.templates import Album, Content, beside, paragraph, table
 from vestry.report import figures
 from vestry.report.content import HALF, WIDE, Result
 
@@ -28,14 +28,12 @@ def headline(result: Result) -> str:
 def parts(result: Result, album: Album) -> list[Content]:
     """Write the coefficients, one row each, the residual spread and R squared."""
     reader: Any = result.posterior.reader
-    head = tag("h3", "What the data say")
     if reason := refusal(result):
-        return [head, paragraph(reason[:1].upper() + reason[1:])]
+        return [paragraph(reason[:1].upper() + reason[1:])]
     rows = _rows(result)
     effects = {name: _effect(result, place) for place, name in enumerate(reader.features[:-1])}
     described = "; ".join(f"{name}: {mean}, 90 % from {wide}" for name, mean, _, _, wide in rows[:_MOST_DESCRIBED])
     return [
-        head,
         paragraph(
             f"What {reader.outcome} gains on average when a column grows by one and the others stay, or when the level"
             " is the named one and not the first."
@@ -77,9 +75,9 @@ def parameter_rows(result: Result, names: tuple[str, ...]) -> list[tuple[str, ..
     for place, name in enumerate(names):
         marginal = distribution.marginal(place)
         sd = marginal.variance() ** 0.5
-        digits = Digits(marginal.mean(), sd)
+        digits = Digits(sd)
         ends = (digits.interval(*marginal.interval(prob)) for prob in (HALF, WIDE))
-        rows.append((name, digits(marginal.mean()), number(sd), *ends))
+        rows.append((name, digits(marginal.mean()), digits(sd), *ends))
     return rows
 
 
@@ -108,4 +106,4 @@ def _noise(result: Result) -> list[Content]:
         ratios = np.sqrt(found.variances() / found.sampling_variances(noisy))
         ends = number(float(ratios.min())), number(float(ratios.max()))
         words.append(f"It makes the intervals {ends[0]} to {ends[1]} times as wide as sampling error alone.")
-    return [tag("h3", "Noise against sampling error"), paragraph(" ".join(words))]
+    return [paragraph(" ".join(words))]

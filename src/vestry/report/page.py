@@ -1,29 +1,37 @@
-"""One self-contained page to hand to a data-protection officer. It reads releases, never data.
-
-The end of a page: the budget, what was declared, what is public, the versions, and how to check it all.
-"""
+"""One self-contained page to sign and hand on. It reads releases, never data; its words are in `page.html`."""
 
 from __future__ import annotations
 
-import re
+import csv
+import hashlib
+import io
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from vestry.display import templates as html
-from vestry.display.formatting import number
-from vestry.display.templates import Album, Content, Markup, code, tag, terms
-from vestry.errors import VestryError
-from vestry.privacy.guarantee import ApproxDP, Guarantee, PureDP, RenyiDP
-from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.report import figures
-from vestry.report.content import ReportContent, Result, estimates
-from vestry.report.guarantee_section import protected
-from vestry.report.release_section import headline, section
+from jinja2 import Environment, StrictUndefined
 
-__all__ = ["Part", "ReportContent", "Result", "page", "part"]
+from vestry.display import templates as html
+from vestry.display.templates import Album, Markup
+from vestry.errors import MissingExtra, NoInterval
+from vestry.posterior.reader import DRAWS
+from vestry.report import figures
+from vestry.report.bibliography import bibliography, cited, reference
+from vestry.report.content import ReportContent, Result, estimates, labels
+from vestry.report.front_page import facts_of, limits, promise_of, protection, spent_words
+from vestry.report.guarantee_section import profile_of, promise_row, protected, sentences
+from vestry.report.release_section import answer, proof_section, section
+
+__all__ = ["Part", "ReportContent", "Result", "page", "part", "results_csv"]
+
+Cells = list[str]
+# What a line of results says of an estimate; curves of one figure.
+_NUMBERS = ("mean", "sd", "low", "high")
+_MOST_CURVES = 5
+COLUMNS = ("release", "question", "group", "parameter", "kind", "value", "sd", "low", "high", "prob", "interval_method",
+           "note", "unit", "spent")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -32,22 +40,32 @@ class Part:
 
     Attributes
     ----------
-    headline, section
-        The answer in one line, and all of it; both are HTML.
+    answer
+        The answer in one sentence.
+    section, proof
+        What it says, and what it rests on; both are HTML.
     figures
         How many pictures the page has after it.
+    profile
+        Epsilons and deltas of what ran; None where that is not known.
+    rows
+        The lines of the table of results, without the column names.
     """
 
-    headline: str
+    answer: str
     section: str
+    proof: str
     figures: int
+    profile: Sequence[list[float]] | None
+    rows: list[Cells]
 
 
 def part(result: Result, place: int, figures: int) -> Part:
     """Write what a page tells of one release: its place among them, and how many pictures come before it."""
     album, found = Album(figures), estimates(result)
     described = section(result, place, found, album)
-    return Part(html.safe(headline(result, found)), described, album.count)
+    proved = proof_section(result, place, found)
+    return Part(answer(result, found), described, proved, album.count, profile_of(result), _rows(result))
 
 
 def page(content: ReportContent, write: Callable[[Result, int, int], Part] = part) -> str:
@@ -59,128 +77,112 @@ def page(content: ReportContent, write: Callable[[Result, int, int], Part] = par
     parts: list[Part] = []
     for place, result in enumerate(content.results, 1):
         parts.append(write(result, place, parts[-1].figures if parts else 0))
-    album = Album(parts[-1].figures if parts else 0)
-    sections = [Markup(each.section) for each in parts]
-    main = tag("main", html.joined([_answers(content, parts), *sections, account(content, album)]), id="main")
-    style = files("vestry.report").joinpath("page.css").read_text(encoding="utf-8")
-    return _PAGE.format(title=html.safe(content.title), style=style, main=main)
-
-
-_PAGE = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the report</a>
-{main}
-</body>
-</html>
-"""
-
-
-def _answers(content: ReportContent, parts: list[Part]) -> Markup:
-    rows = [
-        (tag("a", result.name, href=f"#release-{place}"), result.question, _warned(result, each), terms(result.spent))
-        for place, (result, each) in enumerate(zip(content.results, parts, strict=True), 1)
-    ]
-    what = protected(Unit.parse(content.unit), Neighbours.parse(content.neighbours))
-    known = {"Dataset": content.dataset, "Budget": content.budget, "Remaining": content.remaining, "Protects": what}
-    facts = html.definitions(known.items(), class_="facts")
-    intro = html.paragraph(
-        "These results come from records that stay private. Randomness hides what any single one contributes, and"
-        " every number on this page was computed from published releases alone."
+    template = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    ).from_string(_text("page.html"))
+    promise, profile = promise_of(content), _profile(content, parts)
+    return template.render(
+        content=content,
+        style=Markup(_text("page.css")),
+        facts=html.definitions(facts_of(content), class_="facts"),
+        protection=protection(promise),
+        spent=spent_words(content),
+        answers=list(zip(content.results, parts, strict=True)),
+        limits=limits(content, [each.answer for each in parts]),
+        sections=[Markup(each.section) for each in parts],
+        proofs=[Markup(each.proof) for each in parts if each.proof],
+        theorems=_theorems(content),
+        meaning=sentences(promise),
+        guarantees=_guarantees(content, profile),
+        references=_references(content),
+        declared=_declared(content),
+        protects=protected(promise.unit, promise.neighbours),
+        budget=_budget(content),
+        versions=_versions(content),
+        commands=_commands(content),
     )
-    caption = "One line per release: posterior mean and, in brackets, 90 % credible interval"
-    answers = html.register(caption, ("release", "question", "answer", "privacy cost"), rows)
-    return tag("header", tag("h1", content.title), facts, tag("h2", "Questions and answers"), intro, answers)
 
 
-def _warned(result: Result, each: Part) -> Markup:
-    """Return a release's answer, and below it that its columns may not hold what is declared."""
-    if not result.warnings:
-        return Markup(each.headline)
-    return html.joined([Markup(each.headline), tag("strong", "Warning: see what is said of its columns.")], "<br>")
+def _text(name: str) -> str:
+    return files("vestry.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def account(content: ReportContent, album: Album) -> Markup:
-    """Write everything that follows the releases."""
-    return html.joined(
-        [
-            tag("section", *_budget(content, album), id="budget"),
-            tag("section", *_declared(content), id="declared"),
-            tag("section", *_versions(content), id="versions"),
-            tag("section", tag("h2", "The study file"), html.block(content.source, "The study file"), id="study-file"),
-            tag("section", *_verify(content), id="verify"),
+def results_csv(parts: Iterable[Part]) -> str:
+    """Write every estimate and every released draw as a table, with all of its digits."""
+    written = io.StringIO()
+    lines = csv.writer(written, lineterminator="\n")
+    lines.writerow(COLUMNS)
+    for each in parts:
+        lines.writerows(each.rows)
+    return written.getvalue()
+
+
+def _rows(result: Result) -> list[Cells]:
+    """Return a release's lines of the table: its draws, or its estimates."""
+    posterior = result.posterior
+    first, last = (result.name, result.question), (result.unit, result.spent)
+    if posterior.label == DRAWS:
+        names, rest = labels(result), ["", "", "", "", posterior.interval_method, "", *last]
+        return [
+            [*first, group, name, f"draw {place}", repr(float(value)), *rest]
+            for group, draws in posterior.sample().items()
+            for place, draw in enumerate(draws, 1)
+            for name, value in zip(names, draw, strict=True)
         ]
-    )
-
-
-def left_in(words: str, budget: Guarantee) -> float | None:
-    """Read what remains of a budget from the ledger's words, in the budget's own definition; None if not stated."""
-    if words.strip().startswith("nothing"):
-        return 0.0
-    if isinstance(budget, RenyiDP):
-        return None
-    # What stands after a comma belongs to another pair, such as order=8,epsilon=0.3.
-    found = re.search(rf"(?<![\w,]){budget.amount}=([0-9.]+(?:e[-+]?[0-9]+)?)", words)
-    return float(found[1]) if found else None
-
-
-def _budget(content: ReportContent, album: Album) -> list[Content]:
-    rows = [(result.name, str(result.entry), terms(result.spent), result.remaining) for result in content.results]
-    said = (
-        f"All releases from this dataset together, past and future, keep within {content.budget}. The ledger refuses"
-        f" what does not fit. Remaining now: {content.remaining}."
-    )
-    bar = _bar(content, album)
-    taken = html.register("What each release took from the budget", ("release", "charge", "spent", "remaining"), rows)
-    return [tag("h2", "Budget"), html.paragraph(said), taken if bar is None else html.beside(bar, taken)]
-
-
-def _bar(content: ReportContent, album: Album) -> Markup | None:
-    """Draw what remains, if the ledger's words say it in the budget's definition at every step."""
     try:
-        budget = Guarantee.parse(content.budget)
-        first = Guarantee.parse(content.results[0].spent) if content.results else None
-    except VestryError:
+        rows = posterior.rows()
+    except (MissingExtra, NoInterval):  # hidden states are sampled by an extra
+        return []
+    return [
+        [*first, row["group"], row["parameter"], "mean", *(repr(float(row[key])) for key in _NUMBERS), "0.9",
+         row["interval_method"], str(row.get("note", "")), *last]
+        for row in rows
+    ]  # fmt: skip
+
+
+def _profile(content: ReportContent, parts: Sequence[Part]) -> Markup | None:
+    """Draw the profile of each release whose cost is known, the first of many."""
+    known = {result.name: each.profile for result, each in zip(content.results, parts, strict=True) if each.profile}
+    curves = {name: (each[0], each[1]) for name, each in list(known.items())[:_MOST_CURVES]}
+    if not curves:
         return None
-    left = [left_in(result.remaining, budget) for result in content.results]
-    amounts = [each for each in left if each is not None and 0 <= each <= budget.value]
-    if not left or len(amounts) < len(left):
-        return None
-    steps = [(f"after {result.name}", each) for result, each in zip(content.results, amounts, strict=True)]
-    if isinstance(budget, (PureDP, ApproxDP)) and isinstance(first, (PureDP, ApproxDP)):
-        steps.insert(0, ("before", min(budget.value, amounts[0] + first.value)))
-    described = "; ".join(f"{name}: {number(each)}" for name, each in steps)
-    return album.figure(
-        figures.budget(steps, budget.value, budget.amount),
-        alternative=f"Bars of the remaining {budget.amount}, of {number(budget.value)}. {described}.",
-        caption=f"Remaining {budget.amount} (filled) of {number(budget.value)} (outline), before and after each"
-        " release.",
+    few = f" The first {len(curves)} of {len(known)}." if len(curves) < len(known) else ""
+    return Album(parts[-1].figures).figure(
+        figures.profiles(curves),
+        alternative=f"Falling curves of delta against epsilon, for what ran: {', '.join(curves)}.",
+        caption="Privacy profile: delta against epsilon. What ran is (epsilon, delta)-differentially private at every"
+        f" point of its curve.{few}",
     )
 
 
-def _declared(content: ReportContent) -> list[Content]:
-    rows = [(name, *_domain(domain)) for name, domain in content.columns.items()]
-    what = protected(Unit.parse(content.unit), Neighbours.parse(content.neighbours))
-    parts: list[Content] = [
-        tag("h2", "What was declared, and what is public"),
-        html.paragraph(
-            "Unit: ", code(content.unit), "; neighbours: ", code(content.neighbours), f". Protects: {what}."
-        ),
-        html.paragraph("Domains were declared beforehand. Nothing was learnt from the data to choose them."),
-        html.register("Columns and what they may contain", ("column", "may contain", "missing values"), rows),
-    ]
-    if content.public:
-        parts += [tag("h3", "What is public"), html.listed(content.public)]
-    return parts
+def _guarantees(content: ReportContent, profile: Markup | None) -> Markup:
+    heads = ("release", "guarantee", "factor", "best guess", "mechanism")
+    caption = (
+        "What each release guarantees by itself: its guarantee, the factor by which it may change the odds, how often"
+    )
+    caption += " a guess at even odds can be right at most, and what ran"
+    rows = html.table(caption, heads, [promise_row(result) for result in content.results])
+    return html.joined([rows, profile or ""])
+
+
+def _references(content: ReportContent) -> list[tuple[str, ...]]:
+    """Return key, authors, title and place of every paper that a theorem cites."""
+    keys = cited(*(result.release.certificate.theorem for result in content.results))
+    return [(key, *reference(key)) for key in keys if key in bibliography()]
+
+
+def _budget(content: ReportContent) -> Markup:
+    rows = [(each.name, str(each.entry), html.terms(each.spent), each.remaining) for each in content.results]
+    return html.register("What each release took from the budget", ("release", "charge", "spent", "remaining"), rows)
+
+
+def _declared(content: ReportContent) -> Markup:
+    rows = [(_named(name, domain), *_domain(domain)) for name, domain in content.columns.items()]
+    return html.register("Columns and what they may contain", ("column", "may contain", "missing values"), rows)
+
+
+def _named(column: str, domain: Mapping[str, Any]) -> str:
+    return f"{column} = {domain['from']}" if "from" in domain else column
 
 
 def _domain(domain: Mapping[str, Any]) -> tuple[str, str]:
@@ -197,45 +199,46 @@ def _domain(domain: Mapping[str, Any]) -> tuple[str, str]:
         return "one of " + ", ".join(_level(level) for level in domain["levels"]), absent
     if "interval" in domain:
         low, high = domain["interval"]
-        return f"numbers from {low} to {high}; others are clipped to the nearer end", absent
+        return f"numbers from {_end(low)} to {_end(high)}; others are clipped to the nearer end", absent
     if "count" in domain:
         return f"whole numbers from 0 to {domain['count']}; larger ones are clipped", absent
     rest = ", ".join(f"{key}: {value}" for key, value in domain.items() if key != "missing")
     return rest or "not said", absent
 
 
+def _end(end: object) -> str:
+    return f"{end:.15g}" if isinstance(end, float) else str(end)
+
+
 def _level(level: object) -> str:
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
-def _versions(content: ReportContent) -> list[Content]:
-    known = {result.name: result.release.certificate.versions.items() for result in content.results}
-    rows = [(name, ", ".join(" ".join(each) for each in found) or "not recorded") for name, found in known.items()]
-    return [tag("h2", "Versions"), html.register("Software that made each release", ("release", "versions"), rows)]
+def _theorems(content: ReportContent) -> list[tuple[str, str]]:
+    """Return the theorems that releases rest on, each with their names."""
+    return _shared(content, lambda result: result.release.certificate.theorem or "none stated")
 
 
-def _verify(content: ReportContent) -> list[Content]:
-    ledger = shlex.quote(content.ledger)
-    files = [shlex.quote(f"{result.name}/release.json") for result in content.results]
-    commands = [f"vestry ledger verify {ledger} --head {shlex.quote(content.head)}"]
-    digests = [f"sha256sum {file}" for file in files]
-    again = [f"vestry posterior {file}" for file in files]
-    parts: list[Content] = [
-        tag("h2", "How to verify"),
-        html.paragraph(
-            "Nothing here needs to be taken on trust. The ledger is a chain of hashes; this command checks every line,"
-            " and that none after the one named below is missing:"
-        ),
-        html.block("\n".join(commands), "Command that verifies the ledger"),
-    ]
-    if files:
-        parts += [
-            html.paragraph("The ledger's entry of each release holds the SHA-256 of its file. Compare it:"),
-            html.block("\n".join(digests), "Commands that print the hash of each release"),
-            html.paragraph(
-                "Every estimate above follows from the release's file. To compute it again costs nothing, and neither"
-                " does another prior (", code("--prior 2,2"), ") for a release of noisy statistics:",
-            ),
-            html.block("\n".join(again), "Commands that compute each posterior again"),
-        ]  # fmt: skip
-    return parts
+def _versions(content: ReportContent) -> list[tuple[str, str]]:
+    """Return the software that made the releases, with their names."""
+
+    def known(result: Result) -> str:
+        return ", ".join(" ".join(each) for each in result.release.certificate.versions.items()) or "not recorded"
+
+    return _shared(content, known)
+
+
+def _shared(content: ReportContent, fact: Callable[[Result], str]) -> list[tuple[str, str]]:
+    """Return each value of a fact once, with the names of the releases that have it."""
+    names: dict[str, list[str]] = {}
+    for result in content.results:
+        names.setdefault(fact(result), []).append(result.name)
+    return [(", ".join(each), value) for value, each in names.items()]
+
+
+def _commands(content: ReportContent) -> str:
+    """Return what verifies the ledger, prints the hash of each release and computes its posterior again."""
+    lines = [f"vestry ledger verify {shlex.quote(content.ledger)} --head {shlex.quote(content.head)}"]
+    named = [(shlex.quote(f"{each.name}/release.json"), each.release.text().encode()) for each in content.results]
+    lines += [f"sha256sum {file}  # {hashlib.sha256(text).hexdigest()}" for file, text in named]
+    return "\n".join([*lines, *(f"vestry posterior {file}" for file, _ in named)])

@@ -34,11 +34,10 @@ def parts(result: Result, album: Album) -> list[Content]:
     public = f" The number of records, {whole(content.count)}, is public." if content.count is not None else ""
     noise = f"{content.noise.removeprefix('discrete-').capitalize()} noise of scale {number(content.scale)}"
     return [
-        tag("h3", "Do the values fit what is declared?"),
         *said,
         paragraph(_MEANING),
         table(
-            "Share of the values, in percent: mean and 90 % credible interval, the noise summed out"
+            "Share of the values: mean and 90 % credible interval, the noise summed out"
             + first_of(len(rows), reader.dimension),
             ("column", "values", "mean", "90 %"),
             rows,
@@ -57,4 +56,4 @@ _MEANING = (
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
+    return f"{100 * share:.1f}\u00a0%"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vestry.display.formatting import number
-from vestry.display.templates import Album, Content, beside, paragraph, table, tag
+from vestry.display.templates import Album, Content, beside, paragraph, table
 from vestry.report import figures
 from vestry.report.content import Result
 from vestry.report.guarantee_section import weight_parts
@@ -47,7 +47,6 @@ def parts(result: Result, album: Album) -> list[Content]:
         " and not the first."
     )
     return [
-        tag("h3", "What the data say"),
         paragraph(f"What was released: {_what(reading.method, len(values))}, and no interval. {odds}"),
         *weight_parts(result.release.certificate),
         beside(

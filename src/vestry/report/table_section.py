@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vestry.display.formatting import number
-from vestry.display.templates import Album, Content, beside, paragraph, table, tag
+from vestry.display.templates import Album, Content, beside, paragraph, table
 from vestry.posterior.discrete_noise import deviation
 from vestry.report import figures
 from vestry.report.content import HALF, WIDE, Result
@@ -35,16 +35,14 @@ def headline(result: Result) -> str:
 def parts(result: Result, album: Album) -> list[Content]:
     """Write coefficients, ratios and marginal effects, one row each, and which cells do not fit."""
     reader: Any = result.posterior.reader
-    head = tag("h3", "What the data say")
     if reason := refusal(result):
-        return [head, paragraph(reason[:1].upper() + reason[1:])]
+        return [paragraph(reason[:1].upper() + reason[1:])]
     rows = parameter_rows(result, result.posterior.parameters)
     what = _explained(reader)
     effects = {name: _ends(result, place) for place, name in enumerate(reader.coefficients)}
     named = zip(reader.coefficients[:_MOST_DESCRIBED], rows, strict=False)
     described = "; ".join(f"{name}: {row[1]}, 90 % from {row[4]}" for name, row in named)
     return [
-        head,
         paragraph(
             f"A coefficient is what {what} gains when the level is the named one and not the first, and the others"
             f" stay; the {reader.ratio_words} is e to it. A marginal effect is what the level changes in the"
@@ -100,7 +98,7 @@ def _fit(result: Result) -> list[Content]:
     named = (
         f"The {len(rows)} of {len(found)} that fit worst: shares or rates, and their distance in standard deviations"
     )
-    return [tag("h3", "Does the regression describe the table"), paragraph(words), table(named, heads, rows)]
+    return [paragraph(words), table(named, heads, rows)]
 
 
 def _noise(result: Result) -> list[Content]:
@@ -115,4 +113,4 @@ def _noise(result: Result) -> list[Content]:
         f" numbers of {len(reader.table.cells)} cells, half of which have more than about {np.median(records):.0f}"
         " records."
     )
-    return [tag("h3", "Noise against sampling error"), paragraph(words)]
+    return [paragraph(words)]

@@ -10,7 +10,8 @@ Which values are the same level, `vestry.schema.meaning` says. What a missing va
 - `level` (levels and bins only): its own level, called `missing`.
 - `drop`: the record is omitted, and the number of records that count is private.
 
-An interval in bins is a column of levels: `Bins`.
+An interval in bins is a column of levels: `Bins`. A column may be derived from others of the same record by an
+expression: see `vestry.schema.formula`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from itertools import pairwise
 from typing import Any
 
 from vestry.errors import InvalidParameter
+from vestry.schema.formula import TRUTH
+from vestry.schema.formula_parser import parse
 from vestry.schema.meaning import LONGEST, level_text
 from vestry.validation import is_number, require_number, require_whole
 
@@ -45,14 +48,21 @@ class Levels:
         What a missing value becomes.
     exact
         Whether text is matched as it stands: no white space is taken off, and "1.0" is not 1.
+    derived
+        The expression of other columns whose value this is; None for a column of the table.
     """
 
     values: tuple[str | int | bool, ...]
     missing: Missing
     exact: bool = False
+    derived: str | None = None
 
     def __init__(
-        self, *values: str | int | bool | datetime.date, missing: Missing = NEVER, exact: bool = False
+        self,
+        *values: str | int | bool | datetime.date,
+        missing: Missing = NEVER,
+        exact: bool = False,
+        derived: str | None = None,
     ) -> None:
         kinds = {type(value) for value in values}
         if len(values) < 2 or len(kinds) != 1 or not kinds <= {str, int, bool, datetime.date}:
@@ -67,6 +77,7 @@ class Levels:
         plain = tuple(value.isoformat() if isinstance(value, datetime.date) else value for value in values)
         object.__setattr__(self, "values", plain)
         object.__setattr__(self, "exact", exact)
+        object.__setattr__(self, "derived", derived)
         _check_different(values, self.texts)
         if missing == LEVEL and MISSING_LEVEL in values:
             raise InvalidParameter("levels", values, f'without "{MISSING_LEVEL}" if missing is a level', "another name")
@@ -99,7 +110,8 @@ class Levels:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a study file writes them; what is at its default is omitted."""
         plain = {"levels": list(self.values), "missing": _plain(self.missing)}
-        return {**plain, "exact": True} if self.exact else plain
+        plain = {**plain, "exact": True} if self.exact else plain
+        return plain | _expression(self)
 
 
 @dataclass(frozen=True)
@@ -115,6 +127,8 @@ class Interval:
     format
         How dates are written in text, where they are not ISO 8601: `%Y`, `%m`, `%d`, `%H`, `%M`, `%S` and other marks
         as they stand. None for 2024-01-31.
+    derived
+        The expression of other columns whose value this is; None for a column of the table.
     since
         The low end of dates; None for numbers.
     """
@@ -123,6 +137,7 @@ class Interval:
     high: float
     missing: Missing = NEVER
     format: str | None = None
+    derived: str | None = None
     since: datetime.date | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -163,13 +178,10 @@ class Interval:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a study file writes them; what is at its default is omitted."""
-        missing = _plain(self.missing)
-        if self.since is None:
-            return {"interval": [self.low, self.high], "missing": missing}
-        if isinstance(self.missing, Mapping):
-            missing = {"value": self.written(self.stand_in)}
-        plain = {"interval": [self.written(self.low), self.written(self.high)], "missing": missing}
-        return plain if self.format is None else {**plain, "format": self.format}
+        plain = {"interval": [self.written(self.low), self.written(self.high)], "missing": _plain(self.missing)}
+        if self.since is not None and isinstance(self.missing, Mapping):
+            plain["missing"] = {"value": self.written(self.stand_in)}
+        return plain | ({} if self.format is None else {"format": self.format}) | _expression(self)
 
     def written(self, value: float) -> Any:
         """Return a number as it is; the days of dates as the date that they stand for."""
@@ -214,6 +226,7 @@ class Bins(Levels):
         object.__setattr__(self, "edges", found)
         object.__setattr__(self, "values", tuple(self._names()))
         object.__setattr__(self, "exact", False)
+        object.__setattr__(self, "derived", interval.derived)
         given = interval.missing if missing is None else missing
         at = {"value": self.values[self.place(interval.stand_in)]}
         object.__setattr__(self, "missing", at if isinstance(given, Mapping) else given)
@@ -240,6 +253,11 @@ class Bins(Levels):
 Domain = Levels | Interval
 
 
+def _expression(domain: Domain) -> dict[str, str]:
+    """Return the expression of a derived column, with one blank between its words."""
+    return {} if domain.derived is None else {"from": parse(domain.derived).text}
+
+
 def underlying(domain: Domain) -> Domain:
     """Return what the values of a column are read as: those of bins as numbers or dates."""
     return domain.interval if isinstance(domain, Bins) else domain
@@ -254,10 +272,13 @@ def _edge(given: Any, since: datetime.date | None) -> float:
 
 
 def domain_from(record: Mapping[str, Any]) -> Domain:
-    """Read a domain as a study file writes it: levels, or an interval, or a count's largest value."""
+    """Read a domain as a study file writes it: levels, or an interval, or a count's largest value; or a condition."""
+    derived = parse(record["from"]) if "from" in record else None
+    if derived is not None and derived.root.kind == TRUTH and not {"levels", "interval", "count"} & set(record):
+        record = {**record, "levels": [False, True]}
     kinds = {"levels", "interval", "count"} & set(record)
     own = {"levels": {"exact"}, "interval": {"format", "bins"}, "count": {"bins"}}
-    allowed = {"missing"} | kinds | own.get("".join(kinds), set())
+    allowed = {"missing", "from"} | kinds | own.get("".join(kinds), set())
     if len(kinds) != 1 or set(record) - allowed:
         given = ", ".join(sorted(record)) or "nothing"
         raise InvalidParameter(
@@ -270,7 +291,7 @@ def domain_from(record: Mapping[str, Any]) -> Domain:
     if "levels" in record:
         if not isinstance(record["levels"], list):
             raise InvalidParameter("levels", record["levels"], "a list", 'levels = ["no", "yes"]')
-        return Levels(*record["levels"], missing=missing, exact=record.get("exact", False))
+        return Levels(*record["levels"], missing=missing, exact=record.get("exact", False), derived=record.get("from"))
     own_level = "bins" in record and missing == LEVEL
     interval = _counted(record, NEVER if own_level else missing)
     if "bins" not in record:
@@ -283,17 +304,18 @@ def domain_from(record: Mapping[str, Any]) -> Domain:
 def _counted(record: Mapping[str, Any], missing: Missing) -> Interval:
     """Read an interval, or a count's largest value."""
     if "count" in record:
-        return Interval(0, require_whole("count", record["count"], "the largest count, count = 20"), missing)
-    return _interval(record["interval"], missing, record.get("format"))
+        most = require_whole("count", record["count"], "the largest count, count = 20")
+        return Interval(0, most, missing, derived=record.get("from"))
+    return _interval(record["interval"], missing, record.get("format"), record.get("from"))
 
 
-def _interval(ends: Any, missing: Missing, format: str | None) -> Interval:
+def _interval(ends: Any, missing: Missing, format: str | None, derived: str | None) -> Interval:
     if isinstance(ends, list) and len(ends) == 2:
         if all(map(is_number, ends)):
-            return Interval(ends[0], ends[1], missing, format)
+            return Interval(ends[0], ends[1], missing, format, derived)
         low, high = map(_date, ends)
         if low is not None and high is not None:
-            return Interval(low, high, missing, format)  # type: ignore[arg-type]  # counted in days
+            return Interval(low, high, missing, format, derived)  # type: ignore[arg-type]  # counted in days
     allowed = "a low and a high end, both finite numbers or both dates"
     raise InvalidParameter("interval", ends, allowed, "interval = [0, 60] or [2020-01-01, 2024-12-31]")
 

@@ -3,7 +3,7 @@
 A `SumQuery` sums integers over all records, once for each combination of the levels of its keys: counts, indicators,
 and sums of clipped numbers on a grid. Histograms and cross-tabulations are sums of `Count` by their columns. How values
 fit what is declared of them is counted by `Condition`.
-A `PersonQuery` sums what persons add, each with the weight of one record.
+A `PersonQuery` sums what persons add, each with the weight of one record; `PersonProducts` products of their means.
 """
 
 from __future__ import annotations
@@ -191,6 +191,30 @@ class PersonQuery(SumQuery):
         if self.within:
             return 3 if self.grouped else 2
         return len(self.terms) * (5 if self.grouped else 3)
+
+
+@dataclass(frozen=True)
+class PersonProducts(SumQuery):
+    """Products of persons' means, summed over persons.
+
+    A person's mean of a term, over her rows that count, is rounded to a whole number x of steps, -units to units. She
+    adds floor(x y/units + 1/2) to each pair of terms: what one record with these numbers would add.
+
+    Attributes
+    ----------
+    units
+        How many steps 1 has, a power of 2; every row adds as many at most, up or down, to each term.
+    pairs
+        The two factors of each sum: 0 for the constant 1, and then the terms' places from 1 on.
+    """
+
+    units: int = 1
+    pairs: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def sums(self) -> int:
+        """How many numbers there are."""
+        return len(self.pairs)
 
 
 def _columns(term: Term) -> tuple[str, ...]:

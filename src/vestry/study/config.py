@@ -1,6 +1,7 @@
 """What a study file declares, read and checked without touching data or ledger.
 
-[study]     name, data, unit, neighbours, budget, ledger; optional: csv, dataset, expected_rows, max_rows
+[study]     name, data, unit, neighbours, budget, ledger; optional: csv, dataset, expected_rows, max_rows, and for the
+            report's first page title, issuer, contact, date, purpose
 [columns]   one domain for each column that is used
 [release.NAME]   model and its keys, spend; optional: mechanism, draws, truncation, purpose, average
 
@@ -9,11 +10,12 @@ One release of a study: [release.NAME], a model and its keys, and what it may sp
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from vestry.pipeline import ChargeIndex, asked_as, is_drawn
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.registry import MODELS
+from vestry.schema.derivation import check_derived
 from vestry.schema.domain import Domain, domain_from
 from vestry.schema.statistics import SumQuery
 from vestry.server_address import SCHEMES, parse_address
@@ -34,10 +37,12 @@ from vestry.validation import is_whole, require_moderate
 
 SECTIONS = ("study", "columns", "release")
 REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
-OPTIONAL = ("csv", "dataset", "expected_rows", "max_rows")
+# What the first page of the report says. No question and no price depends on it.
+IMPRINT = ("title", "issuer", "contact", "date", "purpose")
+OPTIONAL = ("csv", "dataset", "expected_rows", "max_rows", *IMPRINT)
 # Keys of 0.1.0, which still count: the old word and the new one.
 RENAMED = {"n": "expected_rows", "largest": "max_rows"}
-COLUMN = ("levels", "interval", "count", "missing", "exact", "format", "bins")
+COLUMN = ("levels", "interval", "count", "missing", "exact", "format", "bins", "from")
 PERSON = ("person", "rows")
 # What a ledger can write.
 _ROWS = 10**9 - 1
@@ -85,6 +90,8 @@ class StudyConfig:
         How a CSV file is written.
     notices
         Sentences that say which keys have another name now, and what to write.
+    imprint
+        What the first page of the report says, by key: who issues it, and why.
     """
 
     path: Path
@@ -101,6 +108,7 @@ class StudyConfig:
     lines: LineIndex
     csv: Dialect
     notices: tuple[str, ...] = ()
+    imprint: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -188,24 +196,36 @@ def _config_of(file: Path, text: str, whole: Section) -> StudyConfig:
     expected_rows = study.whole("expected_rows", 1000, most=max_rows)
     unit = _unit(study)
     budget = study.guarantee("budget", neighbours)
-    schema = TableSchema(_columns(columns), unit, neighbours, max_rows)
+    schema = TableSchema(_columns(columns, unit.person), unit, neighbours, max_rows)
     if not releases.record:
         raise whole.lines.fault("release", f"there is no release; write {EXAMPLES['release']}.")
     specs = tuple(read_release(each, releases, schema) for each in releases.record)
     rows = expected_rows, max_rows
-    return StudyConfig(file, text, name, data, ledger, dataset, schema, budget, *rows, specs, whole.lines, csv)
+    names = name, data, ledger, dataset
+    imprint = _imprint(study)
+    return StudyConfig(file, text, *names, schema, budget, *rows, specs, whole.lines, csv, imprint=imprint)
 
 
-def _columns(section: Section) -> dict[str, Domain]:
+def _imprint(study: Section) -> dict[str, str]:
+    """Read what the first page of the report says; a date may be written as one."""
+    given = study.record.get("date")
+    dated = {"date": given.isoformat()} if type(given) is datetime.date else {}
+    return {key: study.text(key) for key in IMPRINT if key in study.record and key not in dated} | dated
+
+
+def _columns(section: Section, person: str | None) -> dict[str, Domain]:
     columns: dict[str, Domain] = {}
     for name in section.record:
         with section.at(name):
             check_text("a column's name", name)
         column = section.below(name, called="a column", instead=f'{name} = {{ levels = ["no", "yes"] }}')
         column.allow(COLUMN)
-        with section.at(name):
+        with column.at("from") if "from" in column.record else section.at(name):
             columns[name] = domain_from(column.record)
             check_bound(SumQuery((name,), ()), columns, 1)
+    for name in columns:
+        with section.lines.at(f"{section.path(name)}.from"):
+            check_derived(name, columns, person)
     if not columns:
         raise section.lines.fault("columns", 'no column is declared; write for example ward = { levels = ["A", "B"] }.')
     return columns
@@ -288,6 +308,7 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
     instead = f'[release.{name}] and model = "beta-bernoulli" below it'
     section = releases.below(name, called="a release", instead=instead)
     model_type = _model_type(section)
+    section = _with_formula(model_type, section, schema)
     own = fields(model_type)
     section.allow((*KEYS, *(field.name for field in own)))
     section.require(("spend", *(field.name for field in own if field.default is MISSING)))
@@ -314,6 +335,19 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
 
     before = request.earlier(earlier)
     return spec(request, None if before is None else spec(before))
+
+
+def _with_formula(model_type: Any, section: Section, schema: TableSchema) -> Section:
+    """Return the section with the keys that its formula stands for, if it has one."""
+    if "formula" not in section.record or not hasattr(model_type, "formula_keys"):
+        return section
+    with section.at("formula"):
+        keys = model_type.formula_keys(section.record["formula"], schema.domains)
+        for name in keys:
+            if name in section.record:
+                raise InvalidParameter(name, section.record[name], "omitted beside a formula", f"no {name}")
+    rest = {name: value for name, value in section.record.items() if name != "formula"}
+    return Section(section.key, {**rest, **keys}, section.lines)
 
 
 def _model_type(section: Section) -> Any:

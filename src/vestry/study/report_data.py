@@ -11,9 +11,9 @@ from typing import Any
 from vestry.data_quality.quality_warnings import Finding
 from vestry.ledger import Ledger
 from vestry.ledger.ledger import Summary
-from vestry.model.request import inspects, pools
+from vestry.model.request import inspects, own_columns, pools
 from vestry.posterior import Posterior
-from vestry.report.page import Part, ReportContent, Result, page, part
+from vestry.report.page import Part, ReportContent, Result, page, part, results_csv
 from vestry.study.config import StudyConfig
 from vestry.study.storage import REPORT, Cache, ReleaseStore
 
@@ -28,10 +28,16 @@ def write_report(config: StudyConfig, ledger: Ledger, summary: Summary, store: R
     content, cache = report_content(config, ledger, summary, store, known), Cache(store.path)
     facts = {**vars(replace(content, results=())), "results": [_facts(result) for result in content.results]}
     cached = cache.read("page", facts)
-    if cached is not None and cached["page"] == store.report_hash():
+    if cached is not None and cached["page"] == store.report_hash() and store.holds_results():
         return store.path / REPORT
-    html = page(content, lambda result, place, figures: _part(cache, result, place, figures))
-    path = store.write_report(html)
+    parts: list[Part] = []
+
+    def written(result: Result, place: int, figures: int) -> Part:
+        parts.append(_part(cache, result, place, figures))
+        return parts[-1]
+
+    html = page(content, written)
+    path = store.write_report(html, results_csv(parts))
     cache.write("page", facts, {"page": hashlib.sha256(html.encode()).hexdigest()})
     return path
 
@@ -49,7 +55,7 @@ def _part(cache: Cache, result: Result, place: int, figures: int) -> Part:
 
 def _facts(result: Result) -> dict[str, Any]:
     """Return everything that a page's part follows from."""
-    keys = ("name", "question", "entry", "spent", "remaining", "labels", "warnings")
+    keys = ("name", "question", "entry", "spent", "remaining", "labels", "warnings", "unit")
     facts = {key: getattr(result, key) for key in keys}
     pooled = {"pool": True} if result.pool else {}
     return {**facts, **pooled, "release": result.release.to_dict()["sha256"]}
@@ -77,10 +83,11 @@ def report_content(
                 given=known.get(spec.name),
                 warnings=warned[spec.name],
                 pool=pools(spec.request.model),
+                unit=", ".join(own_columns(spec.request.model)),
             )
         )
     return ReportContent(
-        title=config.name,
+        title=config.imprint.get("title", config.name),
         dataset=ledger.terms.dataset,
         unit=str(ledger.terms.unit),
         neighbours=str(ledger.terms.neighbours),
@@ -89,10 +96,24 @@ def report_content(
         columns={name: domain.to_dict() for name, domain in config.schema.domains.items()},
         public=_public(config),
         source=config.text,
-        ledger=ledger.address,
+        ledger=_relative(config.ledger),
         head=summary.head,
         results=tuple(sorted(results, key=lambda result: result.entry)),
+        issuer=config.imprint.get("issuer", ""),
+        contact=config.imprint.get("contact", ""),
+        date=config.imprint.get("date") or _last_day(ledger),
+        purpose=config.imprint.get("purpose", ""),
     )
+
+
+def _relative(address: str) -> str:
+    """Return a ledger's address without the folders of this machine."""
+    return Path(address).name if Path(address).is_absolute() else address
+
+
+def _last_day(ledger: Ledger) -> str:
+    """Return the day of the ledger's newest charge; empty where it does not say."""
+    return next((str(entry.facts.get("when", ""))[:10] for entry, _ in ledger.charges(newest=1)), "")
 
 
 def warnings_by_release(config: StudyConfig, store: ReleaseStore, known: Known) -> dict[str, tuple[str, ...]]:

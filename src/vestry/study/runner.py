@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -287,10 +288,12 @@ class ReleaseRunner:
         lines, person = self.config.lines, self.config.schema.unit.person
         columns = spec.request.model.columns
         with lines.at("study.data"):
-            schema = self.table.schema(*columns, *filter(None, (person,)))
-        for column in columns:
+            read = {column: self.table.sources(column) for column in columns}
+            schema = self.table.schema(*chain(*read.values()), *filter(None, (person,)))
+        for column, found in read.items():
             with lines.at(f"columns.{column}"):
-                check_column(schema, column)
+                for each in found:
+                    check_column(schema, each)
         if person is not None:
             with lines.at("study.unit.person"):
                 check_column(schema, person)

@@ -34,9 +34,10 @@ from vestry.release_schema import check_facts
 from vestry.releases import Release, open_release
 
 RELEASE, CERTIFICATE, POSTERIOR, REPORT = "release.json", "certificate.json", "posterior.nc", "report.html"
+RESULTS = "report.csv"
 
 # The cache, and its format: raised when what is cached has another form or follows otherwise from the same release.
-CACHE, _FORMAT = ".vestry", 3
+CACHE, _FORMAT = ".vestry", 4
 # A longer file of the cache was not written here, in bytes.
 _LARGEST = 2**26
 # What is written on trial: more than a release takes, so that a full disk shows before anything is charged.
@@ -180,8 +181,14 @@ class ReleaseStore:
         """Return the hash of the report; None if there is none."""
         return _hash(self.path / REPORT)
 
-    def write_report(self, html: str) -> Path:
-        """Write the report."""
+    def holds_results(self) -> bool:
+        """Tell whether the table of results lies here, or another file of its name."""
+        return _exists(self.path / RESULTS)
+
+    def write_report(self, html: str, results: str) -> Path:
+        """Write the report, and beside it its results as a table; a file of that name that is not one is left alone."""
+        if _begins(self.path / RESULTS, results.partition("\n")[0].encode()):
+            write(self.path / RESULTS, results.encode())
         path = self.path / REPORT
         write(path, html.encode())
         return path
@@ -272,7 +279,7 @@ def _part(path: Path) -> tuple[IO[bytes], Path]:
 _BY_NUMBER = "0.1.0"
 _PART = ".part"
 # How the names of a study's files begin.
-_OWN = ("release", CERTIFICATE, POSTERIOR, REPORT, ".probe")
+_OWN = ("release", CERTIFICATE, POSTERIOR, REPORT, RESULTS, ".probe")
 _NUMBERS: Iterator[int] = itertools.count()
 
 
@@ -291,6 +298,17 @@ def _exists(path: Path) -> bool:
         return path.exists()
     except OSError:
         return True
+
+
+def _begins(path: Path, head: bytes) -> bool:
+    """Tell whether a file begins so, or is not there."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(head)) == head
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _hash(path: Path) -> str | None:

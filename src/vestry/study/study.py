@@ -15,6 +15,7 @@ from vestry.errors import IN_LEDGER, DeclarationMismatch, LedgerMissing, VestryE
 from vestry.ledger import Ledger
 from vestry.ledger.entry import State
 from vestry.ledger.privacy_filter import PrivacyFilter
+from vestry.model.request import own_columns
 from vestry.noise import NoiseSource
 from vestry.pipeline import ChargeIndex
 from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, compare_mechanisms
@@ -163,7 +164,7 @@ class Study:
             model = spec.earlier.request.model
         unit = model.sum_unit(schema) if parameter == "scale" and hasattr(model, "sum_unit") else 1
         if unit != 1:
-            columns = ", ".join(column for column in model.columns if column != model.by)
+            columns = ", ".join(own_columns(model))
             return f"scale {value * unit:.6g} in units of {getattr(model, 'sum_words', columns)}"
         return f"{parameter} {value:.6g}"
 

@@ -68,8 +68,11 @@ class StudyTemplate:
     declared: int
 
 
-def template_from(source: str, folder: Path) -> StudyTemplate:
-    """Return a study file for what is found at a path or an address; no value of a table is read."""
+def template_from(source: str, folder: Path, *, header: bool = False) -> StudyTemplate:
+    """Return a study file for what is found at a path or an address; no value of a table is read.
+
+    `header` says that the first line of a CSV file holds names: it may be a record, and nothing tells them apart.
+    """
     if is_missing(source):
         raise InvalidParameter("--from", source, "a file that exists", "the path of a table or of a data dictionary")
     if _is_dictionary(source):
@@ -78,7 +81,7 @@ def template_from(source: str, folder: Path) -> StudyTemplate:
         person = next((row["name"] for row in rows if _kind(row["type"]) == "person"), None)
         return _template(Path(source).stem, None, lines, person, f"the data dictionary {Path(source).name}")
     dialect = _dialect(source)
-    types = _types(source, dialect)
+    types = _types(source, dialect, header=header)
     address = json.dumps(source if "://" in source else os.path.relpath(source, folder), ensure_ascii=False)
     if dialect.separator is not None:
         address += '\ncsv = { separator = ";" }            # and decimal = "," if numbers are written so'
@@ -128,9 +131,12 @@ def _dictionary(path: Path) -> list[dict[str, str]]:
     return named
 
 
-def _types(source: str, dialect: Dialect) -> Mapping[str, Any]:
+def _types(source: str, dialect: Dialect, *, header: bool) -> Mapping[str, Any]:
     """Return the names and types of a table's columns; a CSV file's first line must hold names."""
     if find_way(source).startswith((".csv", ".tsv")):
+        if not header:
+            allowed = "one whose first line is known to hold names, and not a record"
+            raise InvalidParameter("--from", "a CSV file", allowed, "--header too if it does, or a data dictionary")
         names = [name.strip() for name in _csv_names(source, dialect)]
         if len(set(names)) < len(names) or any(_is_value(name) for name in names):
             given, allowed = "a file whose first line is not shown", "one whose first line holds a name for each column"
@@ -233,6 +239,10 @@ _TEXT = """\
 
 [study]
 name = {name}
+# title = "..."                   # the first page of the report: what it is called,
+# issuer = "..."                  # who issues it,
+# contact = "..."                 # whom to ask,
+# purpose = "..."                 # and why the data are used
 {data}
 # "row" hides one row. If persons may have several rows, protect the person; at most three rows of each then count:
 #     unit = {{ person = "patient_id", rows = 3 }}

@@ -1,0 +1,94 @@
+"""Formulas of regressions: `readmitted[yes] ~ age + ward + age:ward`.
+
+The right side is read by formulaic's parser and by nothing else of it: no text is evaluated. It may hold columns, `+`,
+`:`, `*` and brackets; a name with odd characters stands between backticks. The left side is the outcome, with the level
+that counts as a success in square brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from vestry.errors import InvalidParameter, MissingExtra
+
+_EXAMPLE = '"readmitted[yes] ~ age + ward + age:ward"'
+_LEFT = re.compile(r"\s*(?:`(?P<quoted>[^`]+)`|(?P<name>[^\s`~\[\]]+))\s*(?:\[(?P<level>[^\[\]]+)\])?\s*")
+_OPERATORS, _BRACKETS, _LONGEST = frozenset("+:*"), frozenset("()"), 1000
+
+
+@dataclass(frozen=True)
+class ModelFormula:
+    """What a formula says.
+
+    Attributes
+    ----------
+    outcome, success
+        The column to explain, and the level that counts as a success, if one is named.
+    terms
+        What it is explained by: columns, and products of several.
+    """
+
+    outcome: str
+    success: str | None
+    terms: tuple[tuple[str, ...], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The predictors, each once, in order."""
+        return tuple(dict.fromkeys(column for term in self.terms for column in term))
+
+    @property
+    def interactions(self) -> tuple[tuple[str, ...], ...]:
+        """The terms of several columns."""
+        return tuple(term for term in self.terms if len(term) > 1)
+
+
+def parse_formula(text: Any) -> ModelFormula:
+    """Read a formula, or refuse it with what to write."""
+    if not isinstance(text, str) or len(text) > _LONGEST or text.count("~") != 1:
+        raise _refusal(text, "an outcome, ~ and predictors")
+    left, right = text.split("~")
+    found = _LEFT.fullmatch(left)
+    if found is None:
+        raise _refusal(text, "a column before ~, with its level in square brackets if it needs one")
+    outcome = (found["quoted"] or found["name"]).strip()
+    terms = tuple(dict.fromkeys(_terms(text, right)))
+    formula = ModelFormula(outcome, found["level"] and found["level"].strip(), terms)
+    if not terms or outcome in formula.columns:
+        raise _refusal(text, "one with predictors other than the outcome")
+    return formula
+
+
+def _terms(text: str, right: str) -> Iterator[tuple[str, ...]]:
+    try:
+        from formulaic.errors import FormulaSyntaxError
+        from formulaic.parser import DefaultFormulaParser
+        from formulaic.parser.types import Token
+    except ModuleNotFoundError:
+        raise MissingExtra("a formula", "glm") from None
+    parser = DefaultFormulaParser(include_intercept=False)
+    try:
+        for token in parser.get_tokens(right):
+            _check_token(text, token, Token.Kind)
+        found = list(parser.get_terms(right))
+    except (FormulaSyntaxError, SyntaxError, RecursionError):
+        raise _refusal(text, "columns with + between them, a:b for products, a*b for both") from None
+    for term in found:
+        yield tuple(dict.fromkeys(factor.expr for factor in term.factors))
+
+
+def _check_token(text: str, token: Any, kinds: Any) -> None:
+    """Refuse what is neither a column nor one of the few signs."""
+    allowed = {kinds.OPERATOR: _OPERATORS, kinds.CONTEXT: _BRACKETS}.get(token.kind)
+    if token.kind is kinds.NAME or (allowed is not None and token.token in allowed):
+        return
+    if token.kind is kinds.VALUE:
+        raise _refusal(text, "one without numbers (there is always an intercept)")
+    raise _refusal(text, f"columns joined by +, : and * (no {token.token!r}; a derived column may compute it)")
+
+
+def _refusal(text: Any, allowed: str) -> InvalidParameter:
+    return InvalidParameter("formula", text, allowed, f"formula = {_EXAMPLE}")
