@@ -43,7 +43,10 @@ def cell(columns: int, relation: str, spend: str, seed: int) -> dict[str, float]
     request = Request(Quality(tuple(domains)), Guarantee.parse(spend, neighbours=schema.neighbours))
     prepared = choose_mechanism(request, schema, RECORDS).prepare(schema, RECORDS)
     counts = [RECORDS if term.condition == "fits" else 0 for term in prepared.tally.terms]
-    counts[:3] = [0, 0, RECORDS]
+    counts = [
+        RECORDS if (term.column, term.condition) == ("c0", "unmatched") else 0 if term.column == "c0" else count
+        for term, count in zip(prepared.tally.terms, counts, strict=True)
+    ]
     reader, rng = quality_reader(prepared.described, prepared.numbers), np.random.default_rng(seed)
     found = warned = 0
     for _ in range(RELEASES):

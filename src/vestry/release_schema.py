@@ -18,6 +18,7 @@ Check = Callable[[Any, str], None]
 
 # Beyond these no number of a release lies: integers of sums are below 2^62, and noise is drawn in 64 bits.
 _LARGEST, _INTEGER, _TEXT = 1e300, 2**64, 100_000
+_NOISES = ("discrete-laplace", "discrete-gaussian", "discrete-cube")
 
 
 def check_release(record: Mapping[str, Any]) -> None:
@@ -165,7 +166,7 @@ _STATISTICS = _object(
     {
         "names": _texts,
         "values": _list(_integer, least=1),
-        "noise": _check_that(lambda value: value in ("discrete-laplace", "discrete-gaussian"), "a known noise"),
+        "noise": _check_that(lambda value: value in _NOISES, "a known noise"),
         "scale": _positive,
         "grid": _positive,
         "count": _or_null(_count),

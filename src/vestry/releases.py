@@ -34,7 +34,8 @@ class NoisyStatistics:
     values
         The noisy integers, exactly as drawn: they may be negative, or larger than the count.
     noise
-        `discrete-laplace`: P(k) ~ exp(-|k|/scale); or `discrete-gaussian`: P(k) ~ exp(-k^2/(2 scale^2)).
+        `discrete-laplace`: P(k) ~ exp(-|k|/scale); `discrete-gaussian`: P(k) ~ exp(-k^2/(2 scale^2)); or, of all
+        integers together, `discrete-cube`: P(k) ~ exp(-max |k_i|/scale).
     scale
         The noise's scale, in integer units.
     grid

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 import pytest
+from report.example import laplace, result, story
 from scipy import stats
 from share import cases
 
@@ -18,6 +19,7 @@ from vestry.data_quality.quality_posterior import quality_reader
 from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior import Posterior
 from vestry.releases import Certificate, NoisyStatistics, Release
+from vestry.report.page import page
 
 LEVELS, NUMBERS = {"levels": ["no", "yes"], "missing": "never"}, {"interval": [0, 60], "missing": "never"}
 CLAIM = Certificate({"epsilon": 1.0}, {"kind": "pure", "count": 1}, "laplace", "scale", 1.0, "", "row", {})
@@ -105,6 +107,46 @@ def test_shares_are_those_of_a_sum_over_every_table(noise, scale, count, alpha):
             assert float(marginal.cdf(x)) == pytest.approx(below, abs=1e-10)
 
 
+def cube_brute_force(columns, n, alpha, scale):
+    """Return each share's values and weights: likelihoods exp(-the largest distance/scale), summed over every pair."""
+    first, second = (
+        [(counts[1:], weight, max(abs(z - s) for z, s in zip(values, counts[1:], strict=True)))
+         for counts, weight in column_tables((0, *values), n, alpha, lambda k: 1.0)]
+        for values in columns
+    )  # fmt: skip
+    found = [{} for values in columns for _ in values]
+    for (one, a, near), (other, b, far) in itertools.product(first, second):
+        weight = a * b * math.exp(-max(near, far) / scale)
+        for atoms, count in zip(found, (*one, *other), strict=True):
+            atoms[count / n] = atoms.get(count / n, 0.0) + weight
+    return found
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("scale", "alpha", "n", "within"), [(1.3, 1.0, 7, 1e-10), (4.0, 0.5, 6, 5e-3), (14.0, 1.0, 9, 2e-3)]
+)
+def test_shares_behind_a_cube_are_those_of_a_sum_over_every_table(scale, alpha, n, within):
+    """Exact where every cube is summed; of many, some stand for those between them."""
+    columns = [(2, -1), (-3, 9, 1)]
+    given = statistics([z for column in columns for z in column], scale, noise="discrete-cube", count=n)
+    found = reader(LEVELS, NUMBERS, prior=alpha).noise_aware(given)
+    for index, atoms in enumerate(cube_brute_force(columns, n, alpha, scale)):
+        total, marginal = sum(atoms.values()), found.marginal(index)
+        for x in (0.0, 0.2, 0.5, 0.99, 1.0):
+            below = sum(weight for share, weight in atoms.items() if share <= x) / total
+            assert float(marginal.cdf(x)) == pytest.approx(below, abs=within)
+    drawn = found.draw(np.random.default_rng(2), 4000)
+    means = np.array([found.marginal(index).mean() for index in range(5)])
+    spread = np.sqrt([found.marginal(index).variance() for index in range(5)])
+    assert np.all(np.abs(drawn.mean(axis=0) - means) < 6 * spread / math.sqrt(4000))
+
+
+def test_a_cube_needs_a_public_number_of_records():
+    with pytest.raises(InvalidParameter, match="the number of records must be public beside noise on a cube"):
+        reader(LEVELS).noise_aware(statistics((1, 2), 1.0, noise="discrete-cube"))
+
+
 def test_a_quantile_is_an_atom_of_the_distribution():
     marginal = reader(LEVELS).noise_aware(statistics((90, 9, 2), 1.5, count=100)).marginal(0)
     low, high = marginal.quantile([0.05, 0.95])
@@ -151,6 +193,28 @@ def ranks(rng, *, taken, studies, n=400, scale=12.0):
 @pytest.mark.long
 def test_the_rank_of_the_truth_is_uniform():
     assert stats.kstest(ranks(np.random.default_rng(3), taken=12.0, studies=300), "uniform").pvalue > 1e-8
+
+
+def cube_ranks(rng, *, taken, studies, n=400, scale=12.0):
+    """Return the same behind a cube of five counts."""
+    m = np.arange(2000)
+    logs, found = 5 * np.log(2 * m + 1) - m / scale, []
+    mass = np.exp(logs - logs.max())
+    for _ in range(studies):
+        truth = np.concatenate([column[1:] for column in drawn_truth(rng, n)])
+        edge = rng.choice(m, p=mass / mass.sum())
+        values = truth + rng.integers(-edge, edge, 5, endpoint=True)
+        shares = reader(LEVELS, NUMBERS).noise_aware(statistics(values, taken, noise="discrete-cube", count=n))
+        index = rng.integers(5)
+        below, at = (float(shares.marginal(index).cdf(truth[index] / n + step)) for step in (-0.25 / n, 0.0))
+        found.append(abs(2 * (below + rng.random() * (at - below)) - 1))
+    return found
+
+
+@pytest.mark.statistical
+@pytest.mark.long
+def test_the_rank_of_the_truth_behind_a_cube_is_uniform():
+    assert stats.kstest(cube_ranks(np.random.default_rng(3), taken=12.0, studies=60), "uniform").pvalue > 1e-8
 
 
 @pytest.mark.statistical
@@ -220,3 +284,12 @@ def test_a_posterior_of_a_release():
         Posterior.from_release(release, method="plug-in")
     with pytest.raises(InvalidParameter, match="a quality prior must be one finite number above 0"):
         Posterior.from_release(release, prior=(1.0, 2.0))
+
+
+@pytest.mark.parametrize(("values", "noise"), [((5, 2, 93), "discrete-laplace"), ((2, 93), "discrete-cube")])
+def test_a_page_shows_a_quality_release(values, noise):
+    family = {"name": "quality", "columns": {"smoker": LEVELS}}
+    given = Release(family, (1.0,), {"all": statistics(values, 2.0, noise=noise, count=100)}, laplace(0.5))
+    written = page(story(result("quality", "Do the values fit?", given)))
+    assert "of 100 values of smoker match no declared level" in written
+    assert f"{noise.removeprefix('discrete-').capitalize()} noise of scale 2.00" in written

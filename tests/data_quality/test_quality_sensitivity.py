@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,13 +17,18 @@ from vestry.audit.bulk_simulation import log_ratio
 from vestry.audit.release_runs import run_release
 from vestry.data import Table
 from vestry.data_quality.quality_model import Quality
+from vestry.errors import InvalidParameter
+from vestry.events import pure
 from vestry.mechanisms.additive_noise import event_of
 from vestry.model.request import Request
 from vestry.model.worst_pair import Pair
+from vestry.numerics import ratio_up, up
 from vestry.pipeline import schema_of
+from vestry.planning import choose_mechanism
 from vestry.privacy.guarantee import Guarantee
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import reveal
+from vestry.schema.statistics import CONDITIONS
 
 pytestmark = pytest.mark.oracle
 
@@ -109,6 +115,47 @@ def test_the_charge_is_that_of_the_declared_bound(mechanism, spend, relation, st
     assert found.event == event_of(f"discrete-{mechanism}", found.layout, found.scale).under(relation)
 
 
+@pytest.mark.long
+def test_a_cube_is_charged_for_the_most_that_one_count_moves():
+    made = table([("p", *RECORDS[0]), ("q", *RECORDS[7])], "row", "replace")
+    found = prepared(made, "cube", "epsilon=0.1")
+    mechanism = found.mechanism
+    assert mechanism.layout.names == tuple(
+        f"{name}={each}" for name, values in VALUES.items() for each in CONDITIONS[1 : len(values)]
+    )
+    assert mechanism.scale == pytest.approx(10.0, rel=1e-9)
+    assert mechanism.event == pure(epsilon=up(ratio_up(1, mechanism.scale))).under("replace")
+    before = np.array(reveal(found.collect(made, row_key="key")))
+    moved = [
+        np.abs(before - np.array(reveal(found.collect(table([("p", *record), ("q", *RECORDS[7])], "row", "replace"),
+                                                      row_key="key")))).max()
+        for record in [*RECORDS[::9], RECORDS[-1]]
+    ]  # fmt: skip
+    assert max(moved) == mechanism.layout.largest == 1
+
+
+@pytest.mark.parametrize(
+    ("unit", "relation", "spend", "wanted"),
+    [
+        ("row", "replace", "epsilon=0.1", "cube"),
+        ("row", "replace", "epsilon=0.1,delta=1e-6", "cube"),
+        ("row", "add-remove", "epsilon=0.1", "laplace"),
+        ("person=id,rows=2", "replace", "epsilon=0.1", "laplace"),
+        ("row", "replace", "rho=0.005", "gaussian"),
+        ("row", "replace", "epsilon=1e-6", "laplace"),
+    ],
+)
+def test_auto_takes_the_least_noise(unit, relation, spend, wanted):
+    schema = schema_of(table([], unit, relation))
+    request = Request(Quality(tuple(COLUMNS)), Guarantee.parse(spend))
+    assert choose_mechanism(request, schema, 1000).mechanism == wanted
+
+
+def test_a_cube_is_refused_where_the_number_of_records_is_private():
+    with pytest.raises(InvalidParameter, match="laplace or gaussian where the number of records is private"):
+        prepared(table([], "row", "add-remove"), "cube")
+
+
 def worst(relation):
     """Return two tables of three columns: everything fits, and one more record, or another one, that fits nowhere."""
     fits, nowhere = [9, 0, 0, 9, 0, 0, 0, 9, 0, 0], [0, 0, 1, 0, 0, 1, 0, 0, 0, 1]
@@ -128,6 +175,22 @@ def audited(mechanism, relation):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_an_audit_at_the_worst_neighbours_does_not_refute(relation):
     assert not audited(prepared(table([], "row", relation)).mechanism, relation).refuted
+
+
+CUBE_PAIR = Pair("another record", (0,) * 7, (0, 1, 0, 1, 0, 0, 1))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("share", "refuted"), [(1.0, False), (0.5, True)])
+def test_an_audit_of_the_cube(share, refuted):
+    """One record goes from fitting everywhere to nowhere; the twin has half the scale."""
+    made = prepared(table([], "row", "replace"), "cube").mechanism
+    tried = replace(made, scale=share * made.scale)
+    run, ratio = partial(run_release, tried), log_ratio(tried, CUBE_PAIR)
+    found = audit(
+        run, CUBE_PAIR.datasets, made.guarantee, source=SeededNoise(5), trials=20_000, alarm=1e-6, log_ratio=ratio
+    )
+    assert found.refuted == refuted
 
 
 @pytest.mark.long

@@ -217,7 +217,7 @@ def test_warnings_stand_beside_what_rests_on_the_column(study):
     outcomes = opened.release(noise=SeededNoise(1))
     assert [each.name for each in outcomes] == ["quality", "smoking", "good"]
     page = (study.parent / "report.html").read_text()
-    beside = {part.split("</h2>")[0]: part for part in page.split('<section id="release-')[1:]}
+    beside = {part.split("</h3>")[0]: part for part in page.split('<section id="release-')[1:]}
     sections = {
         name: next(text for head, text in beside.items() if head.endswith(name)) for name in ("smoking", "good")
     }

@@ -15,7 +15,7 @@ from vestry.audit.worst_pairs import BuiltinMechanism, Dataset, Pair
 from vestry.conjugate.family import Distribution
 from vestry.conjugate.simulation import simulated_noise
 from vestry.mcmc.truncated_draws import truncated_beta, truncated_dirichlet
-from vestry.mechanisms.additive_noise import LAPLACE, Additive
+from vestry.mechanisms.additive_noise import CUBE, LAPLACE, Additive
 from vestry.mechanisms.posterior_sample import split_groups
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.numerics import Array
@@ -60,6 +60,8 @@ def log_ratio(mechanism: BuiltinMechanism, pair: Pair) -> Callable[[Array], Arra
         first, second, scale = np.array(pair.first), np.array(pair.second), mechanism.scale
         if mechanism.noise == LAPLACE:
             return lambda x: np.asarray((np.abs(x - second) - np.abs(x - first)).sum(axis=1) / scale)
+        if mechanism.noise == CUBE:
+            return lambda x: np.asarray((np.abs(x - second).max(axis=1) - np.abs(x - first).max(axis=1)) / scale)
         middle = (first + second) / 2
         return lambda x: np.asarray((x - middle) @ (first - second) / scale**2)
     before, after = posteriors(mechanism, pair.first), posteriors(mechanism, pair.second)

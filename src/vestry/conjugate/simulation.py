@@ -11,7 +11,7 @@ from scipy.special import betaincinv
 
 from vestry.conjugate.family import ConjugateFamily, family_from
 from vestry.mcmc.truncated_draws import truncated_beta
-from vestry.mechanisms.additive_noise import LAPLACE, Additive
+from vestry.mechanisms.additive_noise import CUBE, LAPLACE, Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.model.request import PreparedSums
@@ -180,6 +180,13 @@ def simulated_noise(
     if mechanism.noise == LAPLACE:
         p = -math.expm1(-1 / scale)
         return rng.geometric(p, shape) - rng.geometric(p, shape)
+    if mechanism.noise == CUBE:
+        size = shape[-1]
+        m = np.arange(math.ceil(scale * (size + 40 + 12 * math.sqrt(size))) + 1)
+        logs = size * np.log(2 * m + 1) - m / scale
+        mass = np.exp(logs - logs.max())
+        edges = rng.choice(m, (*shape[:-1], 1), p=mass / mass.sum())
+        return rng.integers(-edges, edges, shape, endpoint=True)
     if scale > rounded_above:
         return np.rint(rng.normal(0, scale, shape)).astype(int)
     k = np.arange(-math.ceil(12 * scale) - 1, math.ceil(12 * scale) + 2)

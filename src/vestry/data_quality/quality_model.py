@@ -9,12 +9,17 @@ unit of k records moves them by
     replace         2 k C     k sqrt(2 C)
 
 (`vestry.model.histograms`). To count the values that fit costs nothing more, and tells how many records there are.
+
+Where the number of records is public, the values that fit are what remains, and one record moves each of the d other
+counts by at most 1, all of them together. Noise that is uniform on a random cube (`vestry.noise.cube`) keeps epsilon
+with a standard deviation of about d/(sqrt(3) epsilon), where Laplace noise has sqrt(8) C/epsilon: half of it, and it is
+bounded by the cube.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +27,8 @@ import numpy as np
 from vestry.conjugate.simulation import LEVEL, noisy_statistics
 from vestry.data_quality.quality_posterior import conditions_of, quality_reader
 from vestry.errors import InvalidParameter
+from vestry.mechanisms.additive_noise import CUBE, Additive, calibrate_noise
+from vestry.mechanisms.statistic_family import Layout
 from vestry.model.histograms import (
     NOISES,
     Histograms,
@@ -41,8 +48,10 @@ from vestry.model.request import (
     declared,
     listing,
 )
+from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Domain
-from vestry.schema.statistics import Condition, SumQuery
+from vestry.schema.statistics import CONDITIONS, Condition, SumQuery
 
 # Simulated releases of a forecast.
 _RELEASES = 4
@@ -66,7 +75,7 @@ class Quality:
     name: ClassVar[str] = "quality"
     reader: ClassVar[Any] = staticmethod(quality_reader)
     column_keys: ClassVar[tuple[str, ...]] = ("columns",)
-    mechanisms: ClassVar[tuple[str, ...]] = NOISES
+    mechanisms: ClassVar[tuple[str, ...]] = (*NOISES, "cube")
     by: ClassVar[None] = None
     inspects: ClassVar[bool] = True
 
@@ -94,9 +103,13 @@ class Quality:
         written = {column: schema.domains[column].to_dict() for column in self.columns}
         conditions = tuple(conditions_of(domain) for domain in written.values())
         adjacency = schema.adjacency(self, count)
-        layout = Histograms(self.columns, conditions).layout(adjacency)
-        mechanism = calibrate_counts(request.mechanism, layout, adjacency, request.guarantee)
-        pairs = [(column, each) for column, names in zip(self.columns, conditions, strict=True) for each in names]
+        counted = tuple(names[1:] for names in conditions) if request.mechanism == "cube" else conditions
+        layout = Histograms(self.columns, counted).layout(adjacency)
+        if request.mechanism == "cube":
+            mechanism = _cube(layout, adjacency, request.guarantee)
+        else:
+            mechanism = calibrate_counts(request.mechanism, layout, adjacency, request.guarantee)
+        pairs = [(column, each) for column, names in zip(self.columns, counted, strict=True) for each in names]
         tally = SumQuery((), tuple(Condition(*pair) for pair in pairs))
         tally.check(schema.domains)
         labels = level_labels(self.columns, tuple(names[1:] for names in conditions))
@@ -107,7 +120,7 @@ class Quality:
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, None]:
         """Return the expected width of a share's 90 % interval where every value fits; without noise it is known."""
-        counts = [n if term.condition == "fits" else 0 for term in prepared.tally.terms]
+        counts = [n if term.condition == CONDITIONS[0] else 0 for term in prepared.tally.terms]
         reader, widths = quality_reader(prepared.described, prepared.numbers), []
         for _ in range(_RELEASES):
             shares = reader.noise_aware(noisy_statistics(prepared.mechanism, counts, rng))
@@ -139,5 +152,18 @@ class Quality:
         return declaration(self.name, vars(self))
 
 
+def _cube(layout: Layout, adjacency: Adjacency, guarantee: Guarantee) -> Additive:
+    """Calibrate noise on a cube; it needs a public number of records, and a cube that can be drawn."""
+    if adjacency.count is None:
+        allowed = "laplace or gaussian where the number of records is private"
+        raise InvalidParameter("mechanism", "cube", allowed, 'mechanism = "laplace"')
+    mechanism = calibrate_noise(CUBE, replace(layout, largest=adjacency.rows), adjacency, guarantee)
+    if mechanism.scale * len(layout.names) > _EDGE:
+        raise InvalidParameter("mechanism", "cube", "another one for so little spend", 'mechanism = "laplace"')
+    return mechanism
+
+
+# The longest edge of a cube that is drawn: its draw takes time in proportion.
+_EDGE = 1e6
 # Shares whose intervals a forecast averages; noise's deviations that a whole column must have.
 _LOOKED_AT, _DEVIATIONS = 6, 5

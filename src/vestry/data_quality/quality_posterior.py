@@ -13,13 +13,20 @@ ways to divide n among A are equally probable). With noisy counts z_cj and m con
 with the improper uniform prior on n >= 1 where n is private, and one n where it is public. Given n and A the counts of
 a column are independent ones given their sum (`vestry.posterior.counts_given_total`). The parameters are the shares
 s_cj/n of the table itself, not of a population that it was drawn from: without noise they would be known.
+
+Noise on a cube (`vestry.noise.cube`) hides the counts of what does not fit, n being public: with q = e^(-1/scale)
+
+    P(z | s) ~ sum over m of q^m 1[all |z_cj - s_cj| <= m],
+
+so given m every count has a window, columns are independent again, and the weight of m is q^m times the product of the
+columns' sums over A. What fits is what remains of n, and its window follows from the others'.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import Any, ClassVar
@@ -42,6 +49,8 @@ from vestry.validation import is_number
 # Log weight below which a count is omitted; counts of a condition that are held at once, beyond which they are taken in
 # steps; numbers of records that stand for their distribution.
 _DROP, _POINTS, _NODES = 30.0, 2048, 48
+# The noise that is uniform on a cube; cubes before and after the greatest jump, and counts of each held at once.
+CUBE, _CUBES, _CUBE_POINTS = "discrete-cube", 16, 128
 # Halvings of a quantile; a count is whole to this part.
 _HALVINGS, _ROUNDING = 50, 1e-6
 
@@ -136,6 +145,7 @@ class ColumnCounts:
     logs: Array
     zeros: Array
     alpha: float
+    _chances: dict[bytes, Array] = field(default_factory=dict, repr=False)
 
     @cached_property
     def sums(self) -> dict[tuple[int, ...], Node]:
@@ -160,12 +170,15 @@ class ColumnCounts:
 
     def chances(self, totals: Array) -> Array:
         """Return p(A | n), one row for each set."""
-        logs = self.log_weights(totals)
-        top = logs.max(axis=0)
-        if not np.all(np.isfinite(top)):
-            raise VestryError(EXTREME)
-        weights = np.exp(logs - top)
-        return np.asarray(weights / weights.sum(axis=0))
+        key = totals.tobytes()
+        if key not in self._chances:
+            logs = self.log_weights(totals)
+            top = logs.max(axis=0)
+            if not np.all(np.isfinite(top)):
+                raise VestryError(EXTREME)
+            weights = np.exp(logs - top)
+            self._chances[key] = weights / weights.sum(axis=0)
+        return self._chances[key]
 
     def table(self, place: int, totals: Array) -> Array:
         """Return the distribution of one count, from the start of its leaf on, one row for each number of records."""
@@ -244,9 +257,7 @@ def shares_of(columns: Sequence[Array], *, alpha: float, noise: Noise, count: in
     step = max(1, math.ceil(2 * reach / _POINTS))
     known = tuple(_column(values, alpha, noise, reach, step) for values in columns)
     if count is not None:
-        whole, part = divmod(count, step)
-        weights = np.array([1 - part / step, part / step])
-        return Shares(known, weights[weights > 0], np.array([whole, whole + 1.0])[weights > 0])
+        return Shares(known, *_in_steps(count, step))
     # No n is farther from the sum of a column's noisy counts than its noises can be together.
     low = max(values.sum() - values.size * reach for values in columns)
     high = min(np.maximum(values, 0.0).sum() + values.size * reach for values in columns)
@@ -259,6 +270,129 @@ def shares_of(columns: Sequence[Array], *, alpha: float, noise: Noise, count: in
     weights, places = normalise(logs)
     thinned = slice(None, None, math.ceil(len(places) / _NODES))
     return Shares(known, weights[thinned] / weights[thinned].sum(), totals[places][thinned])
+
+
+def _in_steps(count: int, step: int) -> tuple[Array, Array]:
+    """Return the number of records in steps: one or two whole numbers, with their weights."""
+    whole, part = divmod(count, step)
+    weights = np.array([1 - part / step, part / step])
+    return weights[weights > 0], np.array([whole, whole + 1.0])[weights > 0]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Whether z is at most so far from s: the noise's distribution given the cube."""
+
+    scale: float
+
+    def log_weight(self, s: Array, z: Array, anchor: Array) -> Array:
+        """Return 0 inside the window, and -infinity outside."""
+        return np.where(np.abs(z - s) <= self.scale, 0.0, -np.inf)
+
+    def reach(self, drop: float) -> float:
+        """Return half the width."""
+        return self.scale
+
+
+@dataclass(frozen=True, eq=False)
+class MixedShares:
+    """The joint distribution of all shares over several cubes, which have weights."""
+
+    weights: Array
+    parts: tuple[Shares, ...]
+
+    @property
+    def dimension(self) -> int:
+        """How many shares there are."""
+        return self.parts[0].dimension
+
+    def marginal(self, index: int) -> ConditionShare:
+        """Return the distribution of one share: a row for each cube and number of records."""
+        found = [part.marginal(index) for part in self.parts]
+        start = min(each.start for each in found)
+        width = max(each.start + each.table.shape[1] for each in found) - start
+        before = [each.start - start for each in found]
+        tables = [
+            np.pad(each.table, ((0, 0), (first, width - first - each.table.shape[1])))
+            for each, first in zip(found, before, strict=True)
+        ]
+        weights = np.concatenate([weight * each.weights for weight, each in zip(self.weights, found, strict=True)])
+        return ConditionShare(weights, np.concatenate([each.totals for each in found]), start, np.vstack(tables))
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """Draw the cube, and the counts given it; one draw per row."""
+        numbers = rng.multinomial(size, self.weights)
+        drawn = [part.draw(rng, number) for part, number in zip(self.parts, numbers, strict=True) if number]
+        return rng.permutation(np.concatenate(drawn))
+
+
+def cube_shares_of(columns: Sequence[Array], *, alpha: float, scale: float, count: int) -> MixedShares:
+    """Return the posterior from the counts, noisy by a cube, of each column's conditions other than that it fits.
+
+    Of very many cubes some stand for those between them, by linear interpolation. Among these are all at which a column
+    can have one condition alone, where weights jump, and those just before.
+    """
+    edges = _edges(columns, scale, count)
+    parts, logs = [], []
+    for edge, share in zip(edges, _edge_weights(edges, scale), strict=True):
+        step = max(1, math.ceil(min(2 * edge, count) / _CUBE_POINTS))
+        weights, totals = _in_steps(count, step)
+        known = tuple(_windowed(values, alpha, edge, step, count) for values in columns)
+        sums = np.sum([logsumexp(each.log_weights(totals), axis=0) for each in known], axis=0) + np.log(weights)
+        total = float(logsumexp(sums))
+        if math.isfinite(total):
+            possible = np.isfinite(sums)
+            parts.append(Shares(known, np.exp(sums - total)[possible], totals[possible]))
+            logs.append(total + math.log(share))
+    if not parts:
+        raise VestryError(EXTREME)
+    shares, places = normalise(np.array(logs))
+    return MixedShares(shares, tuple(parts[place] for place in places))
+
+
+def _edges(columns: Sequence[Array], scale: float, count: int) -> Array:
+    """Return half edges of cubes: from the least that is possible, to where every weight has fallen away."""
+    alone = [[np.abs(values - np.eye(values.size + 1, values.size, -1)[row] * count).max()
+              for row in range(values.size + 1)] for values in columns]  # fmt: skip
+    # A column can be divided where no count is below 0, and all together are at most n.
+    least = max(max(float(-values.min()), _excess(values, count), 0.0) for values in columns)
+    top = max(min(each) for each in alone)
+    first, last = math.ceil(least), math.ceil(max(top, least))
+    end = last + math.ceil(_DROP * scale)
+    if end - first <= 4 * _CUBES:
+        return np.arange(first, end + 1.0)
+    jumps = np.ceil([each for column in alone for each in column if least <= each <= end])
+    even = np.linspace(first, last, _CUBES)
+    beyond = last + (end - last) * np.linspace(0, 1, _CUBES) ** 2
+    found = np.unique(np.rint(np.concatenate([jumps, jumps - 1, even, beyond])))
+    return np.asarray(found[found >= first])
+
+
+def _edge_weights(edges: Array, scale: float) -> Array:
+    """Return the weight q^m of each cube and, by interpolation, of those between it and its neighbours."""
+    m = np.arange(edges[0], edges[-1] + 1)
+    weights = np.exp((edges[0] - m) / scale)
+    left = np.searchsorted(edges, m, side="right") - 1
+    right = np.minimum(left + 1, edges.size - 1)
+    part = (m - edges[left]) / np.maximum(edges[right] - edges[left], 1.0)
+    halves = np.bincount(left, weights * (1 - part), edges.size), np.bincount(right, weights * part, edges.size)
+    return np.asarray(halves[0] + halves[1], float)
+
+
+def _excess(values: Array, count: int) -> float:
+    """Return the least m at which the counts z - m that are above 0 add up to at most n."""
+    ordered = np.sort(values)[::-1]
+    return float(max((np.cumsum(ordered) - count) / np.arange(1, values.size + 1)))
+
+
+def _windowed(values: Array, alpha: float, edge: float, step: int, count: int) -> ColumnCounts:
+    """Return what is known of a column's counts inside the cube; first what remains of n."""
+    rest, reach = count - values.sum(), values.size * edge
+    ends = [(float(z), edge) for z in values]
+    found = [_leaf(z, alpha, Window(half), math.ceil(half), step) for z, half in [(float(rest), reach), *ends]]
+    leaves, logs = zip(*found, strict=True)
+    zeros = np.append(0.0, np.where(np.abs(values) <= edge, 0.0, -np.inf))
+    return ColumnCounts(tuple(leaves), np.array(logs), zeros, alpha)
 
 
 def _column(values: Array, alpha: float, noise: Noise, reach: int, step: int) -> ColumnCounts:
@@ -309,9 +443,10 @@ class QualityReader(Reader):
         """How many shares there are."""
         return len(self.conditions)
 
-    def noise_aware(self, statistics: NoisyStatistics) -> Shares:
+    def noise_aware(self, statistics: NoisyStatistics) -> Shares | MixedShares:
         """Return the shares, the noise and the number of records summed out."""
-        sizes = [len(conditions_of(domain)) for domain in self.columns.values()]
+        cube = statistics.noise == CUBE
+        sizes = [len(conditions_of(domain)) - cube for domain in self.columns.values()]
         if len(statistics.values) != sum(sizes):
             given = len(statistics.values)
             raise InvalidParameter("the number of noisy statistics", given, str(sum(sizes)), "the release's own")
@@ -319,6 +454,10 @@ class QualityReader(Reader):
         if statistics.scale > _LARGEST or np.abs(values).max() > _LARGEST:
             raise InvalidParameter("a noisy count or its scale", "one beyond it", "at most 2^50", "the release's own")
         counts = np.split(values, np.cumsum(sizes)[:-1])
+        if cube:
+            if statistics.count is None:
+                raise InvalidParameter("the number of records", None, "public beside noise on a cube", "the original")
+            return cube_shares_of(counts, alpha=self.alpha, scale=statistics.scale, count=statistics.count)
         return shares_of(counts, alpha=self.alpha, noise=noise_of(statistics), count=statistics.count)
 
     def plug_in(self, statistics: NoisyStatistics) -> Shares:
@@ -331,7 +470,7 @@ class QualityReader(Reader):
 
     def findings(self, distributions: Mapping[str, Any]) -> tuple[Finding, ...]:
         """Return what is wrong with columns, as far as it is sure."""
-        shares: Shares = distributions["all"]
+        shares: Shares | MixedShares = distributions["all"]
         found = (
             finding(column, self.columns[column], condition, shares.marginal(index))
             for index, (column, condition) in enumerate(self.conditions)

@@ -7,6 +7,7 @@ public.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,7 +15,7 @@ from vestry.errors import DeclarationMismatch
 from vestry.ledger import OpenCharge
 from vestry.mechanisms.statistic_family import Layout
 from vestry.noise import NoiseSource
-from vestry.numerics import outward, up
+from vestry.numerics import outward, ratio_up, up
 from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
@@ -23,13 +24,15 @@ from vestry.privacy.pricing import event
 from vestry.releases import NoisyStatistics
 from vestry.schema.private import Private, reveal
 
-LAPLACE, GAUSSIAN = "discrete-laplace", "discrete-gaussian"
+LAPLACE, GAUSSIAN, CUBE = "discrete-laplace", "discrete-gaussian", "discrete-cube"
 
 THEOREMS = {
     LAPLACE: "Integer noise P(k) ~ exp(-|k|/scale) on integers of l1 sensitivity D is (D/scale)-DP"
     " [DworkMNS06, Prop. 1].",
     GAUSSIAN: "Integer noise P(k) ~ exp(-k^2/(2 scale^2)) on integers of l2 sensitivity D is D^2/(2 scale^2)-zCDP"
     " [CanonneKS20, Thm 14]; it is not mu-GDP.",
+    CUBE: "Integer noise P(k) ~ exp(-max |k_i|/scale) on integers none of which moves by more than D is (D/scale)-DP"
+    " [HardtT10, sec. 4].",
 }
 
 
@@ -39,9 +42,9 @@ class Additive:
 
     Privacy
     -------
-    Laplace: (l1/scale)-DP. Gaussian: l2^2/(2 scale^2)-zCDP. For the neighbours of `adjacency`, by the diameter of
-    what one unit may contribute, or nothing where the count is private. `limits` says what is not hidden, if anything
-    that a unit may change.
+    Laplace: (l1/scale)-DP. Gaussian: l2^2/(2 scale^2)-zCDP. Cube: (largest/scale)-DP. For the neighbours of
+    `adjacency`, by the diameter of what one unit may contribute, or nothing where the count is private. `limits` says
+    what is not hidden, if anything that a unit may change.
     """
 
     noise: str
@@ -55,7 +58,7 @@ class Additive:
 
     @property
     def name(self) -> str:
-        """`laplace` or `gaussian`."""
+        """`laplace`, `gaussian` or `cube`."""
         return self.noise.removeprefix("discrete-")
 
     @property
@@ -77,8 +80,14 @@ class Additive:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the noise: sqrt(2 q)/(1 - q), q = e^(-1/scale), for Laplace."""
-        if self.noise != LAPLACE:
+        """The standard deviation of the noise: sqrt(2 q)/(1 - q), q = e^(-1/scale), for Laplace.
+
+        For a cube of d counts sqrt(E[m (m + 1)]/3), m half its edge; for advice m + 1/2 is taken for gamma(d + 1).
+        """
+        if self.noise == CUBE:
+            d = len(self.layout.names)
+            return math.sqrt(max(0.0, (d + 1) * (d + 2) * self.scale**2 - 0.25) / 3)
+        if self.noise == GAUSSIAN:
             return self.scale
         return math.sqrt(2) * math.exp(-0.5 / self.scale) / -math.expm1(-1 / self.scale)
 
@@ -89,9 +98,20 @@ class Additive:
         wanted = size * self.adjacency.groups
         if len(values) != wanted:
             raise DeclarationMismatch("number of statistics", str(len(values)), str(wanted), "collect the layout's")
-        add = noise.discrete_laplace if self.noise == LAPLACE else noise.discrete_gaussian
-        noisy = tuple(add(values, scale=self.scale))
+        noisy = tuple(self._noisy(values, noise))
         return tuple(self.statistics(noisy[start : start + size]) for start in range(0, wanted, size))
+
+    def _noisy(self, values: Sequence[int], noise: NoiseSource) -> Sequence[int]:
+        if self.noise == LAPLACE:
+            return noise.discrete_laplace(values, scale=self.scale)
+        if self.noise == GAUSSIAN:
+            return noise.discrete_gaussian(values, scale=self.scale)
+        from vestry.noise.cube import cube_noise
+        from vestry.noise.system_noise import int64
+
+        size = len(self.layout.names)
+        drawn = [each for _ in range(len(values) // size) for each in cube_noise(noise, size, self.scale)]
+        return [int64(int64(value) + extra) for value, extra in zip(values, drawn, strict=True)]
 
     def statistics(self, noisy: tuple[int, ...]) -> NoisyStatistics:
         """Return one group's noisy integers with what is needed to read them."""
@@ -112,6 +132,8 @@ def event_of(noise: str, layout: Layout, scale: float) -> Event:
     """Record integer noise of this scale on the layout's statistics."""
     if noise == LAPLACE:
         return event(noise, sensitivity=up(Fraction(layout.l1)), scale=scale)
+    if noise == CUBE:
+        return event("pure", epsilon=up(ratio_up(layout.largest, scale)))
     # From 2^53 on every double is a whole number, whatever was rounded.
     exactly = float(layout.l2).is_integer() and layout.l2 < 2**53
     return event(noise, sensitivity=layout.l2 if exactly else outward(layout.l2), scale=scale)

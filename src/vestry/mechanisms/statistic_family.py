@@ -90,6 +90,8 @@ class Layout:
         The sensitivities: the diameter of what one unit may contribute, in integer units.
     grid, count_grid, count
         As in `NoisyStatistics`.
+    largest
+        The most that one integer moves, where that is known.
     """
 
     names: tuple[str, ...]
@@ -98,6 +100,7 @@ class Layout:
     grid: float = 1.0
     count_grid: float = 1.0
     count: int | None = None
+    largest: int = 0
 
     def with_count(self, units: list[int], n: int) -> list[int]:
         """Return integer sums of n records, followed by the count in its own units where it is private."""

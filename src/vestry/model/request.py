@@ -186,7 +186,8 @@ class TableSchema:
 
     def counts_publicly(self, model: Model) -> bool:
         """Tell whether the number of records that count is public: replace, unit row, no groups, nothing dropped."""
-        dropped = any(drops(self.domains[column]) for column in model.columns if column in self.domains)
+        read = () if inspects(model) else (column for column in model.columns if column in self.domains)
+        dropped = any(drops(self.domains[column]) for column in read)
         whole = self.unit.person is None and model.by is None and not dropped
         return whole and self.neighbours is Neighbours.REPLACE
 
@@ -248,9 +249,9 @@ class Request:
         """Return the mechanisms that `auto` compares, or the one that is named."""
         if self.mechanism != AUTO:
             return (self.mechanism,)
+        pure = isinstance(self.guarantee, PureDP)  # never kept by Gaussian noise
         if self.model.mechanisms not in (None, ADDITIVE):
-            return self.model.mechanisms
-        pure = isinstance(self.guarantee, PureDP)  # kept by Laplace noise and by a truncated posterior alone
+            return tuple(each for each in self.model.mechanisms if not (pure and each == "gaussian"))
         if self.draws is None:
             return ("laplace",) if pure else ADDITIVE
         sampled = () if pure else ("direct", "diffused", "concentrated")

@@ -290,8 +290,8 @@ class Posterior:
         """
         from pandas import DataFrame
 
-        (distribution,) = self.distributions.values()
-        logs = np.array([self.reader.log_evidence(distribution, choice) for choice in choices])
+        groups = self.distributions.values()  # independent, so that what they say adds up
+        logs = np.array([sum(self.reader.log_evidence(each, choice) for each in groups) for choice in choices])
         shares = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
         names = [" + ".join(choice) or "intercept alone" for choice in choices]
         return DataFrame({"predictors": names, "log_evidence": logs, "probability": shares}).set_index("predictors")

@@ -111,8 +111,8 @@ class RowModel(ABC):
     name: ClassVar[str]
     methods: ClassVar[tuple[str, ...]] = METHODS
     reader: ClassVar[Any] = staticmethod(coefficients_reader)
-    by: ClassVar[None] = None
-    column_keys = ("outcome", "predictors")
+    by: ClassVar[Any] = None
+    column_keys: ClassVar[tuple[str, ...]] = ("outcome", "predictors")
 
     @classmethod
     def from_formula(cls, formula: str, **keys: Any) -> Self:

@@ -19,10 +19,10 @@ _MOST_NAMED, _MOST_DESCRIBED, _MOST_CELLS = 3, 12, 10
 
 def headline(result: Result) -> str:
     """Say in one line what came out."""
-    if reason := refusal(result):
+    if reason := refusal(result, "all"):
         return reason
     reader: Any = result.posterior.reader
-    rows = dict(zip(reader.parameters, parameter_rows(result, result.posterior.parameters), strict=True))
+    rows = dict(zip(reader.parameters, parameter_rows(result, "all", result.posterior.parameters), strict=True))
     shown = [
         f"{reader.ratio_words} of {name}: {rows[f'{reader.ratio_words}[{name}]'][1]}"
         f" ({rows[f'{reader.ratio_words}[{name}]'][4]})"
@@ -35,9 +35,9 @@ def headline(result: Result) -> str:
 def parts(result: Result, album: Album) -> list[Content]:
     """Write coefficients, ratios and marginal effects, one row each, and which cells do not fit."""
     reader: Any = result.posterior.reader
-    if reason := refusal(result):
+    if reason := refusal(result, "all"):
         return [paragraph(reason[:1].upper() + reason[1:])]
-    rows = parameter_rows(result, result.posterior.parameters)
+    rows = parameter_rows(result, "all", result.posterior.parameters)
     what = _explained(reader)
     effects = {name: _ends(result, place) for place, name in enumerate(reader.coefficients)}
     named = zip(reader.coefficients[:_MOST_DESCRIBED], rows, strict=False)
