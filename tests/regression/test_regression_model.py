@@ -262,7 +262,7 @@ def test_groups_are_refused():
     with pytest.raises(InvalidParameter, match="groups must be 1 for a regression"):
         LinearProblem(Loss(), 2, 1.0, Adjacency("add-remove", groups=2), 10)
     with pytest.raises(TypeError, match="by"):
-        LinearRegression(outcome="stay", predictors=("age",), by="ward")
+        LogisticRegression(outcome="ward", predictors=("age",), by="stay")
 
 
 @pytest.mark.parametrize("method", ["posterior", "objective"])
