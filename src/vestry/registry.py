@@ -38,6 +38,7 @@ MODELS = LazyTable(
         "naive-bayes": "vestry.naive_bayes.naive_bayes_model:NaiveBayes",
         "hmm": "vestry.hmm.hmm_model:HiddenMarkovModel",
         "quality": "vestry.data_quality.quality_model:Quality",
+        "count": "vestry.tables.record_count:RecordCount",
     }
 )
 

@@ -267,6 +267,7 @@ _FAMILIES: dict[str, dict[str, Check]] = {
     "linear": _REGRESSION,
     "naive-bayes": {"target": _or_null(_text), "classes": _texts, "features": _FEATURES, "levels": _LEVELS},
     "quality": {"columns": _table(_DOMAIN, least=1)},
+    "count": {"of": _check_that(lambda value: value in ("records", "persons"), "records or persons")},
     "hmm": {
         "states": _one,
         "sequence": _object({"region": _text, "time": _text}),
