@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from share import cases
 
-from vestry import Interval, Ledger, Levels, LinearRegression, LogisticRegression, Study, Table, release
+from vestry import Interval, Ledger, Levels, LogisticRegression, Study, Table, release
 from vestry.errors import GuaranteeUnreachable, InvalidParameter, MissingExtra, StudyFileError
 from vestry.regression.problem import LinearProblem, first_rows
 from vestry.schema.design_matrix import Design
