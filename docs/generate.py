@@ -24,6 +24,7 @@ ROOMS = {
     "naive_bayes": "Naive Bayes",
     "hmm": "Hidden states",
     "data_quality": "Data quality",
+    "tables": "Counts and tables",
     "mechanisms": "Mechanisms",
     "noise": "Noise",
     "model": "What a model is",

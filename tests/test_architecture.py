@@ -21,7 +21,7 @@ ROWS = [
     {"display"},
     {"model", "mcmc"},
     {"conjugate"},
-    {"regression", "naive_bayes", "hmm", "persons", "data_quality"},
+    {"regression", "naive_bayes", "hmm", "persons", "data_quality", "tables"},
     {"planning"},
     {"pipeline"},
     {"estimators", "audit", "report"},
@@ -53,7 +53,7 @@ OPENERS = {"vestry.schema.private.reveal": "mechanisms", "vestry.schema.private.
 ENTROPY = {"urandom", "getrandom", "SystemRandom"}
 VAGUE = {"utils", "helpers", "common", "misc", "base"}
 # Rooms whose classes other rooms ask by a protocol.
-MODEL_ROOMS = {"conjugate", "regression", "naive_bayes", "hmm", "persons", "data_quality"}
+MODEL_ROOMS = {"conjugate", "regression", "naive_bayes", "hmm", "persons", "data_quality", "tables"}
 
 
 def room_of(module: str) -> str:

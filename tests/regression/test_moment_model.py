@@ -278,3 +278,60 @@ def test_the_audit_finds_nothing_and_refutes_the_broken_twin(neighbours, noise):
     broken = replace(prepared.mechanism, scale=prepared.mechanism.scale / (4 if noise == "gaussian" else 8))
     claim = (prepared.mechanism.event, prepared.mechanism.guarantee)
     assert audit_shipped(broken, moments, claim=claim, **options).refuted
+
+
+@pytest.mark.long
+def test_a_regression_of_each_group(tmp_path):
+    """The sums of each group are those of its records; what is read of it is its own least squares."""
+    frame = patients()
+    domains = {"age": Interval(18, 98), "stay": Interval(0, 60), "ward": Levels("A", "B", "C")}
+    model = LinearRegression(outcome="stay", predictors=("age",), by="ward", prior_precision=1e-4)
+    table = Table(frame, domains, neighbours="add-remove")
+    schema = TableSchema(domains, Unit.parse("row"), Neighbours.ADD_REMOVE)
+    prepared = Request(model, Guarantee.parse("epsilon=1000"), "laplace").prepare(schema, None)
+    one = Moments.of(("age", "stay"), domains)
+    assert prepared.mechanism.layout.l1 == one.layout(Adjacency("add-remove")).l1
+    found = np.array(reveal(table.collect(prepared.tally, row_key="k"))).reshape(3, -1)
+    for place, ward in enumerate("ABC"):
+        alone = Table(frame[frame.ward == ward], domains, neighbours="add-remove")
+        assert tuple(found[place]) == reveal(alone.collect(one.tally(count=True), row_key="k"))
+    spent = Ledger.create(
+        tmp_path / "l.ledger", dataset="d", unit="row", neighbours="add-remove", budget="epsilon=2000"
+    )
+    posterior = release(model, table, guarantee="epsilon=1000", ledger=spent)
+    for ward in "ABC":
+        own = frame[frame.ward == ward]
+        slope, start = np.polyfit(own.age, own.stay, 1)
+        rows = posterior.summary().loc[ward]
+        assert rows.loc["coefficient[age]", "mean"] == pytest.approx(slope, abs=4 * rows.loc["coefficient[age]", "sd"])
+        assert rows.loc["coefficient[intercept]", "mean"] == pytest.approx(start, abs=3)
+    assert posterior.contrast("C", "A").loc[("C - A", "coefficient[intercept]"), "mean"] > 0
+    assert len(posterior.predict_at({"age": 50})) == 3
+    assert posterior.compare(["age"], [])["probability"].sum() == pytest.approx(1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+def test_groups_cost_what_they_can_move(relation):
+    """Under replace a record may go from one group to another: it leaves a whole row of sums, and adds to another."""
+    domains = {"x": Interval(-1, 1), "y": Interval(-1, 1), "g": Levels("a", "b")}
+    schema = TableSchema(domains, Unit.parse("row"), Neighbours.parse(relation))
+    model = LinearRegression(outcome="y", predictors=("x",), by="g")
+    layout = Request(model, Guarantee.parse("epsilon=1"), "laplace").prepare(schema, None).mechanism.layout
+    assert layout.l1 == (12 if relation == "replace" else 6) * HALF
+    ends = [-1.0, 1.0, 0.25]
+    frames = [pd.DataFrame({"x": [x], "y": [y], "g": [g]}) for x in ends for y in ends for g in "ab"]
+    tally = Moments.of(("x", "y"), domains).tally(("g",), count=True)
+    tables = [Table(each, domains, neighbours="add-remove") for each in frames]
+    sums = [np.array(reveal(each.collect(tally, row_key="k"))) for each in tables]
+    others = sums if relation == "replace" else [np.zeros_like(sums[0])]
+    assert max(np.abs(a - b).sum() for a in sums for b in others) == layout.l1
+
+
+def test_groups_are_for_moments():
+    domains = {"x": Interval(-1, 1), "y": Interval(-1, 1), "g": Levels("a", "b")}
+    with pytest.raises(InvalidParameter, match="by must be omitted for the method objective"):
+        LinearRegression(outcome="y", predictors=("x",), by="g", method="objective").check(domains)
+    with pytest.raises(InvalidParameter, match="each column once"):
+        LinearRegression(outcome="y", predictors=("g",), by="g").check(domains)
+    assert "by" not in LinearRegression(outcome="y", predictors=("x",)).to_dict()

@@ -78,7 +78,7 @@ def said(*arguments: object) -> dict[str, Any]:
 def leaves(record: Any, path: str = "") -> dict[str, Any]:
     """Return every number and word of a record by its place."""
     if isinstance(record, dict):
-        kept = {key: each for key, each in record.items() if key != "interval_method"}  # 0.1.0 did not say
+        kept = {key: each for key, each in record.items() if key not in ("interval_method", "note")}  # 0.1.0 was silent
         return {place: leaf for key, each in kept.items() for place, leaf in leaves(each, f"{path}/{key}").items()}
     if isinstance(record, list):
         return {place: leaf for key, each in enumerate(record) for place, leaf in leaves(each, f"{path}/{key}").items()}

@@ -24,6 +24,7 @@ from vestry.schema.statistics import (
     Condition,
     Count,
     Indicator,
+    PersonCount,
     PersonProducts,
     PersonQuery,
     Product,
@@ -97,6 +98,8 @@ class Query:
             if isinstance(self.tally, PersonProducts):
                 return person_products(records, self.tally, values)
             return person_sums(records, self.tally, [named[key] for key in self.tally.keys], values)
+        if isinstance(self.tally, PersonCount):
+            records = records.select("person", *(named[key] for key in self.tally.keys)).distinct()
         sums = {f"s{place}": self._sum(place, records, named) for place in range(len(self.tally.terms))}
         return records.aggregate(by=[named[key] for key in self.tally.keys], **sums)
 

@@ -10,7 +10,18 @@ import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE
-from vestry.model.request import PERSON, PreparedSums, Request, Size, TableSchema, interval_of
+from vestry.model.request import (
+    PERSON,
+    By,
+    PreparedSums,
+    Request,
+    Size,
+    TableSchema,
+    check_grouping,
+    grouping,
+    groups_of,
+    interval_of,
+)
 from vestry.registry import LOSSES
 from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.loss import Loss
@@ -18,7 +29,6 @@ from vestry.regression.losses import robust_losses
 from vestry.regression.method import METHODS, POSTERIOR
 from vestry.regression.moment_model import MOMENTS, forecast_moments, prepare_moments, size_of_moments
 from vestry.regression.moment_reader import moment_reader
-from vestry.regression.moments import Moments
 from vestry.regression.regression_model import PreparedRows, RowModel
 from vestry.schema.design_matrix import HALF
 from vestry.schema.domain import Domain
@@ -52,14 +62,18 @@ class LinearRegression(RowModel):
     threshold
         Over rows: residuals beyond it, in units of the outcome, weigh no more than it: it bounds what one record can
         do. Omitted, an eighth of the outcome's interval.
+    by
+        For moments: columns of levels, whose combinations have a regression each.
     """
 
     method: str | None = None
     loss: str = _USUAL
     threshold: float | None = None
+    by: By = None  # type: ignore[misc]
 
     name = "linear"
     averages_persons: ClassVar[bool] = False
+    column_keys = ("outcome", "predictors", "by")
     sum_words: ClassVar[str] = "records"
     methods: ClassVar[tuple[str, ...]] = (MOMENTS, *METHODS)
     reader: ClassVar[Any] = staticmethod(linear_reader)
@@ -70,6 +84,11 @@ class LinearRegression(RowModel):
         if self.method is not None:
             return self.method
         return POSTERIOR if self._of_rows() or not self.intercept else MOMENTS
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        return (*super().columns, *grouping(self.by))
 
     def _of_rows(self) -> list[str]:
         """Return what is declared that methods over rows alone know."""
@@ -104,8 +123,10 @@ class LinearRegression(RowModel):
 
     def check(self, domains: Mapping[str, Domain]) -> None:
         """Refuse an outcome or a threshold that is not a number, and options of another method."""
+        check_grouping(self.by)
         super().check(domains)
         interval_of(domains, self.outcome)
+        groups_of(domains, self.by)
         require_choice("loss", self.loss, robust_losses(), f'loss = "{_USUAL}"')
         if self.threshold is not None:
             require_number("threshold", self.threshold, "threshold = 5.0", above=0)
@@ -114,6 +135,8 @@ class LinearRegression(RowModel):
                 raise InvalidParameter(key, getattr(self, key), f"omitted for the method {MOMENTS}", f"no {key}")
             if not self.intercept:
                 raise InvalidParameter("intercept", False, f"true for the method {MOMENTS}", "intercept = true")
+        elif self.by is not None:
+            raise InvalidParameter("by", self.by, f"omitted for the method {self.chosen}", f'method = "{MOMENTS}"')
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRows | PreparedSums:  # type: ignore[override]
         """Calibrate from declarations and, where it is public, the number of records."""
@@ -128,11 +151,12 @@ class LinearRegression(RowModel):
 
     def question(self) -> str:
         """Say in words what is asked."""
-        return super().question() + (", with intervals" if self.chosen == MOMENTS else "")
+        groups = f", by {' and '.join(grouping(self.by))}" if self.by else ""
+        return super().question() + groups + (", with intervals" if self.chosen == MOMENTS else "")
 
     def size(self, domains: Mapping[str, Domain]) -> Size:
         """Return how many numbers a release has."""
-        return size_of_moments(Moments.of(self.columns, domains)) if self.chosen == MOMENTS else super().size(domains)
+        return size_of_moments(self, domains) if self.chosen == MOMENTS else super().size(domains)
 
     def forecast(
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
@@ -147,6 +171,8 @@ class LinearRegression(RowModel):
         written = {**super().to_dict(), "method": self.chosen}
         if self.loss == _USUAL:
             del written["loss"]
+        if self.by is None:
+            del written["by"]
         return written
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from vestry.mechanisms.additive_noise import Additive, calibrate_noise
-from vestry.model.request import WIDE, PreparedSums, Request, Size, TableSchema
+from vestry.model.request import WIDE, PreparedSums, Request, Size, TableSchema, grouping, groups_of
 from vestry.numerics import Array
 from vestry.regression.moment_posterior import LinearMap, LinearPosterior, in_closed_form, linear_posterior
 from vestry.regression.moment_reader import MomentReader
 from vestry.regression.moments import Moments, PersonMoments
 from vestry.schema.design_matrix import HALF
+from vestry.schema.domain import Domain
 
 # The method's name; the precision of the prior where none is declared; statistics of one release at most.
 MOMENTS, USUAL_PRECISION, MOST_STATISTICS = "moments", 1.0, 5_000
@@ -26,12 +28,12 @@ _FITTED, _RESIDUAL = 0.5, 0.25
 def prepare_moments(model: Any, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
     """Calibrate the noise of the moments of a regression's columns."""
     averaged = model.averages_persons
-    moments = (PersonMoments if averaged else Moments).of(model.columns, schema.domains)
+    moments = (PersonMoments if averaged else Moments).of((*model.predictors, model.outcome), schema.domains)
     adjacency = schema.adjacency(model, count)
     layout = moments.layout(adjacency)
     limits = _THEOREM if averaged else ""
     mechanism = calibrate_noise(f"discrete-{request.mechanism}", layout, adjacency, request.guarantee, limits=limits)
-    tally = moments.tally(count=layout.count is None)
+    tally = moments.tally(grouping(model.by), count=layout.count is None)
     tally.check(schema.domains)
     described = {
         "name": model.name,
@@ -42,12 +44,14 @@ def prepare_moments(model: Any, request: Request, schema: TableSchema, count: in
         **({"persons": True} if averaged else {}),
     }
     numbers = (USUAL_PRECISION if model.prior_precision is None else float(model.prior_precision),)
-    return PreparedSums(model, described, numbers, mechanism, tally, ("all",), ())
+    return PreparedSums(model, described, numbers, mechanism, tally, groups_of(schema.domains, model.by), ())
 
 
-def size_of_moments(moments: Moments) -> Size:
+def size_of_moments(model: Any, domains: Mapping[str, Domain]) -> Size:
     """Return how many numbers a release has."""
-    return Size(len(moments.pairs), MOST_STATISTICS, "sums of products")
+    moments = Moments.of((*model.predictors, model.outcome), domains)
+    size = len(moments.pairs) * len(groups_of(domains, model.by))
+    return Size(size, MOST_STATISTICS, "sums of products" + (" by group" if model.by else ""))
 
 
 def forecast_moments(

@@ -124,9 +124,9 @@ class Moments:
         basis = self.basis
         return tuple("count" if not j else basis[j] if not i else f"{basis[i]} * {basis[j]}" for i, j in self.pairs)
 
-    def tally(self, *, count: bool) -> SumQuery:
-        """Return the query; `count` tells whether the number of records is summed, too."""
-        return SumQuery((), self.terms(count=count))
+    def tally(self, keys: tuple[str, ...] = (), *, count: bool) -> SumQuery:
+        """Return the query by the levels of `keys`; `count` tells whether the number of records is summed, too."""
+        return SumQuery(keys, self.terms(count=count))
 
     def terms(self, *, count: bool) -> tuple[Term, ...]:
         """Return what each record adds, in units; `count` tells whether the number of records is summed, too."""
@@ -241,8 +241,11 @@ class Moments:
 class PersonMoments(Moments):
     """The moments of persons, of the means of their rows; of numbers alone. A person moves them as one record does."""
 
-    def tally(self, *, count: bool) -> SumQuery:
+    def tally(self, keys: tuple[str, ...] = (), *, count: bool) -> SumQuery:
         """Return the query; the number of persons is always summed."""
+        if keys:
+            allowed = "omitted where rows are averaged over persons, who may be in several groups"
+            raise InvalidParameter("by", list(keys), allowed, 'average = "row", or a unit with rows = 1')
         if self.blocks:
             raise InvalidParameter(
                 "a predictor",

@@ -111,8 +111,8 @@ class RowModel(ABC):
     name: ClassVar[str]
     methods: ClassVar[tuple[str, ...]] = METHODS
     reader: ClassVar[Any] = staticmethod(coefficients_reader)
-    by: ClassVar[None] = None
-    column_keys = ("outcome", "predictors")
+    by: ClassVar[Any] = None
+    column_keys: ClassVar[tuple[str, ...]] = ("outcome", "predictors")
 
     @classmethod
     def from_formula(cls, formula: str, **keys: Any) -> Self:
@@ -290,7 +290,7 @@ def _declared_max_rows(schema: TableSchema) -> int:
 
 
 # Methods with a prior; the others have a penalty.
-_PRECISE = (POSTERIOR, "moments")
+_PRECISE = (POSTERIOR, "moments", "table")
 # Made-up records of a plan; and what keeps their information invertible.
 _MADE_UP, _WEAK = 2000, 1e-6
 _REPEATS = 8

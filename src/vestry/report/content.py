@@ -180,7 +180,7 @@ def labels(result: Result) -> tuple[str, ...]:
 def estimates(result: Result) -> tuple[Estimate, ...]:
     """Return every parameter of every group, or the first of many; nothing for what has a section of its own."""
     reader = result.posterior.reader
-    if result.posterior.label == DRAWS or reader.sampled or reader.display in ("moments", "quality"):
+    if result.posterior.label == DRAWS or reader.sampled or reader.display in ("moments", "table", "quality"):
         return ()
     names = labels(result)
     rows = (
@@ -211,6 +211,8 @@ def _estimate(distribution: PosteriorDistribution, group: str, label: str, index
     levels = np.array([(1 - _REACH) / 2, (1 - WIDE) / 2, (1 - HALF) / 2])
     ends = marginal.quantile(np.concatenate([levels, 1 - levels[::-1]]))
     outer, wide, half = ((float(ends[i]), float(ends[5 - i])) for i in range(3))
+    if not getattr(marginal, "equal_tailed", True):
+        wide, half = marginal.interval(WIDE), marginal.interval(HALF)
     deviation = float(np.sqrt(marginal.variance()))
     return Estimate(group, label, index, marginal, marginal.mean(), deviation, half, wide, outer)
 

@@ -150,6 +150,11 @@ class SumQuery:
 
 
 @dataclass(frozen=True)
+class PersonCount(SumQuery):
+    """How many persons have a row that counts in each cell: a person adds 1 to each cell where she has one."""
+
+
+@dataclass(frozen=True)
 class PersonQuery(SumQuery):
     """What persons add, where each has the weight of one record, summed by the levels of the keys.
 
