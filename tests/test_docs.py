@@ -32,6 +32,7 @@ LONG = {
     "loss.md",
     "persons.md",
     "python.md",
+    "regression.md",
 }
 HAS_SPARK = importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
 HAS_MKDOCS = all(importlib.util.find_spec(name) is not None for name in ("material", "mkdocstrings_handlers"))

@@ -33,6 +33,7 @@ MODELS = LazyTable(
         "normal-inverse-gamma": "vestry.conjugate.normal_inverse_gamma:NormalInverseGamma",
         "statistical-query": "vestry.conjugate.statistical_query:StatisticalQuery",
         "logistic": "vestry.regression.logistic_model:LogisticRegression",
+        "poisson": "vestry.regression.poisson_model:PoissonRegression",
         "linear": "vestry.regression.linear_model:LinearRegression",
         "naive-bayes": "vestry.naive_bayes.naive_bayes_model:NaiveBayes",
         "hmm": "vestry.hmm.hmm_model:HiddenMarkovModel",

@@ -240,6 +240,18 @@ _MOMENTS: dict[str, Check] = {
     "outcome_column": _text,
     "predictors": _texts,
 }
+# Of regression by the method table: what was counted in which cells, and the terms.
+_TABLE: dict[str, Check] = {
+    "table": _object(
+        {
+            "predictors": _list(_object({"name": _text, "levels": _list(_text, least=2)}), least=1),
+            "outcome": _text,
+            "classes": _list(_object({"name": _text, "levels": _FEATURES})),
+            "high": _or_null(_one),
+        }
+    ),
+    "predictors": _texts,
+}
 _DOMAIN = _check_that(
     lambda value: isinstance(value, Mapping) and (_is_listed(value.get("levels")) or _is_listed(value.get("interval"))),
     "a column as it was declared",
@@ -289,10 +301,11 @@ def _check_family(record: Mapping[str, Any]) -> None:
         raise _refusal("family.name", name, "one of " + ", ".join(MODELS))
     # What a model of somebody else's needs, its reader refuses.
     fields = _AVERAGED if "average" in family else _FAMILIES.get(name, {})
-    by_moments = name == "linear" and family.get("method") == "moments"
-    _object(_MOMENTS if by_moments else fields, more=True)(family, "family")
-    if by_moments:
-        _check_moments(record, family)
+    summed = _SUMMED.get((name, family.get("method")))
+    _object(fields if summed is None else summed[0], more=True)(family, "family")
+    if summed is not None:
+        for check in summed[1:]:
+            check(record, family)
         return
     if "low" in fields and not family["low"] < family["high"]:
         raise _refusal("family.low", family["low"], "below family.high")
@@ -330,6 +343,15 @@ def _check_moments(record: Mapping[str, Any], family: Mapping[str, Any]) -> None
     numbers = family["columns"]["numbers"]
     if any(not each["low"] < each["high"] for each in numbers):
         raise _refusal("family.columns.numbers", "an empty interval", "low below high")
+
+
+def _check_table(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
+    counts, classes = family["table"]["high"] is not None, len(family["table"]["classes"])
+    if counts != (family["name"] == "poisson") or (classes != 0 if counts else classes < 2):
+        raise _refusal("family.table.classes", classes, "two or more, or none and a largest count")
+
+
+def _check_noisy(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
     for group in record["contents"].values():
         if "noisy-statistics" not in group:
             raise _refusal("contents", "of another kind", "noisy statistics")
@@ -354,4 +376,11 @@ _CHECKS: dict[str, tuple[Callable[[Mapping[str, Any], Mapping[str, Any]], None],
     "table": (_check_whole,),
     "logistic": (_check_coefficients,),
     "linear": (_check_coefficients,),
+}
+
+# What has noisy statistics by one method and coefficients by others: fields and checks by model and method.
+_SUMMED: dict[Any, tuple[Any, ...]] = {
+    ("linear", "moments"): (_MOMENTS, _check_moments, _check_noisy),
+    ("logistic", "table"): (_TABLE, _check_table, _check_noisy),
+    ("poisson", "table"): (_TABLE, _check_table, _check_noisy),
 }

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from share import cases
 
-from vestry import Interval, Ledger, Levels, LinearRegression, LogisticRegression, Study, Table, release
+from vestry import Interval, Ledger, Levels, LogisticRegression, Study, Table, release
 from vestry.errors import GuaranteeUnreachable, InvalidParameter, MissingExtra, StudyFileError
 from vestry.regression.problem import LinearProblem, first_rows
 from vestry.schema.design_matrix import Design
@@ -262,7 +262,7 @@ def test_groups_are_refused():
     with pytest.raises(InvalidParameter, match="groups must be 1 for a regression"):
         LinearProblem(Loss(), 2, 1.0, Adjacency("add-remove", groups=2), 10)
     with pytest.raises(TypeError, match="by"):
-        LinearRegression(outcome="stay", predictors=("age",), by="ward")
+        LogisticRegression(outcome="ward", predictors=("age",), by="stay")
 
 
 @pytest.mark.parametrize("method", ["posterior", "objective"])

@@ -22,6 +22,7 @@ EXAMPLES = examples(
     "vestry posterior release.json --prior 2,2 --prob 0.95 --json",
     "vestry posterior release.json --states 3 --sweeps 1000",
     "vestry posterior release.json --predictors age,ward --outcome stay",
+    "vestry posterior release.json --predictors sex,ward,sex:ward",
     "vestry posterior release.json --draws draws.nc",
     "vestry posterior release.json --pool",
 )
@@ -40,7 +41,8 @@ def posterior(
     states: Annotated[int | None, Option(help="hmm: another number of hidden states.")] = None,
     sweeps: Annotated[int | None, Option(help="hmm: the number of sweeps of the sampler.")] = None,
     predictors: Annotated[
-        str | None, Option(help="linear by moments: some of the released columns, with commas between them.")
+        str | None,
+        Option(help="regressions: some of the released columns, with commas; by table also a:b, an interaction."),
     ] = None,
     outcome: Annotated[str | None, Option(help="linear by moments: another released column to explain.")] = None,
     draws: Annotated[

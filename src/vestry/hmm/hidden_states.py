@@ -10,7 +10,6 @@ their emission tables; then all are numbered by decreasing mean probability of t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,9 +21,9 @@ from vestry.errors import InvalidParameter, VestryError
 from vestry.mcmc.late_import import require_burn_in
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Gaussian, Laplace, noise_of
-from vestry.posterior.mixture import Marginal
 from vestry.posterior.posterior import Names, generator_of
 from vestry.posterior.reader import NOISE_AWARE, NOT_CALIBRATED, PLUG_IN, Reader, ReadRelease
+from vestry.posterior.sample import JointSample
 from vestry.releases import NoisyStatistics, Release
 from vestry.validation import is_number, require_choice, require_number, require_whole
 
@@ -264,7 +263,7 @@ class Sampled:
     held_out: np.ndarray | None
 
 
-class StateDistributions(Mapping[str, "StateDistribution"]):
+class StateDistributions(Mapping[str, JointSample]):
     """The emission tables of each state, and the map of states; sampled once, when asked for.
 
     After the release nothing here depends on the number of entries: neither what is held nor how long a sweep takes.
@@ -273,7 +272,7 @@ class StateDistributions(Mapping[str, "StateDistribution"]):
     def __init__(self, reading: HiddenStates, release: Release, method: str, options: Options, states: int) -> None:
         self.reader, self.release, self.method, self.options, self.number = reading, release, method, options, states
 
-    def __getitem__(self, name: str) -> StateDistribution:
+    def __getitem__(self, name: str) -> JointSample:
         return self._by_state[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -283,10 +282,10 @@ class StateDistributions(Mapping[str, "StateDistribution"]):
         return self.number
 
     @cached_property
-    def _by_state(self) -> dict[str, StateDistribution]:
+    def _by_state(self) -> dict[str, JointSample]:
         drawn = [table.reshape(-1, *table.shape[2:]) for table in self.sampled.emissions]
         tables = [np.concatenate([table[:, place] for table in drawn], axis=1) for place in range(self.number)]
-        return dict(zip(self, map(StateDistribution, tables), strict=True))
+        return dict(zip(self, map(JointSample, tables), strict=True))
 
     @cached_property
     def sampled(self) -> Sampled:
@@ -373,63 +372,6 @@ def match_states(draws: Any, score: float | None, hidden: np.ndarray | None) -> 
     # Chains first, as ArviZ has them.
     tables = tuple(np.swapaxes(table, 0, 1) for table in found.emissions)
     return Sampled(np.swapaxes(found.paths, 0, 1), tables, np.swapaxes(found.transitions, 0, 1), score, hidden)
-
-
-@dataclass(frozen=True, eq=False)
-class StateDistribution:
-    """One state's emission probabilities, by draws."""
-
-    values: Array
-
-    @property
-    def dimension(self) -> int:
-        """Every level of every feature."""
-        return int(self.values.shape[1])
-
-    def marginal(self, index: int) -> Marginal:
-        """Return the distribution of one probability."""
-        return Sample(self.values[:, index])
-
-    def draw(self, rng: np.random.Generator, size: int) -> Array:
-        """Return some of the draws."""
-        return self.values[rng.integers(len(self.values), size=size)]
-
-
-@dataclass(frozen=True, eq=False)
-class Sample(Marginal):
-    """A distribution of one number between 0 and 1, by draws."""
-
-    values: Array
-
-    def mean(self) -> float:
-        """Return the mean."""
-        return float(self.values.mean())
-
-    def variance(self) -> float:
-        """Return the variance."""
-        return float(self.values.var())
-
-    def cdf(self, x: Any) -> Array:
-        """Return the share of draws that are at most x."""
-        ordered = np.sort(self.values)
-        return np.asarray(np.searchsorted(ordered, np.asarray(x, float), side="right") / len(ordered))
-
-    def quantile(self, p: Any) -> Array:
-        """Return quantiles of the draws."""
-        return np.asarray(np.quantile(self.values, np.asarray(p, float)))
-
-    def draw(self, rng: np.random.Generator, size: int) -> Array:
-        """Return some of the draws."""
-        return self.values[rng.integers(len(self.values), size=size)]
-
-    def log_density(self, theta: Any) -> Array:
-        """Return the log density of normal kernels around the draws."""
-        x = np.asarray(theta, float)
-        width = max(float(self.values.std()) * 1.06 * len(self.values) ** -0.2, 1e-6)
-        steps = (x[..., None] - self.values) / width
-        return np.asarray(
-            np.log(np.exp(-(steps**2) / 2).mean(axis=-1) + 1e-300) - math.log(width * math.sqrt(2 * math.pi))
-        )
 
 
 def hidden_states_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> HiddenStates:

@@ -254,19 +254,33 @@ class Posterior:
     def predict_at(self, points: Mapping[str, Any] | Sequence[Mapping[str, Any]], prob: float = 0.9) -> DataFrame:
         """Return the mean outcome at given predictors, and where a new record's outcome lies, for a regression.
 
-        One row for each group and point: mean, sd and the ends of the mean's credible interval, then the ends of the
-        predictive interval of one new record.
+        One row for each group and point: mean, sd and the ends of the mean's credible interval, then, of numbers, the
+        ends of the predictive interval of one new record. Of levels it is the probability; of several, one row each.
         """
         given = [points] if isinstance(points, Mapping) else list(points)
-        rows = []
+        rows, index = [], ["group", "point"]
         for group, distribution in self.distributions.items():
             for place, point in enumerate(given):
-                mean, new = self.reader.at_point(distribution, point)
-                low, high = _ends(new, prob).values()
-                new_ends = {"new_low": low, "new_high": high}
-                how = {"interval_method": self.interval_method}
-                rows.append({"group": group, "point": place, **_numbers(mean, prob), **new_ends, **how})
-        return _frame(rows, "group", "point")
+                found = self.reader.at_point(distribution, point)
+                index = ["group", "point", "level"] if len(found) > 1 else index
+                for name, (mean, new) in found.items():
+                    low, high = (0.0, 0.0) if new is None else _ends(new, prob).values()
+                    new_ends = {} if new is None else {"new_low": low, "new_high": high}
+                    how = {"interval_method": self.interval_method}
+                    at = {"group": group, "point": place, **({"level": name} if len(found) > 1 else {})}
+                    rows.append({**at, **_numbers(mean, prob), **new_ends, **how})
+        return _frame(rows, *index)
+
+    def fit_check(self) -> DataFrame:
+        """Return how each cell's numbers fit a regression by table, the worst first.
+
+        `observed` is the share (or rate) in the noisy table, `expected` that of the regression, `score` how far they
+        are apart in standard deviations; `misfit` is true where chance and noise do not explain it.
+        """
+        from pandas import DataFrame
+
+        (distribution,) = self.distributions.values()
+        return DataFrame([vars(each) for each in self.reader.fit_check(distribution)])
 
     def table(self, draws: int = 4000, rng: np.random.Generator | None = None) -> Any:
         """Return joint draws of a table of several columns: margins, conditional proportions, ratios, association.

@@ -237,9 +237,16 @@ class Reader:
         """Return the predictive probability of each class; refused for other models."""
         raise InvalidParameter("classify", self.parameter, "asked of naive Bayes", "a model of classes")
 
-    def at_point(self, distribution: Any, point: Mapping[str, Any]) -> Any:
-        """Return the mean outcome at given predictors and the outcome of a new record; refused for other models."""
-        raise InvalidParameter("predict_at", self.parameter, "asked of a regression by moments", "model linear")
+    def at_point(self, distribution: Any, point: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """Return by outcome its mean (probability) at given predictors, and that of a new record or None.
+
+        Refused for other models.
+        """
+        raise InvalidParameter("predict_at", self.parameter, "asked of a regression with intervals", "model linear")
+
+    def fit_check(self, distribution: Any) -> tuple[Any, ...]:
+        """Return how each cell of a table fits; refused for other models."""
+        raise InvalidParameter("fit_check", self.parameter, "asked of a regression by table", 'method = "table"')
 
     def difference(self, distribution: Any, a: str, b: str) -> Any:
         """Return the difference of two coefficients; refused for other models."""

@@ -22,12 +22,12 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln
 
+from vestry.mcmc.hamiltonian import sample_whitened
 from vestry.numerics import Array
 from vestry.regression.noisy_gram import CoefficientMixture, NoisyGram
 
@@ -228,28 +228,12 @@ def _whiten(target: GramTarget, mode: Array) -> Array:
     return np.asarray(scale[:, None] * vectors / np.sqrt(np.maximum(np.abs(values), 0.5)))
 
 
-def _scatter(density: Any, size: tuple[int, int], rng: np.random.Generator) -> Array:
-    """Return where chains start: around the mode, nearer to it where the density there is out of the question."""
-    points = rng.normal(size=size)
-    least = density(np.zeros((1, size[1])))[0] - size[1] - 10
-    for _ in range(40):
-        out = ~(density(points)[0] > least)
-        points[out] *= 0.7
-    return points
-
-
 # How far rho goes.
 _RHO = 0.3
 
 
-# Chains, steps of the warm-up, of a round, and rounds until the chains must agree.
-CHAINS, WARM, ROUND, ROUNDS = 48, 100, 50, 30
-# The largest split R-hat that counts as agreement, and how many draws are kept.
-AGREE, KEPT = 1.04, 2400
-
-
-class ChainsDisagree(Exception):  # noqa: N818 - the name is the fact
-    """The chains do not agree: no answer."""
+# How many draws are kept, and how far a proposal goes.
+KEPT, _LENGTH = 2400, 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,83 +265,11 @@ def sample_gram(noisy: NoisyGram, prior_variance: float, rng: np.random.Generato
         value, gradient = target(mode + z @ root.T)
         return np.where(np.isfinite(value), value, -np.inf), np.nan_to_num(gradient @ root)
 
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        chain = _Hamiltonian(density, _scatter(density, (CHAINS, target.dimension), rng), rng)
-        chain.warm_up(WARM)
-        found: list[Array] = []
-        for _ in range(ROUNDS):
-            found += chain.run(ROUND)
-            # What the chains did first is dropped: the first half of all rounds.
-            draws = np.stack(found[len(found) // 2 :])
-            points = mode + draws.reshape(-1, target.dimension) @ root.T
-            if _agree(target, points, draws.shape[:2], prior_variance):
-                break
-        else:
-            raise ChainsDisagree
-    kept = points[np.linspace(0, len(points) - 1, min(KEPT, len(points))).astype(int)]
-    return GramDraws(*target.read(kept))
+    def numbers(z: Array) -> Array:
+        """Return what chains must agree on: the coefficients, the residual variance and the log density."""
+        points = mode + z @ root.T
+        draws = GramDraws(*target.read(points))
+        return np.column_stack([draws.mixture(prior_variance).means, np.sqrt(draws.s2), target(points)[0]])
 
-
-def _agree(target: GramTarget, points: Array, shape: tuple[int, ...], prior_variance: float) -> bool:
-    """Tell whether the chains agree on the coefficients, the residual variance and the log density."""
-    draws = GramDraws(*target.read(points))
-    numbers = np.column_stack([draws.mixture(prior_variance).means, np.sqrt(draws.s2), target(points)[0]])
-    return bool(split_r_hat(numbers.reshape(*shape, -1)).max() < AGREE)
-
-
-def split_r_hat(values: Array) -> Array:
-    """Return the split R-hat of each number, from (steps, chains, numbers)."""
-    half = len(values) // 2
-    parts = np.concatenate([values[:half], values[half : 2 * half]], axis=1)
-    means, inside = parts.mean(axis=0), parts.var(axis=0, ddof=1).mean(axis=0)
-    between = means.var(axis=0, ddof=1)
-    return np.asarray(np.sqrt((half - 1) / half + between / np.maximum(inside, 1e-300)))
-
-
-class _Hamiltonian:
-    """Hamiltonian Monte Carlo of many chains at once, with one step size that is learnt while they warm up."""
-
-    def __init__(self, density: Any, start: Array, rng: np.random.Generator) -> None:
-        self.density, self.z, self.rng = density, start, rng
-        self.value, self.gradient = density(start)
-        self.step = 0.5 * start.shape[1] ** -0.25
-
-    def warm_up(self, steps: int) -> None:
-        """Move, and set the step size so that four in five proposals are accepted."""
-        for place in range(steps):
-            accepted = self.move()
-            self.step *= math.exp((accepted - 0.8) / (place + 1) ** 0.5)
-
-    def run(self, steps: int) -> list[Array]:
-        """Return where the chains were after each of so many moves."""
-        found = []
-        for _ in range(steps):
-            self.move()
-            found.append(self.z)
-        return found
-
-    def move(self) -> float:
-        """Propose by leapfrog steps, accept or not, and return the mean probability of acceptance."""
-        step = self.step * self.rng.choice(_JITTER, (len(self.z), 1))
-        momentum = self.rng.normal(size=self.z.shape)
-        z, gradient, energy = self.z, self.gradient, self.value - 0.5 * (momentum**2).sum(axis=1)
-        value = self.value
-        most = min(max(1, round(_LENGTH / self.step)), _MOST_STEPS)
-        for _ in range(int(self.rng.integers((most + 1) // 2, most + 1))):
-            momentum = momentum + 0.5 * step * gradient
-            z = z + step * momentum
-            value, gradient = self.density(z)
-            momentum = momentum + 0.5 * step * gradient
-        change = value - 0.5 * (momentum**2).sum(axis=1) - energy
-        probability = np.exp(np.minimum(np.nan_to_num(change, nan=-np.inf), 0.0))
-        taken = self.rng.random(len(z)) < probability
-        self.z = np.where(taken[:, None], z, self.z)
-        self.gradient = np.where(taken[:, None], gradient, self.gradient)
-        self.value = np.where(taken, value, self.value)
-        return float(probability.mean())
-
-
-# How far a proposal goes, in whitened units, and in how many steps at most; some chains' steps are shorter, so that
-# none is caught where the density bends more sharply.
-_LENGTH, _MOST_STEPS = 6.0, 40
-_JITTER = np.array([0.1, 0.4, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2])
+    draws = sample_whitened(density, numbers, target.dimension, KEPT, rng, length=_LENGTH, longest=_LENGTH)
+    return GramDraws(*target.read(mode + draws @ root.T))

@@ -17,9 +17,10 @@ from functools import cached_property
 import numpy as np
 
 from vestry.errors import NoInterval
+from vestry.mcmc.hamiltonian import ChainsDisagree
 from vestry.numerics import Array
 from vestry.posterior.mixture import NormalMixture
-from vestry.regression.gram_sampler import ChainsDisagree, sample_gram
+from vestry.regression.gram_sampler import sample_gram
 from vestry.regression.noisy_gram import CoefficientMixture, DeltaFit, NoisyGram, delta_gram, delta_posterior
 
 # kappa up to which the closed form is used; the same with indicators, beyond which there is no answer.

@@ -235,12 +235,12 @@ class MomentReader(Reader):
             raise InvalidParameter(f"a level of {column}", value, "one of " + ", ".join(levels), levels[0])
         return [float(name == level) for level in levels[1:]]
 
-    def at_point(self, distribution: LinearPosterior, point: Mapping[str, Any]) -> tuple[NormalMixture, NormalMixture]:
+    def at_point(self, distribution: LinearPosterior, point: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
         """Return the mean outcome of records with these predictors, and the outcome of a new one."""
         middle, reach = self._scale(self.moments.require(self.outcome)[0])
         row = reach * self.row_of(point)
         mean, new = (distribution.combination(row, middle, residual=each) for each in (False, True))
-        return mean, new
+        return {self.outcome: (mean, new)}
 
     def difference(self, distribution: LinearPosterior, a: str, b: str) -> NormalMixture:
         """Return the difference of two coefficients."""
@@ -299,6 +299,11 @@ class NoPosterior:
 
     @property
     def units(self) -> Any:
+        """Refused."""
+        raise NoInterval(self.reason)
+
+    @property
+    def theta(self) -> Any:
         """Refused."""
         raise NoInterval(self.reason)
 

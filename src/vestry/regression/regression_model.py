@@ -290,7 +290,7 @@ def _declared_max_rows(schema: TableSchema) -> int:
 
 
 # Methods with a prior; the others have a penalty.
-_PRECISE = (POSTERIOR, "moments")
+_PRECISE = (POSTERIOR, "moments", "table")
 # Made-up records of a plan; and what keeps their information invertible.
 _MADE_UP, _WEAK = 2000, 1e-6
 _REPEATS = 8

@@ -20,7 +20,7 @@ def headline(result: Result) -> str:
     if len(result.posterior.distributions) > 1:
         return f"a regression in each of {len(result.posterior.distributions)} groups"
     (group,) = result.posterior.distributions
-    if reason := _refusal(result, group):
+    if reason := refusal(result, group):
         return reason
     rows = _rows(result, group)
     shown = "; ".join(f"{name}: {mean} ({wide})" for name, mean, _, _, wide in rows[:_MOST_NAMED])
@@ -42,7 +42,7 @@ def parts(result: Result, album: Album) -> list[Content]:
 def _group(result: Result, group: str, album: Album) -> list[Content]:
     reader: Any = result.posterior.reader
     named = "" if result.posterior.by is None else f" of {result.posterior.by} = {group}"
-    if reason := _refusal(result, group):
+    if reason := refusal(result, group):
         return [paragraph(f"Regression{named}: {reason}" if named else reason[:1].upper() + reason[1:])]
     rows = _rows(result, group)
     effects = {name: _effect(result, group, place) for place, name in enumerate(reader.features[:-1])}
@@ -67,16 +67,21 @@ def _group(result: Result, group: str, album: Album) -> list[Content]:
     ]
 
 
-def _refusal(result: Result, group: str) -> str:
+def refusal(result: Result, group: str) -> str:
     """Return why there is no interval; nothing if there is one."""
     return str(getattr(result.posterior.distributions[group], "reason", ""))
 
 
 def _rows(result: Result, group: str) -> list[tuple[str, ...]]:
     reader: Any = result.posterior.reader
+    return parameter_rows(result, group, (*reader.features, *reader.parameters[-2:]))
+
+
+def parameter_rows(result: Result, group: str, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return name, mean, sd and both intervals of each parameter."""
     distribution = result.posterior.distributions[group]
     rows = []
-    for place, name in enumerate((*reader.features, *reader.parameters[-2:])):
+    for place, name in enumerate(names):
         marginal = distribution.marginal(place)
         sd = marginal.variance() ** 0.5
         digits = Digits(sd)

@@ -9,7 +9,15 @@ from vestry.display.formatting import Digits, number, probability, roughly, whol
 from vestry.display.plotting import name_of
 from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
 from vestry.posterior.reader import DRAWS, NOT_CALIBRATED, PLUG_IN, POOLED
-from vestry.report import content, figures, hmm_section, moment_section, quality_section, regression_section
+from vestry.report import (
+    content,
+    figures,
+    hmm_section,
+    moment_section,
+    quality_section,
+    regression_section,
+    table_section,
+)
 from vestry.report.content import MOST_ROWS, Estimate, Result
 from vestry.report.contingency_section import table_parts
 from vestry.report.guarantee_section import reservations, weight_parts
@@ -29,6 +37,7 @@ _SECTIONS = {
     "states": _Section(hmm_section.headline, hmm_section.parts),
     "coefficients": _Section(regression_section.headline, regression_section.parts),
     "moments": _Section(moment_section.headline, moment_section.parts),
+    "table": _Section(table_section.headline, table_section.parts),
     "quality": _Section(quality_section.headline, quality_section.parts),
 }
 
