@@ -1,7 +1,7 @@
-"""What each mechanism would give, before anything is spent: simulated from the prior and from declarations alone.
+"""What each mechanism would give, before anything is spent: from the prior and from declarations alone.
 
-Parameters are drawn from the prior, records from the model, noise from its distribution; then the posterior is computed
-as it will be. No record is read. The generator is seeded by the request, so that two looks at one plan agree.
+Parameters are drawn from the prior and records from the model; what the noise adds to an interval has a closed form
+wherever one is right. No record is read. The generator is seeded by the request, so that two looks at one plan agree.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_CEILING, Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from vestry.errors import GuaranteeUnreachable, InvalidParameter, NoInterval, VestryError
 from vestry.mechanisms.additive_noise import Additive
+from vestry.mechanisms.release import Mechanism
 from vestry.model.request import Model, Request, TableSchema, groups_of, own_columns
+from vestry.numerics import largest
 from vestry.posterior.reader import reader_of
-from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.guarantee import ApproxDP, Guarantee
 from vestry.validation import require_number
 
 # The number of records where none is declared.
@@ -124,41 +127,55 @@ def best_forecast(forecasts: Sequence[Forecast]) -> Forecast:
 def budget_for_width(request: Request, schema: TableSchema, *, expected_rows: int | None, width: float) -> Guarantee:
     """Return the budget at which the expected 90 % credible interval is as short as wanted.
 
-    It is the request's guarantee with another epsilon (mu, rho), found by bisection with the same simulated parameters,
-    records and noise quantiles.
+    It is the request's guarantee with another epsilon (mu, rho), found by bisection with the same simulated parameters
+    and records, and rounded up.
     """
-    wanted, guarantee = require_number("width", width, "for example --width 0.1", above=0), request.guarantee
-    name = next(name for name in ("epsilon", "mu", "rho") if hasattr(guarantee, name))
+    wanted = require_number("width", width, "for example --width 0.1", above=0)
     if not best_forecast(compare_mechanisms(request, schema, expected_rows=expected_rows)).has_interval:
         raise InvalidParameter(
             "width", width, "asked of a release that has intervals", "no --width, or noisy statistics"
         )
 
     def width_at(amount: float) -> float:
-        other = replace(request, guarantee=_with_amount(guarantee, name, amount))
-        return best_forecast(compare_mechanisms(other, schema, expected_rows=expected_rows)).width or math.inf
+        return forecast_at(request, schema, amount, expected_rows=expected_rows).width or math.inf
 
     low, high = 1e-3, 32.0
     if width_at(high) > wanted:
         nearest = f"{width_at(high):.3g} is the shortest with this many records"
         raise GuaranteeUnreachable(f"an interval of width {wanted:g}", nearest)
-    while high / low > 1.05:
+    while high / low > 1.02:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if width_at(middle) <= wanted else (middle, high)
-    exact = Decimal(repr(high))
-    return _with_amount(guarantee, name, float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), ROUND_CEILING)))
+    return request.guarantee.at(rounded(high, ROUND_CEILING))
 
 
-def _with_amount(guarantee: Guarantee, name: str, amount: float) -> Guarantee:
-    numbers = {key: value for key, value in guarantee.to_dict().items() if key != "neighbours"}
-    return Guarantee.parse({**numbers, name: amount}, neighbours=guarantee.neighbours)
+def forecast_at(request: Request, schema: TableSchema, amount: float, *, expected_rows: int | None) -> Forecast:
+    """Return what the best mechanism is expected to give if the guarantee had another epsilon (mu, rho)."""
+    other = replace(request, guarantee=request.guarantee.at(amount))
+    return best_forecast(compare_mechanisms(other, schema, expected_rows=expected_rows))
+
+
+def quick_mechanism(request: Request, schema: TableSchema, *, expected_rows: int | None) -> Mechanism:
+    """Return what would run, calibrated to eight digits: for plans of several releases."""
+    n = expected_rows or DEFAULT_EXPECTED_ROWS
+    chosen = choose_mechanism(request, schema, expected_rows) if request.draws is not None else request
+    return min(
+        (_quickly(chosen.by(name)).prepare(schema, n).mechanism for name in chosen.candidates()),
+        key=lambda each: each.deviation if isinstance(each, Additive) else math.inf,
+    )
+
+
+def rounded(amount: float, rounding: str) -> float:
+    """Round to three significant digits."""
+    exact = Decimal(repr(amount))
+    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding))
 
 
 def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, *, simulate: bool) -> Forecast:
     n = expected_rows or DEFAULT_EXPECTED_ROWS
     per_group = max(1, n // len(groups_of(schema.domains, request.model.by)))
     try:
-        prepared = request.prepare(schema, n)
+        prepared = (_quickly(request) if simulate else request).prepare(schema, n)
     except VestryError as error:
         return Forecast(request.mechanism, "", reason=str(error).rstrip("."))
     mechanism = prepared.mechanism
@@ -178,6 +195,37 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
     widths, exact = (np.atleast_1d(each).tolist() for each in (width, exact_width))
     (what, first, second), *further = zip(words, widths, exact, strict=True)
     return replace(forecast, width=first, exact_width=second, kl=kl, what=what, further=tuple(further))
+
+
+def _quickly(request: Request) -> Request:
+    """Return a request for the same Gaussian noise that is calibrated at once: to the rho which its guarantee comes to.
+
+    The scale is that of the request to eight digits. It is for plans; a release is calibrated to the last digit.
+    """
+    guarantee = request.guarantee
+    if request.mechanism != "gaussian" or not isinstance(guarantee, ApproxDP):
+        return request
+    rho = _gaussian_rho(guarantee.epsilon, guarantee.delta)
+    return replace(request, guarantee=Guarantee.parse({"rho": rho}, neighbours=guarantee.neighbours))
+
+
+@cache
+def _gaussian_rho(epsilon: float, delta: float) -> float:
+    """Return the rho at which min over a > 1 of a rho + log(1 - 1/a) - log(a delta)/(a - 1) is epsilon.
+
+    That is [CanonneKS20, Prop. 12] for a curve of slope rho, as the accountant has it.
+    """
+
+    def within(rho: float) -> bool:
+        below = np.geomspace(1e-4, 1e8, 200)
+        for _ in range(3):  # once over all orders, and twice between the neighbours of the best
+            order = 1 + below
+            bounds = order * rho + np.log1p(-1 / order) - np.log(order * delta) / below
+            place = int(bounds.argmin())
+            below = np.linspace(below[max(place - 1, 0)], below[min(place + 1, len(below) - 1)], 200)
+        return float(bounds.min()) <= epsilon
+
+    return largest(within, low=1e-12, high=max(1.0, 2 * epsilon), tolerance=1e-9)
 
 
 def _in_units(what: str, model: Model) -> str:

@@ -150,6 +150,7 @@ def test_a_question_of_0_1_0_keeps_its_method(tmp_path):
     assert spec.settled(ChargeIndex.of(book), schema).request.model.chosen == "posterior"
     assert Study.open(path).check()["state"].iloc[0] == "charged before"
     assert Study.open(path).check()["mechanism"].iloc[0] == "posterior"
+    assert Study.open(path).plan().index.get_level_values("mechanism").tolist() == ["posterior"]
 
 
 def test_the_hash_of_an_old_question_is_the_same():

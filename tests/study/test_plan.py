@@ -1,11 +1,12 @@
 """What `plan` predicts is what releases achieve: simulated studies, released by the mechanism itself.
 
 A study's parameters come from the prior and its records from the model; the mechanism releases; the posterior's 90 %
-interval is looked at. The mean width must be the predicted one within six standard errors of both, the coverage 0.9
-within six, and the mean divergence from the posterior without privacy the predicted one within six. Together they
-raise a false alarm below 1e-6. A prediction that is 10 % off is rejected in every cell.
+interval is looked at. The mean width must be the predicted one within six standard errors of both, and where noise is
+added within 4 % more, since a plan has a formula for it; the coverage 0.9 within six, and of draws the mean divergence
+from the posterior without privacy the predicted one within six. Together they raise a false alarm below 1e-6. A
+prediction that is 10 % off is rejected in every cell.
 
-A plan simulates 64 datasets. Here it simulates more, so that its own error hides nothing; and the width without
+A plan simulates 32 datasets. Here it simulates more, so that its own error hides nothing; and the width without
 privacy, which is known of every study, explains most of what differs between studies (a control variate).
 """
 
@@ -50,6 +51,8 @@ MODELS = {
 }
 SPENDS = {"laplace": "epsilon=0.2", "gaussian": "epsilon=0.5,delta=1e-6"}
 N = 300
+# How far the formula for what noise adds may be off.
+FORMULA = 0.04
 
 
 def frame(relation: str) -> TableSchema:
@@ -200,15 +203,18 @@ def achieved(made: Request, relation: str, studies: int, seed: int, *, wrong: fl
     return Achieved(*np.array(found).T, own.widths())
 
 
-def agrees(plan: Forecast, widths: np.ndarray, exact: np.ndarray, datasets: int, *, wrong: float = 1.0) -> bool:
-    """Six standard errors of the mean: over the achieved widths, and over the plan's.
+def agrees(
+    plan: Forecast, widths: np.ndarray, exact: np.ndarray, datasets: float, *, wrong: float = 1.0, off: float = 0.002
+) -> bool:
+    """Six standard errors of the mean: over the achieved widths, and over the plan's datasets; and `off` more.
 
-    What the width without privacy explains is taken off first. The prediction is `wrong` times the plan's.
+    A formula has no error of its own: infinitely many datasets. What the width without privacy explains is taken off
+    first. The prediction is `wrong` times the plan's.
     """
     slope = np.cov(widths, exact)[0, 1] / exact.var(ddof=1) if exact.std() > 1e-9 * exact.mean() else 0.0
     found = widths - slope * (exact - plan.exact_width)
     error = found.std() * math.sqrt(1 / len(widths) + 1 / datasets)
-    return abs(wrong * plan.width - found.mean()) <= 6 * error + 0.002 * widths.mean()
+    return abs(wrong * plan.width - found.mean()) <= 6 * error + off * widths.mean()
 
 
 def near(plan: Forecast, divergences: np.ndarray, datasets: int) -> bool:
@@ -247,10 +253,10 @@ def test_widths_and_coverage_are_as_predicted(name, relation, studies, datasets,
     made = request(MODELS[name], mechanism, SPENDS[mechanism])
     plan = predicted(made, relation, datasets)
     found = achieved(made, relation, studies, seed=11)
-    assert agrees(plan, found.widths, found.exact, datasets), (plan.width, found.widths.mean())
-    assert not agrees(plan, found.widths, found.exact, datasets, wrong=0.9)
-    assert not agrees(plan, found.widths, found.exact, datasets, wrong=1.1)
-    assert near(plan, found.divergences, datasets), (plan.kl, found.divergences.mean())
+    assert agrees(plan, found.widths, found.exact, math.inf, off=FORMULA), (plan.width, found.widths.mean())
+    assert not agrees(plan, found.widths, found.exact, math.inf, wrong=0.9, off=FORMULA)
+    assert not agrees(plan, found.widths, found.exact, math.inf, wrong=1.1, off=FORMULA)
+    assert plan.kl is None  # it is of draws
     # Four thousand draws stand for the posterior: they cost 0.0005 of coverage.
     assert abs(found.covered.mean() - 0.9) <= 6 * math.sqrt(0.09 / studies) + 0.001
 
@@ -272,9 +278,9 @@ def test_a_prediction_that_is_a_tenth_off_is_rejected():
     made = request(MODELS["normal"], "laplace", "epsilon=0.2")
     plan = predicted(made, "replace", 256)
     found = achieved(made, "replace", 400, seed=12)
-    assert agrees(plan, found.widths, found.exact, 256)
-    assert not agrees(plan, found.widths, found.exact, 256, wrong=0.9)
-    assert not agrees(plan, found.widths, found.exact, 256, wrong=1.1)
+    assert agrees(plan, found.widths, found.exact, math.inf, off=FORMULA)
+    assert not agrees(plan, found.widths, found.exact, math.inf, wrong=0.9, off=FORMULA)
+    assert not agrees(plan, found.widths, found.exact, math.inf, wrong=1.1, off=FORMULA)
 
 
 @pytest.mark.slow
@@ -283,7 +289,7 @@ def test_a_prediction_that_is_a_tenth_off_is_rejected():
 def test_the_noise_is_as_predicted_and_a_tenth_off_is_rejected(name, relation, mechanism):
     """The predicted deviation is that of 10,000 releases within six standard errors: a false alarm below 1e-6."""
     asked = request(MODELS[name], mechanism, SPENDS[mechanism])
-    plan, made = predicted(asked, relation, 0), asked.prepare(frame(relation), N).mechanism
+    plan, made = predicted(asked, relation, 1), asked.prepare(frame(relation), N).mechanism
 
     def agreed(wrong: float) -> bool:
         noise, zeros = SeededNoise(15), [0] * len(made.layout.names) * made.adjacency.groups

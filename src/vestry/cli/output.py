@@ -14,6 +14,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -172,10 +173,16 @@ _WORDS = {
 }  # fmt: skip
 
 
+def _usage(argument: Any, ctx: Any) -> list[str]:
+    """Return an argument as a line of usage has it, without the braces of those that are required."""
+    return [each.strip("{}") for each in type(argument).get_usage_pieces(argument, ctx)]
+
+
 def _worded(options: Any) -> Any:
     for each in options:
         if each.param_type_name == "argument":
             each.display_type_rich = lambda ctx: None  # its name says what it is
+            each.get_usage_pieces = partial(_usage, each)
         elif getattr(each, "is_flag", False):
             each.metavar = ""
         elif each.metavar is None:

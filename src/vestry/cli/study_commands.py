@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
+from vestry.cli.options import Plot
 from vestry.cli.output import Json, columns, emit, examples, interval_note, say, working
 from vestry.cli.posterior_command import draw_lines
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
@@ -18,13 +20,20 @@ if TYPE_CHECKING:
     from vestry.study import Study
     from vestry.study.release_costs import Cost
     from vestry.study.runner import ReleaseOutcome
+    from vestry.study.wishes import Wish, WishPlan
 
 File = Annotated[Path, Argument(metavar="STUDY", help="A study file, for example study.toml.")]
 Names = Annotated[list[str] | None, Argument(metavar="NAME", help="Releases; all if omitted.")]
 Output = Annotated[Path | None, Option(help="The folder to write to; the study file's own if omitted.")]
 
 CHECK_EXAMPLES = examples("vestry check study.toml", "vestry check study.toml --data", "vestry check study.toml --json")
-PLAN_EXAMPLES = examples("vestry plan study.toml", "vestry plan study.toml readmission --width 0.1")
+PLAN_EXAMPLES = examples(
+    "vestry plan study.toml",
+    "vestry plan study.toml readmission --width 0.1",
+    "vestry plan study.toml readmission --plot width.png",
+)
+# The columns of wishes.
+_WISH_HEADS = ("release", "wanted width", "spend", "expected width", "")
 RELEASE_EXAMPLES = examples(
     "vestry release study.toml", "vestry release study.toml readmission --yes", "vestry release study.toml --dry-run"
 )
@@ -103,11 +112,15 @@ def plan(
     width: Annotated[
         float | None, Option(help="Also find the spend for 90 % credible intervals of this width.")
     ] = None,
+    plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Compare mechanisms before anything is spent, by simulation from the priors. Reads neither data nor ledger.
+    """Compare mechanisms before anything is spent, from priors and declarations alone. Reads no data.
 
-    KL is the Kullback-Leibler divergence from the posterior without privacy to the released one.
+    Where the file says what it wants of releases (want = { width = 0.05 }), the spends that meet it are found, and
+    whether they fit the budget, or what remains of it if there is a ledger. --plot draws the width against what is
+    spent, with the present choice and what an attacker could guess. KL, of posterior draws, is the Kullback-Leibler
+    divergence from the posterior without privacy to the released one.
     """
     opened = _open(study)
     specs = opened.choose(tuple(names or ()))
@@ -115,7 +128,7 @@ def plan(
     where = "declared" if opened.config.expected_rows else "assumed; to change it write expected_rows under [study]"
     lines = [f"With {opened.assumed} records ({where})."]
     for spec in specs:
-        name, request = spec.name, spec.request
+        name, request = spec.name, opened.meant(spec.name).request
         with working(f"simulating {name}"):
             forecasts = opened.forecasts(name)
         record["releases"][name] = {"mechanisms": [each.to_dict() for each in forecasts]}
@@ -127,7 +140,53 @@ def plan(
             record["releases"][name]["needed"] = budget.to_dict()
             what = next(each.what for each in forecasts if each.has_interval)
             lines.append(f"  for a width of {width:g} ({what}) spend {budget}")
+    with working("looking for spends"):
+        wishes = opened.wishes()
+    if wishes is not None:
+        record["wishes"] = wishes.to_dict()
+        lines += ["", *_wish_lines(opened, wishes)]
+    if plot is not None:
+        with working("drawing"):
+            lines += ["", *_drawn(opened, [spec.name for spec in specs], plot)]
     emit(record, "\n".join(lines), as_json=json)
+
+
+def _wish_lines(study: Study, found: WishPlan) -> list[str]:
+    """Say which spends meet the wishes, whether they fit, and if not, which costs most and what would fit."""
+    lines = columns([_WISH_HEADS, *map(_wish_row, found.wishes)])
+    if found.fits:
+        return [*lines, f"Together they fit {study.remaining()}. Write them as spend."]
+    lines.append(f"Together they do not fit {study.remaining()}.")
+    if found.costliest:
+        lines[-1] += f" {found.costliest} costs most."
+    return (
+        [*lines, "These would fit:", *columns([_WISH_HEADS, *map(_wish_row, found.instead)])]
+        if found.instead
+        else lines
+    )
+
+
+def _wish_row(wish: Wish) -> tuple[str, ...]:
+    if wish.spend is None or wish.width is None:
+        return wish.name, f"{wish.wanted:g}", "-", "-", wish.reason
+    return wish.name, f"{wish.wanted:g}", str(wish.spend), f"{wish.width:.3g}", ""
+
+
+def _drawn(study: Study, names: list[str], path: Path) -> list[str]:
+    """Draw the width of each release that has one against its spend, and say what an attacker could guess."""
+    from vestry.display.plotting import width_curves
+    from vestry.report.guarantee_section import Promise, sentences
+
+    curves = {name: curve for name in names if (curve := study.width_curve(name)).points}
+    if not curves:
+        raise InvalidParameter("--plot", str(path), "asked of releases that have a width", "no --plot")
+    width_curves(list(curves.values()), path=path)
+    lines, schema = [f"plot: {path}"], study.config.schema
+    for name in curves:
+        guarantee = study.meant(name).request.guarantee
+        guess = sentences(Promise(guarantee, None, schema.unit, schema.neighbours))[-1]
+        lines.append(f"{name} at {guarantee}: {' '.join(guess.split())}")
+    return lines
 
 
 def release(
@@ -169,6 +228,8 @@ def release(
         say("\n".join([*lines, *(f"note: {note}" for note in notes)]), err=True)
     due = [cost.name for cost in costs if again or cost.state == "new"]
     if due and not yes:
+        for warning in _plan_warnings(opened, due):
+            _say(warning)
         _confirm(due)
     outcomes: list[ReleaseOutcome] = []
     try:
@@ -240,6 +301,20 @@ def _open(path: Path) -> Study:
     return opened
 
 
+def _plan_warnings(study: Study, due: list[str]) -> list[str]:
+    """Repeat what a plan warns of."""
+    from vestry.planning import best_forecast
+
+    warnings = []
+    for name in due:
+        with working(f"planning {name}"), suppress(VestryError):  # what cannot be planned has no warning
+            found = best_forecast(study.forecasts(name))
+            if found.note:
+                widths = f" ({found.width:.3g} instead of {found.exact_width:.3g})" if found.swamped else ""
+                warnings.append(f"warning: {name}: {found.note}{widths}; vestry plan compares spends.")
+    return warnings
+
+
 def _confirm(due: list[str]) -> None:
     if not sys.stdin.isatty():
         raise InvalidParameter(
@@ -261,15 +336,17 @@ def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
 
 
 def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]:
-    rows = [("mechanism", "parameter", "90 %", "width", "without privacy", "KL", "")]
+    drawn = any(each.kl is not None for each in forecasts)  # noise has no divergence
+    rows = [("mechanism", "parameter", "90 %", "width", "without privacy", *(("KL",) if drawn else ()), "")]
     for each in forecasts:
+        kl = ("-" if each.kl is None else f"{each.kl:.3g}",) if drawn else ()
         if each.value is None or each.width is None or each.exact_width is None:
-            rows.append((each.mechanism, "-", "-", "-", "-", "-", each.note))
+            rows.append((each.mechanism, "-", "-", "-", "-", *kl, each.note))
             continue
-        kl = "-" if each.kl is None else f"{each.kl:.3g}"
-        value = study.format_parameter(name, each.parameter, each.value)
-        rows.append((each.mechanism, value, each.what, f"{each.width:.4g}", f"{each.exact_width:.4g}", kl, each.note))
-        rows += [("", "", what, f"{width:.4g}", f"{exact:.4g}", "", "") for what, width, exact in each.further]
+        value, empty = study.format_parameter(name, each.parameter, each.value), ("",) if drawn else ()
+        widths = f"{each.width:.4g}", f"{each.exact_width:.4g}"
+        rows.append((each.mechanism, value, each.what, *widths, *kl, each.note))
+        rows += [("", "", what, f"{width:.4g}", f"{exact:.4g}", *empty, "") for what, width, exact in each.further]
     return columns(rows, indent=2)
 
 

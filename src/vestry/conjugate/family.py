@@ -418,6 +418,16 @@ _LARGEST = 2**50
 _SCALES = 1e4
 
 
+def noise_per_record(content: NoisyStatistics) -> tuple[float, float] | None:
+    """Return the noise's deviation on a sum and on the count, each over the number of records; None below one record.
+
+    A public count has none.
+    """
+    sd, public = deviation(content.noise, content.scale), content.count is not None
+    n = float(content.count) if content.count is not None else content.values[-1] * content.count_grid
+    return (sd * content.grid / n, 0.0 if public else sd * content.count_grid / n) if n > 0 else None
+
+
 def sum_and_count(statistics: NoisyStatistics) -> tuple[float, float, int | None]:
     """Return the noisy sum, the count, and the units of the count where it is noisy too."""
     values = noisy_values(statistics, 1)

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from vestry.conjugate.conjugate_model import ConjugateModel
-from vestry.conjugate.family import ConjugateFamily, Distribution, sum_and_count
+from vestry.conjugate.family import ConjugateFamily, Distribution, noise_per_record, sum_and_count
 from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma, sum_and_count_nodes
 from vestry.conjugate.gamma_draw_cost import rate_draw
 from vestry.conjugate.interval_family import IntervalFamily, half_width, public_count
@@ -109,6 +109,11 @@ class GammaExponentialFamily(IntervalFamily):
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the mean of the new records."""
         return rng.standard_gamma(size, theta.shape) / (size * theta)
+
+    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
+        """Return that of n/s, s = y + n middle: -(n/s)^2 dy/n + (n/s) (1 - (n/s) middle) dn/n."""
+        noise = noise_per_record(content)
+        return None if noise is None else mean * math.hypot(mean * noise[0], (1 - mean * self.middle) * noise[1])
 
     # Plans and audits
 

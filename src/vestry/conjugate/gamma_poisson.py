@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from vestry.conjugate.conjugate_model import ConjugateModel
 from vestry.conjugate.draw_cost import draw
-from vestry.conjugate.family import ConjugateFamily, Distribution, pool_noise, sum_and_count
+from vestry.conjugate.family import ConjugateFamily, Distribution, noise_per_record, pool_noise, sum_and_count
 from vestry.conjugate.gamma import Gamma, exact_rates, one_gamma, sum_and_count_nodes
 from vestry.conjugate.interval_family import public_count
 from vestry.conjugate.pooled_gamma import PooledGamma, pooled_gamma
@@ -141,6 +141,11 @@ class GammaPoissonFamily(ConjugateFamily):
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the sum of the new records."""
         return rng.poisson(size * theta).astype(float)
+
+    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
+        """Return that of s/n: of s/n, and of the count times s/n^2 where it is private."""
+        noise = noise_per_record(content)
+        return None if noise is None else math.hypot(noise[0], mean * noise[1])
 
     # Plans and audits
 

@@ -23,7 +23,15 @@ from scipy.special import digamma, gammaincc, gammainccinv, gammaln, stdtr, stdt
 
 import vestry.conjugate.normal_inverse_gamma_posterior as noise_aware_posterior
 from vestry.conjugate.conjugate_model import ConjugateModel
-from vestry.conjugate.family import ConjugateFamily, Distribution, check_sums, noisy_values, points, positive
+from vestry.conjugate.family import (
+    ConjugateFamily,
+    Distribution,
+    check_sums,
+    noise_per_record,
+    noisy_values,
+    points,
+    positive,
+)
 from vestry.conjugate.interval_family import IntervalFamily, check_ends, half_width, rests_on_prior, too_narrow
 from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
@@ -284,6 +292,20 @@ class NormalInverseGammaFamily(IntervalFamily):
         means = rng.normal(theta[:, 0], np.sqrt(theta[:, 1] / size))
         spread = theta[:, 1] * rng.chisquare(max(size - 1, 1), len(theta)) / max(size - 1, 1)
         return np.stack([means, spread], axis=1)
+
+    def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
+        """Return that of the mean middle + a, a = y/n, or of the variance q/n - a^2, q the sum of squares.
+
+        d(q/n - a^2) = dq/n - 2 a dy/n + (a^2 - variance) dn/n, with dq in steps of the reach times those of y.
+        """
+        noise = noise_per_record(content)
+        if noise is None:
+            return None
+        if index == 0:
+            return math.hypot(noise[0], (mean - self.middle) * noise[1])
+        n = float(content.count) if content.count is not None else content.values[-1] * content.count_grid
+        away = content.values[0] * content.grid / n
+        return math.hypot(self.reach * noise[0], 2 * away * noise[0], (away * away - mean) * noise[1])
 
     def _numbers(self, statistics: NoisyStatistics) -> tuple[float, float, float]:
         values = noisy_values(statistics, 2)

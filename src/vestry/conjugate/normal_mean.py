@@ -22,6 +22,7 @@ from vestry.conjugate.family import (
     ConjugateFamily,
     Distribution,
     check_order,
+    noise_per_record,
     noisy_values,
     points,
     pool_noise,
@@ -37,7 +38,7 @@ from vestry.model.request import WIDE, By, interval_of, listing
 from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
-from vestry.posterior.discrete_noise import deviation, noise_of
+from vestry.posterior.discrete_noise import noise_of
 from vestry.posterior.mixture import ClippedMeans, PosteriorDistribution
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
@@ -291,11 +292,9 @@ class NormalMeanFamily(IntervalFamily):
         return rng.normal(theta, math.sqrt(self.variance / size))
 
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
-        """Return grid sd/n for a mean middle + y/n; with n noisy also (mean - middle) count_grid sd/n."""
-        public, sd = content.count is not None, deviation(content.noise, content.scale)
-        n = float(content.count) if content.count is not None else content.values[-1] * content.count_grid
-        away = 0.0 if public else (mean - self.middle) * content.count_grid
-        return math.hypot(content.grid, away) * sd / n if n > 0 else None
+        """Return that of middle + y/n: of y/n, and of the count times (mean - middle)/n where it is private."""
+        noise = noise_per_record(content)
+        return None if noise is None else math.hypot(noise[0], (mean - self.middle) * noise[1])
 
     def remark(self, prior: Normal, found: PosteriorDistribution, index: int) -> str:
         """Say that the prior moves a mean far, at mean and 1.645 standard deviations on either side."""

@@ -54,7 +54,7 @@ from vestry.schema.domain import Domain
 from vestry.schema.statistics import CONDITIONS, Condition, SumQuery
 
 # Simulated releases of a forecast.
-_RELEASES = 4
+_RELEASES = 1
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,6 @@ def _cube(layout: Layout, adjacency: Adjacency, guarantee: Guarantee) -> Additiv
 
 
 # The longest edge of a cube that is drawn: its draw takes time in proportion.
-_EDGE = 1e6
+_EDGE = 2e5
 # Shares whose intervals a forecast averages; noise's deviations that a whole column must have.
 _LOOKED_AT, _DEVIATIONS = 6, 5

@@ -49,8 +49,10 @@ from vestry.validation import is_number
 # Log weight below which a count is omitted; counts of a condition that are held at once, beyond which they are taken in
 # steps; numbers of records that stand for their distribution.
 _DROP, _POINTS, _NODES = 30.0, 2048, 48
-# The noise that is uniform on a cube; cubes before and after the greatest jump, and counts of each held at once.
-CUBE, _CUBES, _CUBE_POINTS = "discrete-cube", 16, 128
+# The noise that is uniform on a cube; cubes beyond the bulk, counts of each held at once, and deviations to its end.
+CUBE, _CUBES, _CUBE_POINTS, _WIDTHS = "discrete-cube", 16, 128, 5.0
+# Beyond so many cubes no calibrated noise lies.
+_MOST_CUBES = 2e7
 # Halvings of a quantile; a count is whole to this part.
 _HALVINGS, _ROUNDING = 50, 1e-6
 
@@ -329,12 +331,14 @@ class MixedShares:
 def cube_shares_of(columns: Sequence[Array], *, alpha: float, scale: float, count: int) -> MixedShares:
     """Return the posterior from the counts, noisy by a cube, of each column's conditions other than that it fits.
 
-    Of very many cubes some stand for those between them, by linear interpolation. Among these are all at which a column
-    can have one condition alone, where weights jump, and those just before.
+    Of very many cubes some stand for those between them, by linear interpolation; probabilities are right to 0.01.
+    Among these are all at which a column can have one condition alone, where weights jump, and those just before.
     """
     edges = _edges(columns, scale, count)
-    parts, logs = [], []
+    parts, logs, best = [], [], -math.inf
     for edge, share in zip(edges, _edge_weights(edges, scale), strict=True):
+        if -edge / scale < best - _DROP:
+            break  # no later cube has a greater sum over A than 1
         step = max(1, math.ceil(min(2 * edge, count) / _CUBE_POINTS))
         weights, totals = _in_steps(count, step)
         known = tuple(_windowed(values, alpha, edge, step, count) for values in columns)
@@ -344,6 +348,7 @@ def cube_shares_of(columns: Sequence[Array], *, alpha: float, scale: float, coun
             possible = np.isfinite(sums)
             parts.append(Shares(known, np.exp(sums - total)[possible], totals[possible]))
             logs.append(total + math.log(share))
+            best = max(best, total - edge / scale)
     if not parts:
         raise VestryError(EXTREME)
     shares, places = normalise(np.array(logs))
@@ -351,21 +356,34 @@ def cube_shares_of(columns: Sequence[Array], *, alpha: float, scale: float, coun
 
 
 def _edges(columns: Sequence[Array], scale: float, count: int) -> Array:
-    """Return half edges of cubes: from the least that is possible, to where every weight has fallen away."""
-    alone = [[np.abs(values - np.eye(values.size + 1, values.size, -1)[row] * count).max()
-              for row in range(values.size + 1)] for values in columns]  # fmt: skip
+    """Return half edges of cubes: from the least that is possible, to where every weight has fallen away.
+
+    Given d counts m has about its prior's width, sqrt(d) scale. No column's sum over A is above 1, nor, where it is not
+    0, much below n^-k for k counts, which bounds how far the weights can rise against q^m.
+    """
+    size = sum(values.size for values in columns)
+    alone = [np.abs(values - count * np.eye(values.size + 1, values.size, -1)).max(axis=1) for values in columns]
     # A column can be divided where no count is below 0, and all together are at most n.
     least = max(max(float(-values.min()), _excess(values, count), 0.0) for values in columns)
-    top = max(min(each) for each in alone)
-    first, last = math.ceil(least), math.ceil(max(top, least))
-    end = last + math.ceil(_DROP * scale)
+    first = math.ceil(least)
+    bulk = first + scale * (size + _WIDTHS * math.sqrt(size))
+    highest = first + scale * (size * math.log(count + 1) + 3 * len(columns))
+    end = math.ceil(min(max(bulk, *(each.min() for each in alone)), max(bulk, highest)) + _DROP * scale)
+    if end - first > _MOST_CUBES:
+        raise VestryError(EXTREME)
     if end - first <= 4 * _CUBES:
         return np.arange(first, end + 1.0)
-    jumps = np.ceil([each for column in alone for each in column if least <= each <= end])
-    even = np.linspace(first, last, _CUBES)
-    beyond = last + (end - last) * np.linspace(0, 1, _CUBES) ** 2
+    jumps = np.ceil([each for column in alone for each in column if first <= each <= end])
+    even = np.linspace(first, bulk, min(4 * _CUBES, math.ceil(4 * (math.sqrt(size) + _WIDTHS))))
+    beyond = bulk + (end - bulk) * np.linspace(0, 1, _CUBES) ** 2
     found = np.unique(np.rint(np.concatenate([jumps, jumps - 1, even, beyond])))
     return np.asarray(found[found >= first])
+
+
+def _excess(values: Array, count: int) -> float:
+    """Return the least m at which the counts z - m that are above 0 add up to at most n."""
+    ordered = np.sort(values)[::-1]
+    return float(max((np.cumsum(ordered) - count) / np.arange(1, values.size + 1)))
 
 
 def _edge_weights(edges: Array, scale: float) -> Array:
@@ -377,12 +395,6 @@ def _edge_weights(edges: Array, scale: float) -> Array:
     part = (m - edges[left]) / np.maximum(edges[right] - edges[left], 1.0)
     halves = np.bincount(left, weights * (1 - part), edges.size), np.bincount(right, weights * part, edges.size)
     return np.asarray(halves[0] + halves[1], float)
-
-
-def _excess(values: Array, count: int) -> float:
-    """Return the least m at which the counts z - m that are above 0 add up to at most n."""
-    ordered = np.sort(values)[::-1]
-    return float(max((np.cumsum(ordered) - count) / np.arange(1, values.size + 1)))
 
 
 def _windowed(values: Array, alpha: float, edge: float, step: int, count: int) -> ColumnCounts:

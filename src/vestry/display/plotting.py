@@ -11,14 +11,15 @@ import html
 import io
 import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vestry.display.formatting import SUPERSCRIPT, Digits, number
+from vestry.display.formatting import SUPERSCRIPT, Digits, number, percent_up
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
 from vestry.posterior import Posterior, ReleasedDraws
@@ -66,6 +67,59 @@ def profile_panel(axes: Any, event: Event) -> None:
     axes.plot(epsilons[deltas > 0], deltas[deltas > 0], color=INK)
     axes.set(yscale="log", xlabel="epsilon", ylabel="delta", ylim=(1e-10, 2))
     powers(axes.yaxis)
+
+
+@dataclass(frozen=True)
+class WidthCurve:
+    """How the expected width of an interval falls as more is spent.
+
+    Attributes
+    ----------
+    names
+        What is spent, and what the width is of.
+    present, width, exact
+        The present spend, its width, and the width without privacy; None where there is none.
+    points
+        Spends with their widths.
+    guesses
+        How often a guess about one unit can be right, at even odds, at each spend.
+    """
+
+    names: tuple[str, str]
+    present: float
+    width: float | None
+    exact: float | None
+    points: tuple[tuple[float, float], ...]
+    guesses: tuple[float, ...]
+
+
+def width_curves(curves: Sequence[WidthCurve], *, path: Path) -> Any:
+    """Draw the width of each release against what it spends, with the present choice and the best guess marked."""
+    heights = (1.0,) * len(curves)
+    with figure(1, path=path, width=6.0, height=3.4 * len(curves), heights=heights) as (drawn, panels):
+        for axes, curve in zip(panels, curves, strict=True):
+            _width_panel(axes, curve)
+    return drawn
+
+
+def _width_panel(axes: Any, curve: WidthCurve) -> None:
+    spends, widths = zip(*curve.points, strict=True)
+    axes.plot(spends, widths, color=INK, label="with privacy")
+    if curve.exact:
+        axes.axhline(curve.exact, label="without", **line(1))
+    if curve.width:
+        axes.plot([curve.present], [curve.width], "o", color=INK, label="present choice")
+    axes.set(xscale="log", ylabel="expected 90 % width", ylim=(0, 1.05 * max(widths)))
+    axes.set_xlabel(curve.names[0], parse_math=False)
+    axes.set_title(curve.names[1], parse_math=False)
+    powers(axes.xaxis)
+    above = axes.twiny()
+    above.set(xscale="log", xlim=axes.get_xlim(), xlabel="a guess at even odds is right at most")
+    shown = range(0, len(spends), max(1, len(spends) // 5))
+    above.set_xticks([spends[each] for each in shown], [percent_up(curve.guesses[each]) for each in shown])
+    above.minorticks_off()
+    above.grid(visible=False)
+    axes.legend()
 
 
 def plot(posterior: Posterior, ax: Any = None, *, prob: float = 0.9, path: Target | None = None) -> Any:

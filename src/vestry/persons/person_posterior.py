@@ -25,6 +25,8 @@ from vestry.posterior.mixture import Marginal, probabilities
 # Points of the whole range, and of the part in which almost all of the distribution lies: so many deviations wide.
 _WHOLE, _NEAR, _WIDE = 513, 2401, 9.0
 _HALVINGS = 60
+# The normal quantile of a 90 % interval.
+_Z = 1.6448536269514722
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,13 @@ class PersonAverageDistribution(Marginal):
         r, (ss, sf, ff), (a, b, c) = share, self.squares, self.noise
         sampling = (1 - r) ** 2 * ss - r * (1 - r) * sf + r**2 * ff
         return np.sqrt(np.maximum(sampling, 0.0) + a * (1 - r) ** 2 + b * (0.5 - r) ** 2 + c * r**2)
+
+    def central_width(self) -> float:
+        """Return the width of the 90 % interval if the deviation were everywhere that at the estimate."""
+        total = max(self.yes, 0.0) + max(self.no, 0.0)
+        share = np.array(0.5 if total == 0 else max(self.yes, 0.0) / total)
+        width = 1.0 if total == 0 else min(1.0, 2 * _Z * float(self.deviation(share)) / total)
+        return (self.ends[1] - self.ends[0]) * width
 
     def level(self, share: Array) -> Array:
         """Return Phi(-z(R)); 1/2 where nothing tells."""

@@ -19,7 +19,7 @@ from vestry.schema.domain import Domain
 # The method's name; the precision of the prior where none is declared; statistics of one release at most.
 MOMENTS, USUAL_PRECISION, MOST_STATISTICS = "moments", 1.0, 5_000
 # Made-up records of a plan, how often they are made up where the posterior has a closed form, and where it has none.
-_MADE_UP, _REPEATS, _SAMPLED = 2000, 8, 1
+_MADE_UP, _REPEATS, _SAMPLED = 2000, 2, 1
 _THEOREM = "A person's rows that count are averaged first, so she moves the sums as one record would."
 # Of the outcome, on the scale of its interval: the largest sd of what is fitted, and the residual sd.
 _FITTED, _RESIDUAL = 0.5, 0.25

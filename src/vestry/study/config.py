@@ -3,7 +3,7 @@
 [study]     name, data, unit, neighbours, budget, ledger; optional: csv, dataset, expected_rows, max_rows, and for the
             report's first page title, issuer, contact, date, purpose
 [columns]   one domain for each column that is used
-[release.NAME]   model and its keys, spend; optional: mechanism, draws, truncation, purpose, average
+[release.NAME]   model and its keys, spend; optional: mechanism, draws, truncation, purpose, average, want
 
 One release of a study: [release.NAME], a model and its keys, and what it may spend.
 """
@@ -33,7 +33,7 @@ from vestry.schema.domain import Domain, domain_from
 from vestry.schema.statistics import SumQuery
 from vestry.server_address import SCHEMES, parse_address
 from vestry.study.toml_table import EXAMPLES, LineIndex, Section, check_keys, check_text
-from vestry.validation import is_whole, require_moderate
+from vestry.validation import is_whole, require_moderate, require_number
 
 SECTIONS = ("study", "columns", "release")
 REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
@@ -275,7 +275,7 @@ def _check_secretless(key: str, address: str) -> None:
         parse_address(address, name=key, instead=EXAMPLES[key])
 
 
-KEYS = ("model", "spend", "mechanism", "draws", "truncation", "purpose", "average")
+KEYS = ("model", "spend", "mechanism", "draws", "truncation", "purpose", "average", "want")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 _DRAWS = 10**6
 
@@ -284,13 +284,15 @@ _DRAWS = 10**6
 class ReleaseSpec:
     """One release of a study: its name, what is asked, and why.
 
-    `earlier` is what the same lines asked in 0.1.0, where they leave open which question is meant.
+    `earlier` is what the same lines asked in 0.1.0, where they leave open which question is meant. `want` is how wide
+    its interval should be at most; plans go by it, and neither the question nor its price does.
     """
 
     name: str
     request: Request
     purpose: str
     earlier: ReleaseSpec | None = None
+    want: float | None = None
 
     def settled(self, index: ChargeIndex, schema: TableSchema) -> ReleaseSpec:
         """Return what is meant: what was charged before by the same lines, if it was."""
@@ -330,11 +332,24 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
         if request.mechanism == "ops" and truncation is None:
             raise InvalidParameter("truncation", None, "given for ops", "truncation = 0.05")
 
+    want = _want(section)
+
     def spec(asked: Request, other: ReleaseSpec | None = None) -> ReleaseSpec:
-        return ReleaseSpec(name, asked, section.text("purpose", purpose_of(asked.model.question())), other)
+        return ReleaseSpec(name, asked, section.text("purpose", purpose_of(asked.model.question())), other, want)
 
     before = request.earlier(earlier)
     return spec(request, None if before is None else spec(before))
+
+
+def _want(section: Section) -> float | None:
+    """Read how wide an interval should be at most; None if nothing is said."""
+    if "want" not in section.record:
+        return None
+    wish = section.below("want")
+    wish.allow(("width",))
+    wish.require(("width",))
+    with wish.at("width"):
+        return require_number("width", wish.record["width"], EXAMPLES["want"], above=0)
 
 
 def _with_formula(model_type: Any, section: Section, schema: TableSchema) -> Section:

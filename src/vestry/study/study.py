@@ -17,17 +17,20 @@ from vestry.ledger.entry import State
 from vestry.ledger.privacy_filter import PrivacyFilter
 from vestry.model.request import own_columns
 from vestry.noise import NoiseSource
-from vestry.pipeline import ChargeIndex
-from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, compare_mechanisms
+from vestry.pipeline import NEW, ChargeIndex
+from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, compare_mechanisms, forecast_at
 from vestry.privacy.guarantee import Guarantee
 from vestry.registry import SOURCES
 from vestry.study.config import ReleaseSpec, StudyConfig, read
 from vestry.study.release_costs import Cost, assumed_count, calibrated, costs
 from vestry.study.runner import ReleaseOutcome, ReleaseRunner, Say
 from vestry.study.storage import ReleaseStore, locked
+from vestry.study.wishes import WishPlan, plan_wishes
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from vestry.display.plotting import WidthCurve
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,13 +135,7 @@ class Study:
 
     def costs(self) -> list[Cost]:
         """Return what each release would be charged, from declarations and the ledger alone."""
-        config, index = self.config, ChargeIndex()
-        if self.has_ledger():
-            ledger, state = self._checked_ledger()
-            index = ChargeIndex.of(ledger)
-        else:
-            fresh = PrivacyFilter.new(config.budget)
-            state = State(fresh, fresh.nothing)
+        config, (index, state) = self.config, self._standing()
         return costs(
             config,
             [spec.settled(index, config.schema) for spec in config.releases],
@@ -147,11 +144,56 @@ class Study:
             lambda spec, past: calibrated(config, spec, assumed_count(config, spec)).mechanism,
         )
 
-    def forecasts(self, name: str) -> list[Forecast]:
-        """Return what each mechanism is expected to give for a release, by simulation from its prior."""
+    def _standing(self) -> tuple[ChargeIndex, State]:
+        """Return what was charged and what is spent: by the ledger, or by a new one."""
+        if self.has_ledger():
+            ledger, state = self._checked_ledger()
+            return ChargeIndex.of(ledger), state
+        fresh = PrivacyFilter.new(self.config.budget)
+        return ChargeIndex(), State(fresh, fresh.nothing)
+
+    def meant(self, name: str) -> ReleaseSpec:
+        """Return a release; where its lines leave open what they ask, as the ledger was charged for them."""
         spec = self.config.release(name)
+        return spec if spec.earlier is None else spec.settled(self._standing()[0], self.config.schema)
+
+    def forecasts(self, name: str) -> list[Forecast]:
+        """Return what each mechanism is expected to give for a release, from its prior and declarations alone."""
         with self.config.lines.at(f"release.{name}"):
-            return compare_mechanisms(spec.request, self.config.schema, expected_rows=self.config.expected_rows)
+            request = self.meant(name).request
+            return compare_mechanisms(request, self.config.schema, expected_rows=self.config.expected_rows)
+
+    def wishes(self) -> WishPlan | None:
+        """Return the spends that meet what the file wants of new releases, or what would fit; None if it wants nothing.
+
+        Reads no data; prices are those of the ledger, if it is there.
+        """
+        if all(spec.want is None for spec in self.config.releases):
+            return None
+        index, state = self._standing()
+        specs = [spec.settled(index, self.config.schema) for spec in self.config.releases]
+        new = [spec for spec in specs if index.find_charge(spec.request.definition(self.config.schema)).state == NEW]
+        return plan_wishes(self.config, new, state)
+
+    def width_curve(self, name: str) -> WidthCurve:
+        """Return how the expected width of a release falls from a tenth of its spend to ten times as much."""
+        from vestry.display.plotting import WidthCurve
+        from vestry.report.guarantee_section import Promise
+
+        request, config = self.meant(name).request, self.config
+        guarantee, schema = request.guarantee, config.schema
+        spends = [guarantee.at(guarantee.value * 10 ** (step / _STEPS)) for step in range(-_STEPS, _STEPS + 1)]
+        found = [forecast_at(request, schema, each.value, expected_rows=config.expected_rows) for each in spends]
+        known = [(spend, each.width) for spend, each in zip(spends, found, strict=True) if each.width is not None]
+        middle = found[_STEPS]
+        return WidthCurve(
+            (f"{guarantee.amount} of {name}", middle.what),
+            guarantee.value,
+            middle.width,
+            middle.exact_width,
+            tuple((spend.value, width) for spend, width in known),
+            tuple(Promise(spend, None, schema.unit, schema.neighbours).best_guess() for spend, _ in known),
+        )
 
     def format_parameter(self, name: str, parameter: str, value: float, question: str | None = None) -> str:
         """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column.
@@ -170,8 +212,8 @@ class Study:
 
     def budget_for(self, name: str, width: float) -> Guarantee:
         """Return what a release would have to spend for 90 % credible intervals of this width."""
-        spec = self.config.release(name)
-        return budget_for_width(spec.request, self.config.schema, expected_rows=self.config.expected_rows, width=width)
+        request = self.meant(name).request
+        return budget_for_width(request, self.config.schema, expected_rows=self.config.expected_rows, width=width)
 
     def choose(self, names: tuple[str, ...] = ()) -> list[ReleaseSpec]:
         """Return the releases that are named, each once; all if none is."""
@@ -275,6 +317,10 @@ class Study:
         """Return the releases beside the study file that have a certificate."""
         store = ReleaseStore(self.config.folder)
         return [spec.name for spec in self.config.releases if store.certified(spec.name) is not None]
+
+
+# Points of a curve on either side of the present spend.
+_STEPS = 6
 
 
 def _beside(folder: Path, address: str) -> str:

@@ -60,6 +60,8 @@ EXAMPLES = {
     "variance": "variance = 100",
     "prior": "prior = [0, 100]",
     "purpose": 'purpose = "quarterly report"',
+    "want": "want = { width = 0.05 }",
+    "width": "want = { width = 0.05 }",
     "outcome": 'outcome = "readmitted"',
     "predictors": 'predictors = ["age", "ward"]',
     "features": 'features = ["type", "outcome"]',
