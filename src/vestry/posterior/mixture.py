@@ -12,13 +12,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, betaln, expit, gammainc, gammaln, logit, logsumexp, ndtr, ndtri, xlog1py, xlogy
+from scipy.special import (
+    betainc,
+    betaln,
+    expit,
+    gammainc,
+    gammaln,
+    log_expit,
+    logit,
+    logsumexp,
+    ndtr,
+    ndtri,
+    xlog1py,
+    xlogy,
+)
 
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
@@ -28,11 +41,10 @@ from vestry.validation import require_number
 _CHUNK = 1 << 21
 # Components that together weigh less than this are omitted.
 _NEGLIGIBLE = 1e-14
+# Mixtures of more than so many components are looked at through a few of them first.
+_MANY, _FEW = 256, 64
 # The logit of the smallest and of the largest double between 0 and 1.
 _LOGIT_LOW, _LOGIT_HIGH = -740.0, 40.0
-
-
-Function = Callable[[Array], Array]
 
 
 class Marginal(Protocol):
@@ -101,12 +113,53 @@ class Mixture(Marginal, ABC):
         with np.errstate(invalid="ignore"):
             return float(self.weights @ variances + self.weights @ (means - self.weights @ means) ** 2)
 
-    def root(self, target: Array, point: Function, slope: Function, start: Array, *, low: float, high: float) -> Array:
-        """Return where the distribution function is `target`: at point(t), t between two ends."""
-        ends = np.full_like(target, low), np.full_like(target, high)
+    @abstractmethod
+    def ends(self) -> tuple[float, float]:
+        """Return between which coordinates quantiles are sought."""
+
+    @abstractmethod
+    def rough(self, target: Array) -> Array:
+        """Return the coordinates of quantiles, about."""
+
+    @abstractmethod
+    def coordinate(self, x: Array) -> Array:
+        """Return the coordinate of a point: the scale on which quantiles are sought."""
+
+    @abstractmethod
+    def point(self, t: Array) -> Array:
+        """Return the point of a coordinate."""
+
+    @abstractmethod
+    def log_slope(self, t: Array) -> Array:
+        """Return the logarithm of the derivative of a point by its coordinate."""
+
+    def quantile(self, p: npt.ArrayLike) -> Array:
+        """Return the root of the distribution function; of many components a few of them tell about where it is."""
+        target = probabilities(p)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            t = invert(target, lambda t: self.cdf(point(t)), slope, start=start, low=ends[0], high=ends[1])
-            return np.asarray(point(t))
+            start = self.rough(target)
+            if self.weights.size > _MANY:
+                near = self.coordinate(self._thinned().quantile(target))
+                start = np.where(np.isfinite(near), near, start)
+            low, high = (np.full_like(target, end) for end in self.ends())
+            return np.asarray(
+                self.point(invert(target, self._distribution, self._slope, start=start, low=low, high=high))
+            )
+
+    def _distribution(self, t: Array) -> Array:
+        return self.cdf(self.point(t))
+
+    def _slope(self, t: Array) -> Array:
+        return np.asarray(np.exp(self.log_density(self.point(t)) + self.log_slope(t)))
+
+    def _thinned(self) -> Self:
+        """Let a few members stand for all, evenly along their means."""
+        order = np.argsort(self.moments()[0])
+        ladder = np.cumsum(self.weights[order])
+        places = np.searchsorted(ladder / ladder[-1], (np.arange(_FEW) + 0.5) / _FEW)
+        chosen = order[np.minimum(places, order.size - 1)]
+        kept = {each.name: getattr(self, each.name)[chosen] for each in fields(self)}  # type: ignore[arg-type]
+        return replace(self, **{**kept, "weights": np.full(_FEW, 1 / _FEW)})  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,18 +257,27 @@ class BetaMixture(Mixture):
         found = log_sum(np.asarray(theta, float), norm.size, lambda at: xlogy(a, at) + xlog1py(b, -at) + norm)
         return np.where((np.asarray(theta) < 0) | (np.asarray(theta) > 1), -np.inf, found)
 
-    def quantile(self, p: npt.ArrayLike) -> Array:
-        """Return the root of the distribution function, sought on the scale of the logit."""
-        target = probabilities(p)
+    def ends(self) -> tuple[float, float]:
+        """Return the logits of the smallest and of the largest double."""
+        return _LOGIT_LOW, _LOGIT_HIGH
+
+    def rough(self, target: Array) -> Array:
+        """Return logits as if these were normal."""
         mean, deviation = self.mean(), np.sqrt(self.variance())
         centre = np.clip(logit(mean), _LOGIT_LOW, _LOGIT_HIGH)
-        start = centre + np.clip(ndtri(target) * deviation / (mean * (1 - mean)), -20, 20)
+        return np.asarray(centre + np.clip(ndtri(target) * deviation / (mean * (1 - mean)), -20, 20))
 
-        def slope(t: Array) -> Array:
-            x = expit(t)
-            return np.asarray(np.exp(self.log_density(x) + np.log(x) + np.log1p(-x)))
+    def coordinate(self, x: Array) -> Array:
+        """Return the logit."""
+        return np.asarray(logit(x))
 
-        return self.root(target, expit, slope, start, low=_LOGIT_LOW, high=_LOGIT_HIGH)
+    def point(self, t: Array) -> Array:
+        """Return the probability of a logit."""
+        return np.asarray(expit(t))
+
+    def log_slope(self, t: Array) -> Array:
+        """Return log of p (1 - p)."""
+        return np.asarray(log_expit(t) + log_expit(-t))
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
@@ -251,20 +313,31 @@ class NormalMixture(Mixture):
         norm, twice = np.log(self.weights) - 0.5 * np.log(2 * np.pi * self.variances), 2 * self.variances
         return log_sum(np.asarray(theta, float), norm.size, lambda at: norm - (at - self.means) ** 2 / twice)
 
-    def quantile(self, p: npt.ArrayLike) -> Array:
-        """Return the root of the distribution function, sought in units of the standard deviation."""
-        target = probabilities(p)
-        mean, deviation = self.mean(), np.sqrt(self.variance())
+    @cached_property
+    def _unit(self) -> tuple[float, float]:
+        return self.mean(), float(np.sqrt(self.variance()))
+
+    def ends(self) -> tuple[float, float]:
+        """Return 40 standard deviations beyond the outermost members."""
         reach = 40 * np.sqrt(self.variances)
-        low, high = ((end - mean) / deviation for end in ((self.means - reach).min(), (self.means + reach).max()))
+        low, high = self.coordinate(np.array([(self.means - reach).min(), (self.means + reach).max()]))
+        return float(low), float(high)
 
-        def point(t: Array) -> Array:
-            return np.asarray(mean + deviation * t)
+    def rough(self, target: Array) -> Array:
+        """Return quantiles as if it were one normal distribution."""
+        return np.asarray(ndtri(target))
 
-        def slope(t: Array) -> Array:
-            return np.asarray(np.exp(self.log_density(point(t))) * deviation)
+    def coordinate(self, x: Array) -> Array:
+        """Return the distance from the mean in standard deviations."""
+        return np.asarray((x - self._unit[0]) / self._unit[1])
 
-        return self.root(target, point, slope, ndtri(target), low=low, high=high)
+    def point(self, t: Array) -> Array:
+        """Return the point so many standard deviations from the mean."""
+        return np.asarray(self._unit[0] + self._unit[1] * t)
+
+    def log_slope(self, t: Array) -> Array:
+        """Return the logarithm of the standard deviation."""
+        return np.full_like(t, np.log(self._unit[1]))
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
@@ -302,17 +375,27 @@ class GammaMixture(Mixture):
         found = log_sum(points, norm.size, lambda at: xlogy(self.shapes - 1, at) - self.rates * at + norm)
         return np.where(np.asarray(theta) < 0, -np.inf, found)
 
-    def quantile(self, p: npt.ArrayLike) -> Array:
-        """Return the root of the distribution function, sought on the scale of the logarithm."""
-        target = probabilities(p)
+    def ends(self) -> tuple[float, float]:
+        """Return what doubles hold around the mean."""
+        centre = float(np.log(self.mean()))
+        return centre - 740.0, centre + 40.0
+
+    def rough(self, target: Array) -> Array:
+        """Return logarithms as if these were normal."""
         mean, deviation = self.mean(), np.sqrt(self.variance())
-        centre = np.log(mean)
-        start = centre + np.clip(ndtri(target) * deviation / mean, -20, 20)
+        return np.asarray(np.log(mean) + np.clip(ndtri(target) * deviation / mean, -20, 20))
 
-        def slope(t: Array) -> Array:
-            return np.asarray(np.exp(self.log_density(np.exp(t)) + t))
+    def coordinate(self, x: Array) -> Array:
+        """Return the logarithm."""
+        return np.asarray(np.log(x))
 
-        return self.root(target, np.exp, slope, start, low=centre - 740.0, high=centre + 40.0)
+    def point(self, t: Array) -> Array:
+        """Return the exponential."""
+        return np.asarray(np.exp(t))
+
+    def log_slope(self, t: Array) -> Array:
+        """Return the coordinate itself."""
+        return t
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""

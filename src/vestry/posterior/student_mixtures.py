@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincc, gammaln, ndtri, stdtr
 
 from vestry.numerics import Array
-from vestry.posterior.mixture import Mixture, average, log_sum, probabilities
+from vestry.posterior.mixture import Mixture, average, log_sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,19 +46,30 @@ class StudentMixture(Mixture):
 
         return log_sum(np.asarray(theta, float), norm.size, component)
 
-    def quantile(self, p: npt.ArrayLike) -> Array:
-        """Return the root of the distribution function, sought on the scale of the inverse hyperbolic sine."""
-        target = probabilities(p)
+    @cached_property
+    def _unit(self) -> tuple[float, float]:
         centre = self.mean()
-        width = float(np.sqrt(self.weights @ (self.widths**2 + (self.locations - centre) ** 2)))
+        return centre, float(np.sqrt(self.weights @ (self.widths**2 + (self.locations - centre) ** 2)))
 
-        def point(t: Array) -> Array:
-            return np.asarray(centre + width * np.sinh(t))
+    def ends(self) -> tuple[float, float]:
+        """Return what reaches far beyond any quantile."""
+        return -60.0, 60.0
 
-        def slope(t: Array) -> Array:
-            return np.asarray(np.exp(self.log_density(point(t))) * width * np.cosh(t))
+    def rough(self, target: Array) -> Array:
+        """Return quantiles as if it were normal."""
+        return np.asarray(np.arcsinh(ndtri(target)))
 
-        return self.root(target, point, slope, np.arcsinh(ndtri(target)), low=-60.0, high=60.0)
+    def coordinate(self, x: Array) -> Array:
+        """Return the inverse hyperbolic sine of the distance from the mean, in widths."""
+        return np.asarray(np.arcsinh((x - self._unit[0]) / self._unit[1]))
+
+    def point(self, t: Array) -> Array:
+        """Return the point of a coordinate."""
+        return np.asarray(self._unit[0] + self._unit[1] * np.sinh(t))
+
+    def log_slope(self, t: Array) -> Array:
+        """Return the logarithm of width cosh t."""
+        return np.asarray(np.log(self._unit[1]) + np.logaddexp(t, -t) - np.log(2.0))
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
@@ -92,15 +104,29 @@ class InverseGammaMixture(Mixture):
         found = log_sum(points, norm.size, lambda at: norm - above * np.log(at) - self.scales / at)
         return np.where(np.asarray(theta) > 0, found, -np.inf)
 
-    def quantile(self, p: npt.ArrayLike) -> Array:
-        """Return the root of the distribution function, sought on the scale of the logarithm."""
-        target = probabilities(p)
-        centre = float(self.weights @ np.log(self.scales / self.shapes))
+    @cached_property
+    def _centre(self) -> float:
+        return float(self.weights @ np.log(self.scales / self.shapes))
 
-        def slope(t: Array) -> Array:
-            return np.asarray(np.exp(self.log_density(np.exp(centre + t)) + centre + t))
+    def ends(self) -> tuple[float, float]:
+        """Return what reaches far beyond any quantile."""
+        return -80.0, 80.0
 
-        return self.root(target, lambda t: np.exp(centre + t), slope, np.zeros_like(target), low=-80.0, high=80.0)
+    def rough(self, target: Array) -> Array:
+        """Return the middle."""
+        return np.zeros_like(target)
+
+    def coordinate(self, x: Array) -> Array:
+        """Return the logarithm, from the middle."""
+        return np.asarray(np.log(x) - self._centre)
+
+    def point(self, t: Array) -> Array:
+        """Return the point of a coordinate."""
+        return np.asarray(np.exp(self._centre + t))
+
+    def log_slope(self, t: Array) -> Array:
+        """Return the logarithm of the point."""
+        return np.asarray(self._centre + t)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return a member chosen by weight, and a draw from it; as a column."""
