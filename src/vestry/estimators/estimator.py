@@ -191,12 +191,16 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         given: Any = self.fit_intercept
         given = given.item() if isinstance(given, np.bool_) else given
         intercept = require_truth("fit_intercept", given, "fit_intercept=True")
+        neighbours, guarantee = self._promised(ledger)
+        return encoder_of(self.bounds, self.radius, features=features, intercept=intercept), neighbours, guarantee
+
+    def _promised(self, ledger: Ledger | None) -> tuple[Neighbours, Guarantee]:
+        """Return which neighbours are hidden and what the release may cost."""
         neighbours = self._neighbours(ledger)
         if self.guarantee is None:
             instead = 'guarantee="epsilon=1,delta=1e-6"'
             raise InvalidParameter("guarantee", None, "what the release may cost", instead)
-        guarantee = Guarantee.parse(self.guarantee, neighbours=neighbours)
-        return encoder_of(self.bounds, self.radius, features=features, intercept=intercept), neighbours, guarantee
+        return neighbours, Guarantee.parse(self.guarantee, neighbours=neighbours)
 
     def _neighbours(self, ledger: Ledger | None) -> Neighbours:
         if ledger is not None:

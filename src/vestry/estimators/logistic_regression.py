@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.special import expit, logit, softmax
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter
+from vestry.estimators.binned_fit import plan_table, read_bins
 from vestry.estimators.estimator import PrivateEstimator, warn_uncharged
+from vestry.ledger import Ledger
+from vestry.posterior import Posterior
+from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression.loss import Loss
 from vestry.regression.losses import Logistic, Multinomial
+from vestry.regression.table_model import TABLE
+from vestry.releases import Release
 from vestry.schema.meaning import level_text
 
 
@@ -33,13 +40,17 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     method
         `posterior`: draws from the posterior, by a chain whose privacy is certified. `objective`: one estimate by
         objective perturbation, of two classes only; the best at small epsilon. `output`: one estimate by output
-        perturbation.
+        perturbation. `table`: noisy counts of the classes in every cell of the features' bins, from which intervals
+        follow; it needs `bins`, and no bounds.
     bounds
         (low, high), with numbers or one for each feature: features are clipped, and scaled to [-1, 1]. Or
         `Ball(radius)`: rows are clipped to that norm, and not scaled. Without an intercept features are divided by the
         farther end, and not moved.
     radius
         With (low, high): scaled rows beyond this norm are scaled down to it. Less noise, some bias.
+    bins
+        For table: the edges of each feature, three or more. A bin holds its lower edge; values beyond the first and the
+        last edge are clipped, and what is not a number lies in the first bin.
     classes
         The declared classes, all text or all numbers.
     ledger
@@ -78,8 +89,12 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     coef_, intercept_
         (1, features) and (1,) for two classes, (classes, features) and (classes,) for several, in the units of X: the
         mean of the draws.
+        For table: the posterior means of the log odds of the classes after the first, one column for each bin after a
+        feature's first.
     coefficients_, intercepts_
         Every draw, with the draw first.
+    posterior_
+        For table: the posterior, with intervals of coefficients, odds ratios and marginal effects.
     certificate_, release_
         What is promised, and what may be published.
     spent_
@@ -93,6 +108,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
 
     _: KW_ONLY
     classes: Any = None
+    bins: Any = None
 
     _family = "logistic"
 
@@ -112,12 +128,54 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         self.coefficients_, self.intercepts_ = weights, intercepts
         self.coef_, self.intercept_ = weights.mean(axis=0), intercepts.mean(axis=0)
 
+    def _plan(self, rows: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> Any:
+        if self.method != TABLE:
+            if self.bins is not None:
+                raise InvalidParameter("bins", "given", f"omitted except for the method {TABLE}", f'method="{TABLE}"')
+            return super()._plan(rows, y, names, ledger)
+        for name, usual in (("draws", 1), ("regularisation", None), ("radius", None), ("bounds", None)):
+            if getattr(self, name) is not usual and getattr(self, name) != usual:
+                raise InvalidParameter(name, "given", f"omitted for the method {TABLE}", f"no {name}")
+        neighbours, guarantee = self._promised(ledger)
+        classes = _check_classes(self.classes)
+        ordered = sorted(classes)
+        count = len(rows) if neighbours is Neighbours.REPLACE else None
+        return plan_table(
+            read_bins(self.bins, rows.shape[1]),
+            [f"x{place}" for place in range(rows.shape[1])] if names is None else [str(name) for name in names],
+            [str(label) for label in ordered],
+            partial(checks.class_places, y, ordered, ordered.index(classes[0])),
+            Adjacency(neighbours, 1, count),
+            guarantee,
+            prior_precision=self.prior_precision,
+            ledger="elsewhere" if ledger is None else ledger.terms.dataset,
+        )
+
+    def _finish(self, plan: Any, release: Release) -> None:
+        if self.method != TABLE:
+            super()._finish(plan, release)
+            return
+        self.posterior_ = Posterior.from_release(release)
+        reader: Any = self.posterior_.reader
+        theta = cast(Any, self.posterior_.distributions["all"]).theta
+        self._cell_chances = reader.outcomes_at(theta, plan.table.cells).mean(axis=0).T
+        draws = theta.reshape(len(theta), -1, len(reader.features))
+        self._read(draws[..., :-1], draws[..., -1])
+
+    def to_arviz(self) -> Any:
+        """Return draws as an ArviZ tree, without data: those released, or for table draws from the posterior."""
+        check_is_fitted(self, "release_")
+        return self.posterior_.to_arviz() if self.method == TABLE else super().to_arviz()
+
     def _dimensions(self) -> tuple[list[str], dict[str, list[Any]]]:
         named = self.classes_ if len(self.classes_) > 2 else self.classes_[1:]
         return ["class"], {"class": named.tolist()}
 
     def decision_function(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return linear predictors; of several draws, those of the probabilities averaged over them."""
+        if self.method == TABLE:
+            chance = self.predict_proba(X)
+            return np.asarray(logit(chance[:, 1]) if chance.shape[1] == 2 else np.log(chance))
         eta = self._predictors(X)
         if len(eta) == 1:
             return np.asarray(eta[0, 0] if eta.shape[1] == 1 else eta[0].T)
@@ -126,7 +184,12 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             return np.asarray(logit(chance[:, 1]) if eta.shape[1] == 1 else np.log(chance))
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the probability of each class, averaged over the draws that were bought."""
+        """Return the probability of each class, averaged over the draws that were bought; for table, over all."""
+        if self.method == TABLE:
+            check_is_fitted(self, "release_")
+            rows = checks.features(X)
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return np.asarray(self._cell_chances[cast(Any, self._encoder).cells(rows)])
         return self._chances(self._predictors(X))
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from vestry.ledger import OpenCharge
 from vestry.mechanisms.posterior_sample import split_groups
 from vestry.mechanisms.statistic_family import StatisticFamily
-from vestry.mechanisms.truncated_posterior import THEOREM, check_prior, lowest_temperature, span
+from vestry.mechanisms.truncated_posterior import Tempered, check_prior, lowest_temperature, span
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
 from vestry.privacy.event import Event
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TableSample:
+class TableSample(Tempered):
     """Draws of all tables at once, each from its truncated and tempered Dirichlet posterior.
 
     Attributes
@@ -57,15 +57,6 @@ class TableSample:
     temperature: float
     draws: int
     guarantee: Guarantee
-
-    name = "ops"
-    parameter = "temperature"
-    theorem = THEOREM
-
-    @property
-    def value(self) -> float:
-        """The temperature."""
-        return self.temperature
 
     @property
     def event(self) -> Event:

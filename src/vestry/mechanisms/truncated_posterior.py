@@ -36,8 +36,22 @@ THEOREM = (
 )
 
 
+class Tempered:
+    """What truncated draws say of themselves; `temperature` is theirs."""
+
+    temperature: float
+    name = "ops"
+    parameter = "temperature"
+    theorem = THEOREM
+
+    @property
+    def value(self) -> float:
+        """The temperature."""
+        return self.temperature
+
+
 @dataclass(frozen=True)
-class TruncatedSample:
+class TruncatedSample(Tempered):
     """Draws from the truncated, tempered posterior.
 
     Privacy
@@ -55,15 +69,6 @@ class TruncatedSample:
     draws: int
     guarantee: Guarantee
     unit: float = 1.0
-
-    name = "ops"
-    parameter = "temperature"
-    theorem = THEOREM
-
-    @property
-    def value(self) -> float:
-        """The temperature."""
-        return self.temperature
 
     @property
     def event(self) -> Event:

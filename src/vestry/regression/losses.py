@@ -145,18 +145,24 @@ class SoftplusHinge(Loss):
 
 
 @dataclass(frozen=True)
-class Huber(Loss):
-    """phi = r^2/2 for |r| <= h, h |r| - h^2/2 beyond, r = eta - y: slope h, curvature 1."""
+class _Threshold(Loss):
+    """A loss of residuals that is a parabola near 0 and has at most this slope."""
 
     threshold: float
 
-    name, outcomes = "huber", "numbers"
-    curvature = 1.0
+    outcomes, curvature = "numbers", 1.0
 
     @property
     def slope(self) -> float:
         """The threshold."""
         return self.threshold
+
+
+@dataclass(frozen=True)
+class Huber(_Threshold):
+    """phi = r^2/2 for |r| <= h, h |r| - h^2/2 beyond, r = eta - y: slope h, curvature 1."""
+
+    name = "huber"
 
     def value(self, arithmetic: Arithmetic) -> Derivative:
         """Return the loss of a residual."""
@@ -176,18 +182,10 @@ class Huber(Loss):
 
 
 @dataclass(frozen=True)
-class PseudoHuber(Loss):
+class PseudoHuber(_Threshold):
     """phi = h^2 (sqrt(1 + (r/h)^2) - 1): slope h, curvature 1."""
 
-    threshold: float
-
-    name, outcomes = "pseudo-huber", "numbers"
-    curvature = 1.0
-
-    @property
-    def slope(self) -> float:
-        """The threshold."""
-        return self.threshold
+    name = "pseudo-huber"
 
     def value(self, arithmetic: Arithmetic) -> Derivative:
         """Return the loss of a residual."""
