@@ -183,8 +183,8 @@ class Reader:
         raise NotImplementedError
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
-        """Draw what `size` new records would give, once for each row of parameters."""
-        raise NotImplementedError
+        """Draw what `size` new records would give, once for each row of parameters; refused by regressions."""
+        raise InvalidParameter("predict", self.parameter, "asked for given predictors", "predict_at")
 
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
         """Return the noise's standard deviation on one parameter, to first order; None where there is no formula."""
