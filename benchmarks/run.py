@@ -23,6 +23,7 @@ import hmm
 import langevin
 import ledger
 import noise
+import plans
 import releases
 import study
 import ways_in
@@ -30,7 +31,7 @@ import wide_csv
 
 _MODULES = (
     ledger, accounting, conjugate, noise, exact, audit, data, study, releases, gradient, langevin, estimators, hmm,
-    events, wide_csv, ways_in, groups,
+    events, wide_csv, ways_in, groups, plans,
 )  # fmt: skip
 
 

@@ -22,9 +22,10 @@ from vestry.posterior import Posterior
 from vestry.posterior.discrete_noise import deviation
 from vestry.privacy.pricing import event
 from vestry.releases import NoisyStatistics, Release
-from vestry.report.content import estimates, prior, shares
+from vestry.report.content import Share, estimates, prior, shares
 from vestry.report.figures import points
 from vestry.report.guarantee_section import weight
+from vestry.report.noise_section import noise_sentence
 from vestry.report.page import page, part, results_csv
 
 LARGE = {"thirty categories", "twelve long groups", "draws of categories by group"}
@@ -444,3 +445,8 @@ def test_a_release_of_classes_without_labels_names_its_parameters_by_place():
     claim = FOUR.results[0].release.certificate
     made = Release(family, (1.0,), {"x": table, "y": table}, claim, "class")
     assert len(estimates(result("classes", "Which class", made))) == 2 * 3
+
+
+def test_what_is_known_without_noise_owes_its_width_to_it():
+    assert noise_sentence((Share(2.0, 0.0, 2.0),)) == "All of the width is noise: without it the number would be known."
+    assert "cannot be told everywhere" in noise_sentence((Share(2.0, 0.0, 2.0), Share(1.0, 1.0, 2.0)))

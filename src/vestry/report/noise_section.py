@@ -20,6 +20,8 @@ _MOST_NAMED = 5
 def noise_sentence(measured: tuple[Share, ...]) -> str:
     """Say what the noise adds to the width of the intervals."""
     least, most = min(measured, key=lambda s: s.ratio), max(measured, key=lambda s: s.ratio)
+    if all(share.exact == 0 for share in measured):
+        return "All of the width is noise: without it the number would be known."
     if math.isinf(most.ratio):
         return "The noise hides how much the records differ, so its share of the width cannot be told everywhere."
     if most.ratio < 1.005:
