@@ -142,6 +142,8 @@ def run_study(cell: Cell, run: Any, seed: list[int]) -> dict[str, Any]:
         record[f"{name}-width"] = np.nan_to_num(ends[1] - ends[0])
         if name == "aware" and isinstance(found, TablePosterior):
             record["misfits"] = int(any(each.misfit for each in found.fit))
+    if record.get("exact-studies") and record["aware-studies"]:
+        record["ratios"] = float(np.mean(record["aware-width"] / record["exact-width"]))
     return record
 
 
@@ -181,7 +183,7 @@ def show() -> None:
         width, plug, ratio = np.mean(sums["aware-width"]) / answered, np.nan, np.nan
         if sums.get("exact-studies"):
             plug = np.mean(sums["plug-in"]) / max(1, sums["plug-in-studies"])
-            ratio = width / (np.mean(sums["exact-width"]) / sums["exact-studies"])
+            ratio = sums.get("ratios", np.nan) / sums["exact-studies"]
         each = " ".join(f"{x:.2f}" for x in aware[:12])
         print(
             f"{name:<24}{sums['studies']:>8}{sums['refused']:>8}{sums['misfits']:>7}   {aware.mean():.3f} {width:>6.3f}"

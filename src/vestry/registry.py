@@ -39,6 +39,7 @@ MODELS = LazyTable(
         "hmm": "vestry.hmm.hmm_model:HiddenMarkovModel",
         "quality": "vestry.data_quality.quality_model:Quality",
         "count": "vestry.tables.record_count:RecordCount",
+        "table": "vestry.tables.contingency_table:ContingencyTable",
     }
 )
 

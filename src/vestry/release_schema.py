@@ -267,6 +267,10 @@ _FAMILIES: dict[str, dict[str, Check]] = {
     "linear": _REGRESSION,
     "naive-bayes": {"target": _or_null(_text), "classes": _texts, "features": _FEATURES, "levels": _LEVELS},
     "quality": {"columns": _table(_DOMAIN, least=1)},
+    "table": {
+        "columns": _list(_object({"name": _text, "levels": _list(_text, least=2)}), least=2),
+        "zeros": _list(_count),
+    },
     "count": {"of": _check_that(lambda value: value in ("records", "persons"), "records or persons")},
     "hmm": {
         "states": _one,
@@ -369,6 +373,7 @@ _CHECKS: dict[str, tuple[Callable[[Mapping[str, Any], Mapping[str, Any]], None],
     "naive-bayes": (_check_levels, _check_classes),
     "hmm": (_check_levels, _check_cells),
     "quality": (_check_whole,),
+    "table": (_check_whole,),
     "logistic": (_check_coefficients,),
     "linear": (_check_coefficients,),
 }

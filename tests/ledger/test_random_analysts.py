@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from ledger.test_first_charge import STEP, Analyst, _two_point, chance, choosing_again, ours  # noqa: F401
+from ledger.test_first_charge import STEP, Analyst, _two_point, chance, ours  # noqa: F401
 from ledger_processes import PROCESSES, sequences, work
 
 from vestry.errors import BudgetExceeded
@@ -71,14 +71,10 @@ def test_some_random_analysts():
 
 @pytest.mark.slow
 def test_a_hundred_thousand_random_analysts():
+    """They miss the twin that chooses again, which the worst analyst of `test_first_charge` finds."""
     found = shares_lost(ours, 400, 250)
     assert len(found) == 100_000
     assert 0.6 < max(found) <= 1
-
-
-@pytest.mark.slow
-def test_choosing_again_is_found_by_random_analysts():
-    assert max(shares_lost(choosing_again, 100, 250)) > 1
 
 
 # Amendments

@@ -79,6 +79,8 @@ def test_models_of_formulas():
         LinearRegression.from_formula("stay[3] ~ age")
     with pytest.raises(InvalidParameter, match=r'derived column for the product, age_ward = { from = "age [*] ward"'):
         LinearRegression.from_formula("stay ~ age:ward")
+    with pytest.raises(InvalidParameter, match=r'ask the release: vestry posterior --predictors "age:ward"'):
+        LogisticRegression.from_formula("readmitted[yes] ~ age*ward")
 
 
 SPEND = "spend = { epsilon = 1, delta = 1e-6 }\n"

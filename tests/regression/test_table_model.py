@@ -169,6 +169,7 @@ def test_what_is_not_there_gets_a_sentence(released):
         (lambda: posterior.predict_at({"height": 3}), "one of those released"),
         (lambda: posterior.contrast("ward[B]", "ward[Z]"), "a coefficient must be one of"),
         (lambda: posterior.compare(["sex"]), "asked of a regression by moments"),
+        (lambda: posterior.predict(10), "asked for given predictors"),
     ]:
         with pytest.raises(InvalidParameter, match=words):
             make()

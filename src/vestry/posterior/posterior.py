@@ -282,6 +282,14 @@ class Posterior:
         (distribution,) = self.distributions.values()
         return DataFrame([vars(each) for each in self.reader.fit_check(distribution)])
 
+    def table(self, draws: int = 4000, rng: np.random.Generator | None = None) -> Any:
+        """Return joint draws of a table of several columns: margins, conditional proportions, ratios, association.
+
+        All that is asked of it comes from the same draws, so that no two answers disagree.
+        """
+        drawn = self._sample(tuple(self.distributions), draws, generator_of(rng))
+        return self.reader.joint_table(next(iter(drawn.values())), f"{self.interval_method}, {draws} joint draws")
+
     def compare(self, *choices: Sequence[str]) -> DataFrame:
         """Return how well regressions on some of the predictors explain the release, for a regression by moments.
 

@@ -110,6 +110,8 @@ class Reader:
         Whether the model may release noisy statistics.
     sampled
         Whether draws are computed once, and asked for as they are.
+    has_table
+        Whether it is of a table of several columns, from which more follows.
     label
         What its posterior is called, where it is not a plug-in.
     average_words
@@ -124,6 +126,7 @@ class Reader:
     prior_words: ClassVar[str] = "prior"
     released_words: ClassVar[str] = "Sums are in the units of the column, counted from the middle of its interval."
     sampled: ClassVar[bool] = False
+    has_table: ClassVar[bool] = False
     label: ClassVar[str] = NOISE_AWARE
     average_words: ClassVar[str] = (
         "Each row counts once. The interval takes a person's rows as independent: it is too short where they are alike."
@@ -180,8 +183,8 @@ class Reader:
         raise NotImplementedError
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
-        """Draw what `size` new records would give, once for each row of parameters."""
-        raise NotImplementedError
+        """Draw what `size` new records would give, once for each row of parameters; refused by regressions."""
+        raise InvalidParameter("predict", self.parameter, "asked for given predictors", "predict_at")
 
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
         """Return the noise's standard deviation on one parameter, to first order; None where there is no formula."""
@@ -256,6 +259,10 @@ class Reader:
     def is_ready(self, distributions: Any) -> bool:
         """Tell whether the distributions are computed, and not sampled when they are first looked at."""
         return True
+
+    def joint_table(self, draws: Array, made: str) -> Any:
+        """Return joint draws with the shape of a table of several columns; refused for other models."""
+        raise InvalidParameter("table", self.parameter, "asked of a table of several columns", 'model = "table"')
 
     def findings(self, distributions: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return which columns do not fit what is declared of them; nothing for models that do not look."""

@@ -58,6 +58,11 @@ class LogisticRegression(RowModel):
     methods: ClassVar[tuple[str, ...]] = (*METHODS, TABLE)
     reader: ClassVar[Any] = staticmethod(logistic_reader)
 
+    @staticmethod
+    def _for_product(term: tuple[str, ...]) -> str:
+        """Say how a product of columns is asked for: a table holds all of them."""
+        return f'method = "{TABLE}" without it, and ask the release: vestry posterior --predictors "{":".join(term)}"'
+
     @property
     def mechanisms(self) -> tuple[str, ...]:
         """What `mechanism` may say beside `auto`."""

@@ -119,14 +119,18 @@ class RowModel(ABC):
         """Return the regression of a formula, `outcome ~ a + b`, or `outcome[level] ~ a + b`; `keys` are its others."""
         return cls(**cls.formula_keys(formula), **keys)
 
+    @staticmethod
+    def _for_product(term: tuple[str, ...]) -> str:
+        """Say how a product of columns is asked for."""
+        declared = f'{"_".join(term)} = {{ from = "{" * ".join(term)}", interval = [0, 100] }}'
+        return f"a derived column for the product, {declared}"
+
     @classmethod
     def formula_keys(cls, formula: Any, domains: Mapping[str, Domain] | None = None) -> dict[str, Any]:
         """Return the keys that a formula stands for; of levels that are not text, `domains` knows the one named."""
         found = parse_formula(formula)
         for term in found.interactions:
-            product = f'{"_".join(term)} = {{ from = "{" * ".join(term)}", interval = [0, 100] }}'
-            allowed = f"a sum of columns for {cls.name}"
-            raise InvalidParameter("formula", formula, allowed, f"a derived column for the product, {product}")
+            raise InvalidParameter("formula", formula, f"a sum of columns for {cls.name}", cls._for_product(term))
         keys: dict[str, Any] = {"outcome": found.outcome, "predictors": found.columns}
         if found.success is None:
             return keys

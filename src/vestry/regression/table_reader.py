@@ -211,8 +211,8 @@ class TableReader(Reader):
         weights = means / np.maximum(means.sum(axis=1, keepdims=True), 1e-9)
         ratios = np.exp(theta[:, self._ratio_places])
         values = np.column_stack([theta, ratios, self._effects(theta, weights)])
-        fitted = self.outcomes_at(theta, self.table.cells)
-        fit = misfits(self.table, numbers, fitted.mean(axis=0), means.mean(axis=0), statistics)
+        fitted = np.median(self.outcomes_at(theta, self.table.cells), axis=0)  # the mean of a rate may be far out
+        fit = misfits(self.table, numbers, fitted, means.mean(axis=0), statistics)
         return TablePosterior(values, theta, weights, fit)
 
     def _seed(self, statistics: NoisyStatistics) -> int:

@@ -19,6 +19,7 @@ from vestry.report import (
     table_section,
 )
 from vestry.report.content import MOST_ROWS, Estimate, Result
+from vestry.report.contingency_section import table_parts
 from vestry.report.guarantee_section import reservations, weight_parts
 from vestry.report.noise_section import noise_parts, noise_sentence
 
@@ -131,6 +132,7 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
         ),
         *_contrast_parts(result, album),
         *_pool_parts(result),
+        *table_parts(result),
         paragraph(noise_sentence(measured)),
     ]
 

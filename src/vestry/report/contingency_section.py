@@ -1,0 +1,48 @@
+"""What follows from a table of several columns, on a page: margins, conditional proportions and association."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vestry.display.formatting import Digits
+from vestry.display.templates import Content, paragraph, table, tag
+from vestry.report.content import MOST_ESTIMATES, Result, draw_count, first_of
+
+
+def table_parts(result: Result) -> list[Content]:
+    """Write one table for each question, from the same joint draws; nothing for releases of other models."""
+    reader: Any = result.posterior.reader
+    if not reader.has_table:
+        return []
+    rng = np.random.default_rng(int(result.release.to_dict()["sha256"], 16))
+    drawn = result.posterior.table(draw_count(result), rng)
+    *given, last = reader.columns
+    alone = [(column, str(level), row) for column in reader.columns for level, row in drawn.margin(column).iterrows()]
+    shares = [(*map(str, key), row) for key, row in drawn.conditional(last, tuple(given)).iterrows()]
+    pairs = [(one, other) for place, one in enumerate(reader.columns) for other in reader.columns[place + 1 :]]
+    measures = [(f"{one}, {other}", drawn.association(one, other).iloc[0]) for one, other in pairs]
+    return [
+        tag("h4", "What follows from the cells"),
+        paragraph(_MEANING),
+        _rows("Probability of each level of each column", ("column", "level"), alone, percent=True),
+        _rows(f"Proportion of each {last}, given {' and '.join(given)}", reader.columns, shares, percent=True),
+        _rows("Association: Cramer's V", ("columns",), measures, percent=False),
+    ]
+
+
+def _rows(caption: str, heads: tuple[str, ...], found: list[tuple[Any, ...]], *, percent: bool) -> Content:
+    cells = []
+    for *names, row in found[:MOST_ESTIMATES]:
+        digits = Digits(row["sd"], percent)
+        cells.append((*names, digits(row["mean"]), digits.interval(row["low"], row["high"])))
+    whole = caption + ": mean and 90 % credible interval" + first_of(len(cells), len(found))
+    return table(whole, (*heads, "mean", "90 %"), cells, names=len(heads))
+
+
+_MEANING = (
+    "All of it comes from the same joint draws of the cells, seeded by the release's hash, so that no two numbers"
+    " disagree. V is 0 for independent columns and 1 where one determines the other. It cannot be below 0, so its"
+    " interval begins above 0 for independent columns, too: near 0 it is not calibrated."
+)
