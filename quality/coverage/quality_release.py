@@ -33,7 +33,7 @@ CELLS = [
     for spend in ("epsilon=0.1", "epsilon=0.1,delta=1e-6")
     for relation in ("add-remove", "replace")
     for columns in ((1, 5, 10) if "delta" not in spend else (10,))
-] + [(10, "replace", "epsilon=0.15")]
+]
 
 
 def cell(columns: int, relation: str, spend: str, seed: int) -> dict[str, float]:

@@ -137,7 +137,8 @@ def budget_for_width(request: Request, schema: TableSchema, *, expected_rows: in
         )
 
     def width_at(amount: float) -> float:
-        return forecast_at(request, schema, amount, expected_rows=expected_rows).width or math.inf
+        found = forecast_at(request, schema, amount, expected_rows=expected_rows).width
+        return math.inf if found is None else found  # that of a count may be 0
 
     low, high = 1e-3, 32.0
     if width_at(high) > wanted:

@@ -86,6 +86,16 @@ def test_the_noise_on_an_estimate_is_its_slope(case, count):
     assert found == pytest.approx(math.hypot(*slopes), rel=1e-5)
 
 
+@pytest.mark.oracle
+def test_counts_that_sum_to_a_public_number_have_less_noise():
+    """Gaussian noise, given that its sum is known: the covariance I - 11'/d, by conditioning."""
+    family = family_from({"name": "dirichlet-categorical", "categories": 3})
+    content = NoisyStatistics(("a", "b", "c"), (30, 50, 20), "discrete-gaussian", 7.0, count=100)
+    ones = np.ones((3, 1))
+    left = 49 * np.eye(3) - 49 * ones @ np.linalg.inv(ones.T @ (49 * np.eye(3)) @ ones) @ (49 * ones.T)
+    assert family.noise_on_estimate(content, 0.3, 0) == pytest.approx(math.sqrt(left[0, 0]) / 100, rel=1e-6)
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-5), (0.5, 1e-6), (3.0, 1e-9), (20.0, 0.1)])
 def test_a_plan_s_rho_is_the_accountant_s(epsilon, delta):
     assert accountant.epsilon(event("zcdp", rho=_gaussian_rho(epsilon, delta)), delta) == pytest.approx(

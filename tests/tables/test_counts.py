@@ -20,6 +20,7 @@ from vestry.errors import InvalidParameter
 from vestry.model.cell_counts import CellCounts
 from vestry.model.request import Request, TableSchema
 from vestry.pipeline import schema_of
+from vestry.planning import budget_for_width
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
 from vestry.releases import NoisyStatistics
@@ -163,6 +164,14 @@ def test_what_cannot_be_counted_is_refused():
         RecordCount(of="rows").check(DOMAINS)
     with pytest.raises(InvalidParameter, match="predict must be asked of a model of records"):
         CountReader("records").predict(np.zeros((1, 1)), 3, np.random.default_rng(1))
+
+
+def test_a_plan_finds_the_budget_of_a_count():
+    """An interval of a Laplace posterior far from 0 is 2 scale log(10) wide; here it is to be 30."""
+    schema = TableSchema(DOMAINS, Unit(), Neighbours.ADD_REMOVE)
+    request = Request(RecordCount("ward"), Guarantee.parse("epsilon=1"), "laplace")
+    found = budget_for_width(request, schema, expected_rows=3000, width=30)
+    assert found.epsilon == pytest.approx(2 * math.log(10) / 30, rel=0.05)
 
 
 @pytest.mark.long

@@ -497,14 +497,19 @@ class CategoryFamily(ConjugateFamily):
         return float(1 + min(prior.concentrations) / (weight * adjacency.rows))
 
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float | None:
-        """Return sd/n for s/n with n public; with every count noisy sd/n sqrt((1-p)^2 + (d-1) p^2), d counts."""
+        """Return sd/n sqrt((1-p)^2 + (d-1) p^2), of s over the sum of all d counts; with n public that of s/n.
+
+        There one count has sd/n, and one of d that are known to sum to n sd/n sqrt(1 - 1/d).
+        """
         public, sd = content.count is not None, deviation(content.noise, content.scale)
         n = float(content.count) if content.count is not None else float(sum(content.values))
         if n <= 0:
             return None
-        others = 0 if public else len(content.values) - 1
-        p = min(max(content.values[index] / n, 0.0), 1.0) if others else 0.0
-        return sd / n * math.sqrt((1 - p) ** 2 + others * p**2)
+        counts = len(content.values)
+        if public:
+            return sd / n * math.sqrt(1 - 1 / counts if counts > 1 else 1.0)
+        p = min(max(content.values[index] / n, 0.0), 1.0) if counts > 1 else 0.0
+        return sd / n * math.sqrt((1 - p) ** 2 + (counts - 1) * p**2)
 
     def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:
         """Return the move by which one unit reaches the sensitivity of noisy counts."""

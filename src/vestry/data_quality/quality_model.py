@@ -54,7 +54,7 @@ from vestry.schema.domain import Domain
 from vestry.schema.statistics import CONDITIONS, Condition, SumQuery
 
 # Simulated releases of a forecast.
-_RELEASES = 1
+_RELEASES = 4
 
 
 @dataclass(frozen=True)
