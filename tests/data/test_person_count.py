@@ -31,7 +31,7 @@ def counted(rows: list[dict]) -> list[int]:
     return [named[ward, truth] for ward in (*WARDS, None) for truth in "01"]
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(rows=ROWS)
 def test_persons_are_counted_once_in_each_cell(backend, rows):
     table = Table(backend.load(rows), DOMAINS, unit="person=name,rows=50", neighbours="add-remove", max_rows=1000)

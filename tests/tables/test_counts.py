@@ -77,7 +77,7 @@ CASES = [
 @pytest.mark.long
 @pytest.mark.parametrize(("model", "unit"), CASES, ids=lambda case: str(case)[:60])
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(given_rows=st.lists(rows, min_size=1, max_size=7), change=st.lists(rows, min_size=1, max_size=4))
 def test_no_neighbour_is_further_than_the_layout_says(model, unit, relation, given_rows, change):
     if unit == "row":

@@ -51,7 +51,7 @@ def collected(model, given_rows, unit, relation):
 @pytest.mark.parametrize("model", MODELS, ids=["two", "three"])
 @pytest.mark.parametrize("unit", ["row", "person=id,rows=2"])
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(given_rows=st.lists(rows, min_size=1, max_size=7), change=st.lists(rows, min_size=1, max_size=4))
 def test_no_neighbour_is_further_than_the_layout_says(model, unit, relation, given_rows, change):
     if unit == "row":
