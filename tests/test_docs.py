@@ -25,6 +25,7 @@ RUNNER = Path(__file__).parent / "docs_runner.py"
 TABLES = {"benchmarks.md"}
 LONG = {
     "budget.md",
+    "chains.md",
     "estimators.md",
     "event-logs.md",
     "family.md",

@@ -102,6 +102,7 @@ def features_of(values: list) -> list[tuple[float, ...]]:
 
 
 @pytest.mark.parametrize("odd", [None, "?", float("nan"), "\r", pytest.param(10**5000, id="huge"), 0.5])
+@pytest.mark.long
 def test_the_rows_of_a_regression_do_not_change_with_another(odd):
     base = [True, False, True, False, True, False, True]
     before, after = features_of([*base, True]), features_of([*base, odd])

@@ -107,6 +107,7 @@ QUICK = ["pandas-frame", "pandas-csv", "parquet", "parquet-files", "duckdb-file"
 
 @pytest.mark.examples
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.long
 def test_no_person_changes_another(name):
     held(EVERY[name], examples(2))
 

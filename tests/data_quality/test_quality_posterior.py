@@ -126,6 +126,7 @@ def cube_brute_force(columns, n, alpha, scale):
 @pytest.mark.parametrize(
     ("scale", "alpha", "n", "within"), [(1.3, 1.0, 7, 1e-10), (4.0, 0.5, 6, 5e-3), (14.0, 1.0, 9, 2e-3)]
 )
+@pytest.mark.long
 def test_shares_behind_a_cube_are_those_of_a_sum_over_every_table(scale, alpha, n, within):
     """Exact where every cube is summed; of many, some stand for those between them."""
     columns = [(2, -1), (-3, 9, 1)]

@@ -101,6 +101,7 @@ def test_two_planted_states_come_back(sampled):
     assert found.emissions["type"][0, 0] > found.emissions["type"][1, 0], "numbered by the first feature's first level"
 
 
+@pytest.mark.long
 def test_the_same_release_gives_the_same_states(release, sampled):
     again = Posterior.from_release(Release.from_dict(json.loads(release.text()))).states()
     assert np.array_equal(again.probabilities, sampled.states().probabilities)

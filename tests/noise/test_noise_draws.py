@@ -161,6 +161,7 @@ def test_integer_noise_is_drawn_afresh_for_each_value(source, name, scale):
 
 @each_law
 @each_scale
+@pytest.mark.long
 def test_laplace_is_not_gaussian(name, scale):
     (other,) = set(LAWS) - {name}
     assert fit(integer_sample("system", name, scale), LAWS[other](scale)) < REJECT

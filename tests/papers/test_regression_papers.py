@@ -275,6 +275,7 @@ def test_the_table_of_powers():
             assert value is None or row[key] == pytest.approx(value, rel=5e-5)
 
 
+@pytest.mark.long
 def test_where_corollary_8_fails():
     fails = quick("minami-temperatures")["false_from"]
     assert fails["8 (ii) at delta 0.01"] == pytest.approx(7.44, abs=0.01)

@@ -417,6 +417,7 @@ def test_any_noisy_count_has_a_posterior(z, n, alpha, beta_, scale, law):
     scale=st.floats(0.05, 100),
     law=st.sampled_from([Laplace, Gaussian]),
 )
+@pytest.mark.long
 def test_any_noisy_counts_have_a_posterior_given_their_sum(far, n, alpha, scale, law):
     z = np.array([round(each * scale) + (n if each > 0 else 0) for each in far], float)
     alphas = np.full(len(z), alpha)
@@ -427,6 +428,7 @@ def test_any_noisy_counts_have_a_posterior_given_their_sum(far, n, alpha, scale,
 
 
 @pytest.mark.parametrize("values", [(-(2**62), 2**62, 5), (0, 0, 0), (-50, -60, -70)], ids=str)
+@pytest.mark.long
 def test_far_statistics_have_a_posterior(values):
     for noise in (Laplace(3.0), Gaussian(3.0)):
         found = dirichlet_posterior.private_count(

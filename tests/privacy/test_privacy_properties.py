@@ -225,6 +225,7 @@ def test_delta_grows_with_count(mechanism, epsilon, one, other):
 
 
 @every_event(st.integers(1, 6), st.integers(1, 3), most=8, kinds=each_searched_kind)
+@pytest.mark.long
 def test_repeating_is_composing_copies(mechanism, count, inner):
     mechanism = mechanism.times(inner)
     repeated = prices(mechanism.times(count))

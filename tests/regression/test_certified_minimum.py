@@ -175,6 +175,7 @@ WAYS = ["one by one", "full gradients"]
 @pytest.mark.parametrize("pushed", [False, True])
 @pytest.mark.parametrize("lam", [0.01, 1.0])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.long
 def test_the_minimum_is_reached_within_the_public_count(monkeypatch, case, lam, pushed, way):
     only(monkeypatch, way)
     rows, y = adversarial(case)

@@ -120,6 +120,7 @@ def test_the_compiled_gradient_is_that_of_numpy(loss):
 @pytest.mark.parametrize("features", [1, 5, 70])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("loss", named([Logistic(), Multinomial(4)]))
+@pytest.mark.long
 def test_storage_blocks_and_memory_maps_change_rounding_only(tmp_path, features, dtype, loss):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     rows, y, theta = example(loss, BLOCK + 130, features, dtype)
@@ -247,6 +248,7 @@ def test_blocks_that_do_not_fit_are_refused(blocks):
         list(front.join_blocks(blocks))
 
 
+@pytest.mark.long
 def test_no_rows_give_no_gradient():
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     chain = front.chain(Logistic(), [(np.ones((0, 3)), np.ones(0))], LangevinStep(**WALK), device="cpu")

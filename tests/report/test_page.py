@@ -29,7 +29,8 @@ from vestry.report.noise_section import noise_sentence
 from vestry.report.page import page, part, results_csv
 
 LARGE = {"thirty categories", "twelve long groups", "draws of categories by group"}
-each_case = pytest.mark.parametrize("case", [*cases(AWKWARD, quick=set(AWKWARD) - LARGE), "four"])
+SMALL = set(AWKWARD) - LARGE
+each_case = pytest.mark.parametrize("case", [*cases(AWKWARD, quick=SMALL), *cases(["four"], quick=[])])
 
 
 @cache
@@ -229,6 +230,7 @@ def test_a_log_axis_of_several_decades_names_the_powers_alone():
     assert between(event("gdp", mu=0.3)) == set()
 
 
+@pytest.mark.long
 def test_a_log_axis_within_a_decade_names_what_lies_between():
     """2, 3 and 5, since 0.09 would stand on 0.1."""
     assert between(event("pure", epsilon=0.3)) == {"0.05", "0.2", "0.3"}
@@ -364,6 +366,7 @@ def test_the_first_page_has_protection_budget_and_answers():
     assert answers[3].endswith("was released as 5 draws, from 14.7 % to 20.3 %, without an interval. More of draws")
 
 
+@pytest.mark.long
 def test_the_table_of_results_has_all_digits():
     lines = list(csv.DictReader(io.StringIO(results_csv([part(FOUR.results[0], 1, 0), part(FOUR.results[3], 2, 0)]))))
     exact = FOUR.results[0].posterior.rows()

@@ -219,6 +219,7 @@ def fuzzed(seed: int) -> str:
 
 
 @given(text=st.one_of(st.text(max_size=30), st.integers(0, 2**32).map(fuzzed)))
+@pytest.mark.long
 def test_any_text_gets_a_sentence(text):
     gets_a_sentence(text)
 

@@ -55,6 +55,7 @@ def charges(folder: Path) -> int:
     return actions(folder).count("charge")
 
 
+@pytest.mark.long
 def test_a_new_question_is_about_persons_and_says_so(tmp_path, page):
     study = study_in(tmp_path, "readmission", unit=PERSON)
     found = released(study)

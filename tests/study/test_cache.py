@@ -143,6 +143,7 @@ def test_what_follows_from_a_release_is_made_again(study, right, name, how):
         ("report.html", "wards/posterior.nc"),
     ],
 )
+@pytest.mark.long
 def test_kept_files_that_are_swapped_change_nothing(study, right, one, other):
     first, second = study.parent / one, study.parent / other
     contents = first.read_bytes(), second.read_bytes()

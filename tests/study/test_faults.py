@@ -258,6 +258,7 @@ def test_no_room_for_the_release_loses_it_and_draws_nothing_twice(tmp_path, crow
 
 
 @pytest.mark.parametrize("name", ["posterior.nc", "certificate.json", "report.html"])
+@pytest.mark.long
 def test_no_room_for_what_follows_costs_nothing(tmp_path, crowded, monkeypatch, name):
     study, drawn = study_in(tmp_path), draws_counted(monkeypatch)
     patch = crowded(name, way="fsync")
@@ -362,6 +363,7 @@ def test_a_locked_ledger_before_the_charge(tmp_path, lock):
         (ReleaseStore, "stage", ["charge", "open"], "released before, free"),
     ],
 )
+@pytest.mark.long
 def test_a_ledger_that_is_locked_midway(tmp_path, lock, monkeypatch, owner, name, found, then):
     study, drawn = study_in(tmp_path), draws_counted(monkeypatch)
     real, release = getattr(owner, name), []

@@ -387,6 +387,7 @@ def quoting(*given, **named):
         (Query, "read", quoting, "the data could not be read, and nothing was summed", ["charge"]),
     ],
 )
+@pytest.mark.long
 def test_a_backend_that_quotes_a_record(tmp_path, silent, monkeypatch, written, request, owner, name, broken, message,
                                         charged):  # fmt: skip
     said = []

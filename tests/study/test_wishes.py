@@ -215,7 +215,7 @@ def test_plan_says_which_spends_meet_the_wishes(tmp_path):
     head, line, last = done.out.splitlines()[-3:]
     assert head.split() == ["release", "wanted", "width", "spend", "expected", "width"]
     assert line.split()[:2] == ["stay", "3"]
-    assert last.startswith("Together they fit epsilon=4")
+    assert last.startswith("Together they fit what remains, epsilon=4")
     record = json.loads(vestry("plan", study.config.path, "--json").out)["wishes"]
     assert record["fits"]
     assert f"epsilon={record['wishes'][0]['spend']['epsilon']:g}" == line.split()[2]

@@ -155,7 +155,7 @@ def _wish_lines(study: Study, found: WishPlan) -> list[str]:
     """Say which spends meet the wishes, whether they fit, and if not, which costs most and what would fit."""
     lines = columns([_WISH_HEADS, *map(_wish_row, found.wishes)])
     if found.fits:
-        return [*lines, f"Together they fit {study.remaining()}. Write them as spend."]
+        return [*lines, f"Together they fit what remains, {study.remaining()}. Write them as spend."]
     lines.append(f"Together they do not fit {study.remaining()}.")
     if found.costliest:
         lines[-1] += f" {found.costliest} costs most."

@@ -18,11 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from vestry.display.formatting import whole
+from vestry.display.formatting import Digits, whole
 from vestry.posterior.mixture import Marginal, PosteriorDistribution
 from vestry.posterior.posterior import Posterior, Rows
 from vestry.posterior.reader import DRAWS
 from vestry.releases import NoisyStatistics, Release
+
+# A spread from which on numbers have no decimals.
+_WHOLE = 4.0
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,10 @@ class Result:
     def posterior(self) -> Posterior:
         """What follows from the release; computed when it is first asked for."""
         return Posterior.from_release(self.release, pool=self.pool) if self.given is None else self.given
+
+    def digits(self, spread: float) -> Digits:
+        """Return how numbers of this spread are written; counts are whole."""
+        return Digits(max(spread, _WHOLE) if self.posterior.reader.parameter == "count" else spread, self.percent)
 
     @property
     def percent(self) -> bool:

@@ -69,7 +69,7 @@ def _draw_words(result: Result) -> str:
 
 def _line(each: Estimate, result: Result) -> str:
     """Write one estimate with its interval, and which group or category it is of."""
-    digits = Digits(each.sd, result.percent)
+    digits = result.digits(each.sd)
     unit = f" in units of {result.unit}" if result.unit and result.posterior.reader.parameter == "mean" else ""
     alone = result.posterior.by is None and result.posterior.reader.dimension == 1
     which = "" if alone else f" for {name_of(each.group, each.label, result.posterior)}"
@@ -162,7 +162,7 @@ def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
     heads, rows = _heads(result), []
     noted = any(_note(each, result) for each in found)
     for each in found:
-        digits = Digits(each.sd, result.percent)
+        digits = result.digits(each.sd)
         numbers = (digits(each.mean), digits(each.sd), digits.interval(*each.half), digits.interval(*each.wide))
         rows.append((*_names(each.group, each.label, result), *numbers, *((_note(each, result),) if noted else ())))
     return table(
@@ -189,7 +189,7 @@ def _contrast_parts(result: Result, album: Album) -> list[Content]:
     several, made = result.posterior.reader.dimension > 1, result.posterior.interval_method
     described, cells = [], []
     for row in rows:
-        digits = Digits(row["sd"], result.percent)
+        digits = result.digits(row["sd"])
         mean, ends = digits.bare(row["mean"]), f"{digits.bare(row['low'])} to {digits.bare(row['high'])}"
         which = (row["label"],) if several else ()
         cells.append((f"{row['a']} − {row['b']}", *which, mean, ends, probability(row["prob_positive"])))
