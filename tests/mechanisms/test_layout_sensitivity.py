@@ -18,6 +18,7 @@ from vestry.conjugate.normal_inverse_gamma import NormalInverseGammaFamily
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import GAUSSIAN, event_of
+from vestry.mechanisms.statistic_family import Layout
 from vestry.privacy.neighbours import Adjacency
 
 pytestmark = pytest.mark.oracle
@@ -205,3 +206,15 @@ def test_every_ordinary_interval_is_counted_within_its_grid(ends):
     made = NormalMeanFamily(1.0, *ends).layout(Adjacency("add-remove"))
     middle, half = sum(ends) / 2, round(1 / made.count_grid)
     assert all(abs(math.floor((end - middle) / made.grid + 0.5)) <= half for end in ends)
+
+
+@pytest.mark.parametrize("n", [3, 2**26 - 1, 2**26, 70_711_162, 10**9])
+def test_a_root_that_rounds_to_a_whole_number_is_not_taken_for_exact(n):
+    """The root of n^2 + 1 is n in doubles from 2^26 on, and above it in truth."""
+    layout = Layout(("a",), n + 1, math.sqrt(n * n + 1))
+    declared = Fraction(dict(event_of(GAUSSIAN, layout, 10.0 * n).parameters)["sensitivity"])
+    assert declared**2 >= n * n + 1
+    stated = event_of(GAUSSIAN, Layout(("a",), n, float(n)), 10.0 * n)
+    whole = Fraction(dict(stated.parameters)["sensitivity"])
+    assert whole >= n
+    assert (whole == n) == (n < 2**26)

@@ -336,3 +336,5 @@ def test_groups_are_for_moments():
     with pytest.raises(InvalidParameter, match="each column once"):
         LinearRegression(outcome="y", predictors=("g",), by="g").check(domains)
     assert "by" not in LinearRegression(outcome="y", predictors=("x",)).to_dict()
+    one, listed = (LinearRegression(outcome="y", predictors=("x",), by=by).to_dict() for by in ("g", ("g",)))
+    assert one == listed

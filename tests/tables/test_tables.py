@@ -224,3 +224,9 @@ def test_a_release_of_a_table_is_read(tmp_path):
     other = Release({"name": "count", "of": "records"}, (), noisy, again.certificate).posterior()
     with pytest.raises(InvalidParameter, match="table must be asked of a table of several columns"):
         other.table()
+
+
+def test_two_cells_of_one_name_are_refused():
+    domains = {"a": Levels("x, y", "x"), "b": Levels("z", "y, z")}
+    with pytest.raises(InvalidParameter, match="columns whose levels tell the cells apart"):
+        ContingencyTable(("a", "b")).check(domains)

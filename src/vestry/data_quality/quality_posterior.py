@@ -331,7 +331,8 @@ class MixedShares:
 def cube_shares_of(columns: Sequence[Array], *, alpha: float, scale: float, count: int) -> MixedShares:
     """Return the posterior from the counts, noisy by a cube, of each column's conditions other than that it fits.
 
-    Of very many cubes some stand for those between them, by linear interpolation; probabilities are right to 0.01.
+    Of very many cubes some stand for those between them, by linear interpolation; probabilities are right to
+    about 0.01, and to 0.03 where the noise's scale exceeds the number of records.
     Among these are all at which a column can have one condition alone, where weights jump, and those just before.
     """
     edges = _edges(columns, scale, count)

@@ -173,6 +173,8 @@ class LinearRegression(RowModel):
             del written["loss"]
         if self.by is None:
             del written["by"]
+        elif len(grouping(self.by)) == 1:  # a list of one column asks what the column asks
+            written["by"] = grouping(self.by)[0]
         return written
 
 

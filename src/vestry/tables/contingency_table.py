@@ -132,8 +132,8 @@ class ContingencyTable:
     columns
         Two or three columns of levels.
     zeros
-        Combinations that cannot occur, each a list of one level of every column. It is a public promise: records that
-        break it are counted nowhere.
+        Combinations that cannot occur, each a list of one level of every column. It is a public promise: their noisy
+        counts are released, as those of other cells are, and not looked at.
     prior
         The concentration of every cell. If omitted it is unknown, and is summed out.
     """
@@ -161,6 +161,10 @@ class ContingencyTable:
         check_distinct(self.columns, "columns")
         if self.prior is not None:
             concentration(self.prior)
+        cells = [", ".join(cell) for cell in self._cells(domains)]
+        if len(set(cells)) < len(cells):
+            allowed = "columns whose levels tell the cells apart, written one behind the other"
+            raise InvalidParameter("columns", list(self.columns), allowed, "levels without commas")
         if len(self._cells(domains)) - len(self._zeros(domains)) < _LEAST_CELLS:
             raise InvalidParameter("zeros", len(self.zeros), f"so few that {_LEAST_CELLS} cells remain", "fewer zeros")
 
