@@ -95,6 +95,7 @@ def test_ignored_noise_in_groups_is_found_out():
     assert mean_of("all", RUN.group_study, 12, 50, 10, 0.2, ignore=True) < 0.9 - allowed(0.07, 12)
 
 
+@pytest.mark.slow
 def test_flat_totals_are_found_out():
     """On the same data: 500 groups, whose intervals become too short by as much as the population looks too alike."""
     learnt, flat = (RUN.group_study(np.random.default_rng([9, 0]), 500, 10, 0.2, flat=each) for each in (False, True))

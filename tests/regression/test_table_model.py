@@ -229,7 +229,7 @@ def test_a_cell_that_the_sum_of_terms_does_not_describe_is_named():
     assert with_it.findings({"all": with_it.noise_aware(noisy(counts))}) == ()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_ignoring_the_noise_is_not_calibrated():
     """A broken twin: over 8 tables with much noise, intervals of the exact reading hold the truth far less often."""
     read, held = reader(3, 2, precision=1.0), {"aware": [], "plug-in": []}

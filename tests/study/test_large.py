@@ -172,13 +172,13 @@ def test_a_page_tells_of_the_first_rows_of_very_many(monkeypatch):
 
     from vestry.report.page import part
 
-    for room in ("content", "release_section"):
+    for room in ("content", "noise_section"):
         monkeypatch.setattr(f"vestry.report.{room}.MOST_ESTIMATES", 14)
     names = tuple(f"level {place}" for place in range(16))
     made = release(counts(*range(16), names=names), laplace(), family="dirichlet-categorical", prior=(1.0,) * 16)
     told = part(result("large", "Which?", made, labels=names), 1, 0)
     assert "the first 14 of 16 rows, all of them by vestry posterior" in told.section
-    assert "the first 14 of 16 rows, all of them in release.json" in told.section
+    assert "the first 14 of 16 rows, all of them in release.json" in told.proof
     assert "level 13" in told.section
     assert "level 15" not in told.section
-    assert "16 estimates, the first 14 of them between" in told.headline
+    assert "the table has the first 14 of 16" in told.answer
