@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
-import html
 import sys
 from dataclasses import replace
 
