@@ -156,20 +156,25 @@ def test_choosing_again_later_exceeds_the_budget_with_four_charges():
     assert analyst.loses(ours(analyst)) <= budget.delta
 
 
+def random_analyst(source: np.random.Generator, *, most: int) -> Analyst:
+    """A budget and a shelf of mechanisms, some about as large as the budget; at most so many are bought."""
+    budget = ApproxDP(float(source.choice([0.5, 1, 2])), float(source.choice([1e-3, 1e-2, 0.05, 0.1])))
+    top = int(14 * budget.epsilon)
+    shelf = []
+    for _ in range(source.integers(2, 5)):
+        a, other = (int(x) for x in source.integers(1, top + 1, size=2))
+        fails = float(budget.delta * source.choice([0, 0, 0.1, 0.3, 0.5, 1]))
+        shelf.append((a, a if source.random() < 0.5 else other, fails))
+    return Analyst(shelf, int(source.integers(2, most + 1)), budget)
+
+
 @pytest.mark.slow
 def test_no_shelf_of_mechanisms_exceeds_the_budget():
     """Two hundred shelves, on each the worst of all strategies; some come near the budget."""
     source, lost = np.random.default_rng(20261116), []
     for _ in range(200):
-        budget = ApproxDP(float(source.choice([0.5, 1, 2])), float(source.choice([1e-3, 1e-2, 0.05, 0.1])))
-        top = int(14 * budget.epsilon)
-        shelf = []
-        for _ in range(source.integers(2, 5)):
-            a, other = (int(x) for x in source.integers(1, top + 1, size=2))
-            fails = float(budget.delta * source.choice([0, 0, 0.1, 0.3, 0.5, 1]))
-            shelf.append((a, a if source.random() < 0.5 else other, fails))
-        analyst = Analyst(shelf, int(source.integers(2, 4)), budget)
-        lost.append(analyst.loses(ours(analyst)) / budget.delta)
+        analyst = random_analyst(source, most=3)
+        lost.append(analyst.loses(ours(analyst)) / analyst.budget.delta)
     assert 0.6 < max(lost) <= 1
 
 

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from ledger.test_first_charge import STEP, Analyst, _two_point, chance, ours  # noqa: F401
+from ledger.test_first_charge import STEP, Analyst, _two_point, chance, ours, random_analyst  # noqa: F401
 from ledger_processes import PROCESSES, sequences, work
 
 from vestry.errors import BudgetExceeded
@@ -18,18 +18,6 @@ from vestry.ledger.privacy_filter import PrivacyFilter
 from vestry.privacy.guarantee import ApproxDP
 
 Accepts = Callable[[tuple[int, ...]], bool]
-
-
-def random_analyst(source: np.random.Generator) -> Analyst:
-    """A budget and a shelf of mechanisms of which one is about as large as the budget."""
-    budget = ApproxDP(float(source.choice([0.5, 1, 2])), float(source.choice([1e-3, 1e-2, 0.05, 0.1])))
-    top = int(14 * budget.epsilon)
-    shelf = []
-    for _ in range(source.integers(2, 5)):
-        a, other = (int(x) for x in source.integers(1, top + 1, size=2))
-        fails = float(budget.delta * source.choice([0, 0, 0.1, 0.3, 0.5, 1]))
-        shelf.append((a, a if source.random() < 0.5 else other, fails))
-    return Analyst(shelf, int(source.integers(2, 5)), budget)
 
 
 def lost_at_random(analyst: Analyst, accepts: Accepts, source: np.random.Generator) -> float:
@@ -58,7 +46,7 @@ def shares_lost(rule: Callable[[Analyst], Accepts], shelves: int, each: int) -> 
     """Return delta lost over delta allowed, of so many strategies on each of so many shelves."""
     source, found = np.random.default_rng(20), []
     for _ in range(shelves):
-        analyst = random_analyst(source)
+        analyst = random_analyst(source, most=4)
         accepts = cache(rule(analyst))
         found += [lost_at_random(analyst, accepts, source) / analyst.budget.delta for _ in range(each)]
     return found
@@ -120,7 +108,7 @@ def loses_with_an_amendment(analyst: Analyst, larger: ApproxDP, *, chooses_again
 def amended(shelves: int, **options: bool) -> list[float]:
     source, found = np.random.default_rng(21), []
     for _ in range(shelves):
-        analyst = replace(random_analyst(source), most=3)
+        analyst = replace(random_analyst(source, most=4), most=3)
         larger = ApproxDP(analyst.budget.epsilon * float(source.choice([1, 1.5, 2])), 2 * analyst.budget.delta)
         found.append(loses_with_an_amendment(analyst, larger, **options) / larger.delta)
     return found

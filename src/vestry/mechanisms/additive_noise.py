@@ -134,6 +134,6 @@ def event_of(noise: str, layout: Layout, scale: float) -> Event:
         return event(noise, sensitivity=up(Fraction(layout.l1)), scale=scale)
     if noise == CUBE:
         return event("pure", epsilon=up(ratio_up(layout.largest, scale)))
-    # From 2^26 on the root of a whole number may round to a whole double that is not its root.
-    exactly = float(layout.l2).is_integer() and layout.l2 < 2**26
+    # From 2^26 on the root of a whole number may round to a whole double that is not its root; a product, from 2^25 on.
+    exactly = float(layout.l2).is_integer() and layout.l2 < 2**25
     return event(noise, sensitivity=layout.l2 if exactly else outward(layout.l2), scale=scale)
