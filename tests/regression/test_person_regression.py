@@ -105,6 +105,15 @@ def test_the_bound_is_attained_and_is_that_of_one_record():
     assert layout.l1 == 6 * HALF  # three rows, each a record, would move 18
 
 
+def test_the_bound_of_a_person_who_is_replaced_is_attained():
+    """All her rows go from one corner to the next: further than any person who comes or goes, in l2."""
+    one, layout = collected([*ROWS[3:], *[("p", 98.0, 60.0)] * 3], relation="replace")
+    two, _ = collected([*ROWS[3:], *[("p", 18.0, 60.0)] * 3], relation="replace")
+    steps = [abs(a - b) for a, b in zip(one, two, strict=True)]
+    assert math.hypot(*steps) == pytest.approx(math.sqrt(8) * HALF)
+    assert math.hypot(*steps) <= layout.l2 <= math.hypot(*steps) * (1 + 1e-5)
+
+
 @pytest.mark.parametrize("unit", ["person=id,rows=3", "person=id,rows=1", "row"])
 def test_new_questions_are_about_persons(unit):
     model = LinearRegression(outcome="stay", predictors=("age",))
