@@ -147,7 +147,7 @@ def test_examples_of_study_commands_run(tmp_path):
         for line in get_command(app).commands[name].epilog.split("\n\n")
         if line.startswith("vestry ")
     ]
-    assert len(lines) == 9
+    assert len(lines) == 11
     run([{"command": ["vestry", "init", "study"]}], tmp_path)
     answered = [f"{line} --yes" if line == "release study.toml" else line for line in lines]
     said = run([{"command": ["vestry", *shlex.split(line)]} for line in answered], tmp_path / "study")
