@@ -348,3 +348,19 @@ def test_bad_models_are_refused():
     ):
         with pytest.raises(InvalidParameter, match=sentence):
             model.check({**COLUMNS, "hour": Interval(0, 24)})
+
+
+CAREFUL = " and may be too careful: not calibrated"
+
+
+@pytest.mark.parametrize(("states", "sure", "count", "more"), [(2, 0.8, 1, ""), (3, 0.95, 0, ""), (3, 0.8, 1, CAREFUL)])
+def test_unsure_cells_of_three_states_say_that_they_are_too_careful(states, sure, count, more):
+    from types import SimpleNamespace
+
+    from vestry.report.hmm_section import unsure
+
+    rest = [(1 - sure) / (states - 1)] * (states - 1)
+    assert (
+        unsure(SimpleNamespace(probabilities=np.array([[[sure, *rest]]])))
+        == f"{count} of 1 cells are unsure (below 90 %){more}"
+    )

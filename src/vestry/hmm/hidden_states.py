@@ -231,7 +231,7 @@ class HiddenStates(Reader):
         return ReadRelease(self, distributions, method, "state")
 
     def interval_method(self, label: str, *, several_rows: bool) -> str:
-        """Say that intervals come from draws of a Markov chain; measured, they cover .83 to .89."""
+        """Say that intervals come from draws of a Markov chain; measured, they cover .82 to .89."""
         made = f"Markov chain, {super().interval_method(label, several_rows=several_rows)}"
         return made if NOT_CALIBRATED in made else f"{made}: {NOT_CALIBRATED}"
 

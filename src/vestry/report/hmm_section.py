@@ -29,6 +29,8 @@ _COUNTS = {
     PLUG_IN: "The noisy counts, none taken below 0, were put into the model as if they were exact: probabilities are"
     " too sure, and intervals too short. For comparison only.",
 }
+# Up to so many states cells were right as often as they were sure.
+_MEASURED = 2
 # Letters of runs that an alternative text tells.
 _MOST_DESCRIBED = 900
 # Inches: the widest map, a cell of it while there is room, a letter of a name, and what stands around names.
@@ -218,9 +220,11 @@ def _noise_parts(result: Result) -> list[Content]:
 
 
 def unsure(found: States) -> str:
-    """Say how many cells have no state that is sure."""
+    """Say how many cells have no state that is sure; of three states those were right more often than they say."""
     largest = found.probabilities.max(axis=-1)
-    return f"{int((largest < SURE).sum())} of {largest.size} cells are unsure (below {_share(SURE)})"
+    count, states = int((largest < SURE).sum()), found.probabilities.shape[-1]
+    careful = " and may be too careful: not calibrated" if count and states > _MEASURED else ""
+    return f"{count} of {largest.size} cells are unsure (below {_share(SURE)}){careful}"
 
 
 def _share(part: float) -> str:
