@@ -346,3 +346,21 @@ def test_where_chains_disagree_every_question_is_refused(monkeypatch):
                 lambda: read.at_point(found, {"x0": "a", "x1": "b"})):  # fmt: skip
         with pytest.raises(Exception, match="the chains that sample the coefficients do not agree"):
             ask()
+
+
+@pytest.mark.long
+def test_a_formula_with_an_interaction_is_read_with_it(tmp_path):
+    patients(3000).to_csv(tmp_path / "patients.csv", index=False)
+    words = 'model = "logistic"\nformula = "back[yes] ~ sex + ward + sex:ward"\n'
+    rates = '\n[release.rates]\nmodel = "poisson"\nformula = "visits ~ sex*ward"\nspend = { epsilon = 10 }\n'
+    path = tmp_path / "study.toml"
+    path.write_text(HEAD + words + BY_TABLE + rates)
+    book = str(tmp_path / "patients.ledger")
+    Ledger.create(book, dataset="d", unit="row", neighbours="add-remove", budget="epsilon=40")
+    outcome, other = Study.open(path).release()
+    spent = len(list(Ledger.open(book).entries()))
+    wanted = ("sex[m]", "ward[B]", "ward[C]", "sex[m]:ward[B]", "sex[m]:ward[C]", "intercept")
+    assert outcome.posterior.reader.features == wanted
+    assert other.posterior.reader.features == wanted
+    Study.open(path).release()
+    assert len(list(Ledger.open(book).entries())) == spent
