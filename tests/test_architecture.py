@@ -26,6 +26,7 @@ ROWS = [
     {"pipeline"},
     {"estimators", "audit", "report"},
     {"study", "papers"},
+    {"page"},
     {"cli"},
 ]
 ROW = {room: number for number, rooms in enumerate(ROWS) for room in rooms}
@@ -48,6 +49,9 @@ OWNERS = {
     "sklearn": {"estimators", "papers"},
     "typer": {"cli"},
     "rich": {"cli"},
+    "starlette": {"page"},
+    "uvicorn": {"page"},
+    "tomlkit": {"page"},
 }
 OPENERS = {"vestry.schema.private.reveal": "mechanisms", "vestry.schema.private.reveal_rows": "regression"}
 ENTROPY = {"urandom", "getrandom", "SystemRandom"}
