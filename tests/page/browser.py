@@ -100,6 +100,7 @@ def ask(app, method, path, headers, body=b"", client=("127.0.0.1", 50000), serve
         if waiting:
             return waiting.pop(0)
         await asyncio.sleep(3600)
+        return {"type": "http.disconnect"}
 
     async def send(message):
         sent.append(message)

@@ -38,11 +38,12 @@ def open_page(
     try:
         if path.is_dir():
             path = path / "study.toml"
-        if path.suffix != ".toml" or not path.parent.is_dir():
-            raise InvalidParameter("a study file", str(path), "a .toml file in a folder that is there", "study.toml")
+        wrong = path.suffix != ".toml" or not path.parent.is_dir()
         missing = next((folder for folder in data or () if not folder.is_dir()), None)
     except (OSError, ValueError):
         raise InvalidParameter("a study file", str(path), "a path", "study.toml") from None
+    if wrong:
+        raise InvalidParameter("a study file", str(path), "a .toml file in a folder that is there", "study.toml")
     if missing is not None:
         raise InvalidParameter("--data", str(missing), "a folder that is there", "another folder")
     try:

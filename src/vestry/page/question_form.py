@@ -161,7 +161,7 @@ def values_of(record: Mapping[str, Any]) -> dict[str, Any]:
             shown[key] = _text(value.get("width", "")) if isinstance(value, Mapping) else ""
         elif key == "zeros" and isinstance(value, list):
             shown[key] = "\n".join(", ".join(map(_text, each)) for each in value if isinstance(each, list))
-        elif isinstance(value, Mapping | bool):
+        elif isinstance(value, Mapping) or (isinstance(value, bool) and key != "success"):
             shown[key] = value
         else:
             shown[key] = [_text(each) for each in value] if isinstance(value, list) else _text(value)
@@ -178,7 +178,7 @@ def release_from(
     for each in own:
         value = _value(each, form)
         if value is not None:
-            record[each.key] = value
+            record[each.key] = _in_order(value, before.get(each.key))
     if "success" in record:
         record["success"] = _as_declared(record, columns)
     if "by" in record and len(record["by"]) == 1:
@@ -237,6 +237,12 @@ def _value(field: Field, form: Sequence[tuple[str, str]]) -> Any:
     if field.kind == "lines":
         return [[part.strip() for part in line.split(",")] for line in text.splitlines() if line.strip()]
     return text
+
+
+def _in_order(value: Any, before: Any) -> Any:
+    """Return chosen names in the order that the file has them, if they are the same: boxes have the columns' order."""
+    same = isinstance(value, list) and isinstance(before, list) and all(isinstance(each, str) for each in before)
+    return before if same and sorted(map(str, value)) == sorted(before) else value
 
 
 def _as_declared(record: Mapping[str, Any], columns: Mapping[str, Any]) -> Any:

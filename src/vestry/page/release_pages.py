@@ -56,6 +56,7 @@ def _facts(study: Study) -> dict[str, Any]:
         "data": config.data,
         "data_faults": faults,
         "fits": fits,
+        "due": due,
         "remaining": study.remaining(),
         "unit": str(config.schema.unit),
         "neighbours": str(config.schema.neighbours),
