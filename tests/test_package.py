@@ -56,7 +56,13 @@ except vestry.VestryError as error:
     print(error)
 """,
 }
-PRINTED = {"glm": "(1, 2)", "postgres": "cannot be used", "spark": "can read", "polars": "Table", "page": "--port must be a free port"}
+PRINTED = {
+    "glm": "(1, 2)",
+    "postgres": "cannot be used",
+    "spark": "can read",
+    "polars": "Table",
+    "page": "--port must be a free port",
+}
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from vestry.errors import InvalidParameter
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import DROP, deviation, lattice, noise_of
 from vestry.posterior.mixture import Marginal
+from vestry.posterior.noisy_data import POISSON
 from vestry.posterior.reader import NOISE_AWARE, Reader
 from vestry.releases import NoisyStatistics
 from vestry.validation import require_number
@@ -103,6 +104,7 @@ class CountReader(Reader):
     of: str
 
     parameter = "count"
+    data_kind: ClassVar[str] = POISSON
     prior_words: ClassVar[str] = ""
     dimension = 1
     released_words: ClassVar[str] = "Counts are whole numbers."
