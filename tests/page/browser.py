@@ -8,6 +8,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlencode
 
+import page.extra  # noqa: F401 - skips, if it is not there
+
 from vestry.page.file_choice import FileChoice
 from vestry.page.guard import PageAddress
 from vestry.page.routes import application
