@@ -1,6 +1,6 @@
 """Draws how often intervals of regressions hold the truth, and how wide they are, from `linear.json` and `tables.json`.
 
-    python quality/coverage/regression_picture.py docs/regression-coverage.png
+python quality/coverage/regression_picture.py docs/regression-coverage.png
 """
 
 from __future__ import annotations

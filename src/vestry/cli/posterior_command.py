@@ -9,7 +9,7 @@ import numpy as np
 from typer import Argument, Option
 
 from vestry.cli.options import Plot, numbers
-from vestry.cli.output import Json, columns, emit, examples, interval_note, working
+from vestry.cli.output import Json, columns, emit, examples, interval_note, short, working
 from vestry.posterior.reader import POOLED
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def _table(rows: Rows) -> list[str]:
     """Lay out a summary."""
     names = [name for name in ("group", "parameter") if name in rows[0]]
     cells = [
-        (*(row[name] for name in names), f"{row['mean']:.5g}", f"{row['sd']:.3g}", f"{row['low']:.5g}",
-         f"{row['high']:.5g}", interval_note(row))
+        (*(row[name] for name in names), short(row["mean"], 5), f"{row['sd']:.3g}", short(row["low"], 5),
+         short(row["high"], 5), interval_note(row))
         for row in rows
     ]  # fmt: skip
     return columns([(*names, "mean", "sd", "low", "high", ""), *cells], names=len(names))

@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from vestry.cli.options import Plot
-from vestry.cli.output import Json, columns, emit, examples, interval_note, say, working
+from vestry.cli.output import Json, columns, emit, examples, interval_note, say, short, working
 from vestry.cli.posterior_command import draw_lines
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
@@ -344,9 +344,9 @@ def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]
             rows.append((each.mechanism, "-", "-", "-", "-", *kl, each.note))
             continue
         value, empty = study.format_parameter(name, each.parameter, each.value), ("",) if drawn else ()
-        widths = f"{each.width:.4g}", f"{each.exact_width:.4g}"
+        widths = short(each.width), short(each.exact_width)
         rows.append((each.mechanism, value, each.what, *widths, *kl, each.note))
-        rows += [("", "", what, f"{width:.4g}", f"{exact:.4g}", *empty, "") for what, width, exact in each.further]
+        rows += [("", "", what, short(width), short(exact), *empty, "") for what, width, exact in each.further]
     return columns(rows, indent=2)
 
 
@@ -381,7 +381,7 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     if not rows:
         return ["  the counts are released; hidden states need an extra: pip install 'vestry[glm]'"]
     shown = [
-        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}", interval_note(r))
+        (r["group"], r["parameter"], short(r["mean"]), f"{short(r['low'])} to {short(r['high'])}", interval_note(r))
         for r in rows[:_ROWS]
     ]
     more = [f"  and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []
