@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -62,6 +62,16 @@ class PrivateRows(Closed):
         self.__blocks = tuple(blocks)
 
 
+@final
+class PrivateCounts(Closed):
+    """Holds values that occur, as text, and how many hold each. Only `vestry.mechanisms` opens it."""
+
+    __slots__ = ("__counts",)
+
+    def __init__(self, counts: Iterable[tuple[str, int]]) -> None:
+        self.__counts = dict(counts)
+
+
 def reveal(private: Private) -> tuple[int, ...]:
     """Open a private value. A wall keeps every room but `mechanisms` from importing this."""
     return private._Private__values  # type: ignore[attr-defined, no-any-return]
@@ -70,3 +80,8 @@ def reveal(private: Private) -> tuple[int, ...]:
 def reveal_rows(private: PrivateRows) -> tuple[Block, ...]:
     """Open private rows. The same wall stands around this."""
     return private._PrivateRows__blocks  # type: ignore[attr-defined, no-any-return]
+
+
+def reveal_counts(private: PrivateCounts) -> Iterator[tuple[str, int]]:
+    """Open private counts of values. The same wall stands around this."""
+    return iter(private._PrivateCounts__counts.items())  # type: ignore[attr-defined]
