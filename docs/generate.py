@@ -36,6 +36,7 @@ ROOMS = {
     "ledger": "Ledger",
     "releases": "Certificates and releases",
     "posterior": "Posteriors",
+    "likelihood": "Likelihoods: a release as data for any model",
     "study": "Studies",
     "estimators": "Estimators",
     "mcmc": "Samplers",

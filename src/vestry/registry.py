@@ -95,6 +95,7 @@ LOSSES = LazyTable(
 FACADE = LazyTable(
     {
         "posterior": "vestry.posterior.posterior:Posterior",
+        "likelihood": "vestry.likelihood.release_likelihood:likelihood_of",
         "plot": "vestry.display.plotting:plot",
         "posterior_html": "vestry.display.plotting:posterior_html",
     }

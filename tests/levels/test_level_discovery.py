@@ -269,6 +269,14 @@ def test_two_of_them_spend_two_deltas(ledger):
     assert spent.totals[0] == 2 * 10**12
 
 
+def test_it_is_no_data_for_other_models():
+    """Which values are shown depends on their noise, so the numbers alone are not a likelihood."""
+    family = {"name": "levels", "column": "c", "of": "records", "least": 1, "margin": 5}
+    release = Release(family, (), {"all": statistics({"a": 9, "b": 8})}, CLAIM)
+    with pytest.raises(InvalidParameter, match=r"values below the threshold are not"):
+        release.likelihood()
+
+
 NOTHING = "nothing reached the threshold"
 
 

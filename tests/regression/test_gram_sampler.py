@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from regression.test_noisy_gram import moments, noisy
+from regression.test_released_gram import moments, noisy
 
 from vestry.regression.gram_sampler import sample_gram
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from vestry.schema.derivation import check_derived, sources, sources_of
 from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain, Interval, Levels, underlying
 from vestry.schema.meaning import EXACT
-from vestry.schema.private import Block, Private, PrivateCounts, PrivateRows
+from vestry.schema.private import Block, Private, PrivateCounts, PrivateRows, RemoteRows
 from vestry.schema.statistics import Count, PersonQuery, Product, Sum, SumQuery, sides, summand
 from vestry.validation import require_number, require_whole
 
@@ -172,7 +172,7 @@ class Table:
                 VestryError(_FAILED),
             )
 
-    def rows(self, design: Design, *, row_key: str) -> PrivateRows:
+    def rows(self, design: Design, *, row_key: str, stay: bool = False) -> PrivateRows:
         """Read the records of a regression in one query: features and outcomes, in blocks; at most `max_rows` of them.
 
         Parameters
@@ -181,13 +181,16 @@ class Table:
             How a record becomes features and an outcome.
         row_key
             As in `collect`.
+        stay
+            Whether records that Spark holds may stay there: they are then counted, and read when they are summed.
         """
-        tally = design.tally
-        query = self._query(tally)
-        names = (*tally.keys, *(term.column for term in tally.terms if isinstance(term, Sum)))
+        query, names = self._query(design.tally), _names(design)
 
-        def read(source: Source) -> list[Block]:
-            batches = source.columns(query.records(source, row_key=row_key))
+        def read(source: Source) -> Sequence[Block] | RemoteRows:
+            records = query.records(source, row_key=row_key)
+            if stay and (remote := _remote(source, records, design, row_key)) is not None:
+                return remote.at_most(self.max_rows)
+            batches = source.columns(records)
             blocks = [design.block(dict(zip(names, batch.values(), strict=True))) for batch in batches]
             empty = {name: np.zeros(0, dtype=np.int32) for name in names}
             return limit_records(blocks, self.max_rows, row_key=row_key) or [design.block(empty)]
@@ -240,6 +243,16 @@ class Table:
             none = replace(source, parts=tuple(part.limit(0) for part in source.parts))
             quietly(lambda: none.rows(expression(none)), VestryError(UNPREPARED))
 
+    def can_stay(self, design: Design, function: Callable[[Iterator[Block]], np.ndarray]) -> bool:
+        """Tell whether rows can stay where they are, and try there what is done with them, on a made-up record."""
+        with self._connected(self._query(design.tally).wanted) as source:
+            if source.backend.name != "pyspark":
+                return False
+            from vestry.data.spark_rows import try_executors
+
+            try_executors(source, function, design, _names(design))
+            return True
+
     def _connected(self, columns: Mapping[str, Domain | None]) -> Source:
         return connect(self.data, columns=columns, dialect=self.csv)
 
@@ -260,6 +273,20 @@ class Table:
         tally.check(self.columns)
         check_bound(tally, self.columns, self.max_rows)
         return Query(tally, self.columns, self.unit)
+
+
+def _names(design: Design) -> tuple[str, ...]:
+    """Return the columns of the query of rows, in its order."""
+    tally = design.tally
+    return (*tally.keys, *(term.column for term in tally.terms if isinstance(term, Sum)))
+
+
+def _remote(source: Source, records: Any, design: Design, row_key: str) -> RemoteRows | None:
+    if source.backend.name != "pyspark":
+        return None
+    from vestry.data.spark_rows import remote_rows
+
+    return remote_rows(source, records, design, _names(design), row_key)
 
 
 # A second reading of a stream would find no record.

@@ -22,6 +22,7 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.level_threshold import probability_found
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.noisy_data import NoisyData
 from vestry.posterior.reader import NOISE_AWARE, Reader, ReadRelease
 from vestry.posterior.whole_number import WholeNumber, whole_number
 from vestry.releases import NoisyStatistics, Release
@@ -90,6 +91,11 @@ class LevelReader(Reader):
     def _plugged(self, statistics: NoisyStatistics) -> dict[str, WholeNumber]:
         pairs = zip(statistics.names, statistics.values, strict=True)
         return {name: WholeNumber(np.array([float(max(self.least, z))]), np.ones(1)) for name, z in pairs}
+
+    def noisy_data(self, release: Release) -> NoisyData:
+        """Refuse: which values are shown depends on their noise."""
+        allowed = "one whose numbers are all released: values below the threshold are not"
+        raise InvalidParameter("a release", "values that occur", allowed, "a count by the levels that were found")
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Refuse: values that occur say nothing of new records."""

@@ -12,6 +12,7 @@ import numpy as np
 from vestry.errors import InvalidParameter, VestryError
 from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
+from vestry.posterior.noisy_data import SUMS, NoisyData, noisy_data
 from vestry.registry import AVERAGES, MODELS
 from vestry.releases import Draws, NoisyStatistics, Release
 
@@ -116,6 +117,8 @@ class Reader:
         What its posterior is called, where it is not a plug-in.
     average_words
         What is averaged, and taken as independent, where a unit has several rows.
+    data_kind
+        Of which kind its noisy numbers are; see `vestry.posterior.noisy_data`.
     """
 
     parameter: Any
@@ -128,6 +131,7 @@ class Reader:
     sampled: ClassVar[bool] = False
     has_table: ClassVar[bool] = False
     label: ClassVar[str] = NOISE_AWARE
+    data_kind: ClassVar[str] = SUMS
     average_words: ClassVar[str] = (
         "Each row counts once. The interval takes a person's rows as independent: it is too short where they are alike."
     )
@@ -182,6 +186,10 @@ class Reader:
         """Return the posterior that takes the statistics as exact."""
         raise NotImplementedError
 
+    def noisy_data(self, release: Release) -> NoisyData:
+        """Return what the release holds, as data for any model."""
+        return noisy_data(release, self.data_kind)
+
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw what `size` new records would give, once for each row of parameters; refused by regressions."""
         raise InvalidParameter("predict", self.parameter, "asked for given predictors", "predict_at")
@@ -231,9 +239,7 @@ class Reader:
         """Return draws of several groups that belong together; they are independent unless a model says otherwise."""
         return tables
 
-    def classify(
-        self, levels: Mapping[str, Any], posterior: Any, rng: np.random.Generator, draws: int | None
-    ) -> dict[str, float]:
+    def classify(self, records: Any, posterior: Any) -> Any:
         """Return the predictive probability of each class; refused for other models."""
         raise InvalidParameter("classify", self.parameter, "asked of naive Bayes", "a model of classes")
 
@@ -242,6 +248,10 @@ class Reader:
 
         Refused for other models.
         """
+        raise InvalidParameter("predict_at", self.parameter, "asked of a regression with intervals", "model linear")
+
+    def at_rows(self, distribution: Any, frame: Any) -> dict[str, Array]:
+        """Return mean and standard deviation of the mean outcome, by record; refused for other models."""
         raise InvalidParameter("predict_at", self.parameter, "asked of a regression with intervals", "model linear")
 
     def fit_check(self, distribution: Any) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,8 +29,8 @@ from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.langevin import LangevinSample
 from vestry.regression.loss import Loss
 from vestry.regression.losses import Logistic
-from vestry.regression.method import METHODS, POSTERIOR, Regression, penalty, regression, try_out
-from vestry.regression.model_formula import parse_formula
+from vestry.regression.method import METHODS, POSTERIOR, Regression, made_up_pass, penalty, regression, try_out
+from vestry.regression.model_formula import FromFormula
 from vestry.regression.objective_perturbation import ObjectivePerturbation
 from vestry.regression.problem import LinearProblem
 from vestry.schema.design_matrix import HALF, Design
@@ -65,12 +65,13 @@ class PreparedRows:
 
     def check(self, table: Table) -> None:
         """Try all that can fail without touching values."""
-        try_out(self.mechanism)
         table.check(self.design.tally)
+        if not (self.mechanism.few_passes and table.can_stay(self.design, made_up_pass(self.mechanism.problem))):
+            try_out(self.mechanism)
 
     def collect(self, table: Table, *, row_key: str) -> PrivateRows:
-        """Read the rows."""
-        return table.rows(self.design, row_key=row_key)
+        """Read the rows, or say how they are summed where they are."""
+        return table.rows(self.design, row_key=row_key, stay=self.mechanism.few_passes)
 
     def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Refuse numbers that the query cannot hold."""
@@ -78,7 +79,7 @@ class PreparedRows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowModel(ABC):
+class RowModel(FromFormula, ABC):
     """A regression of an outcome on predictors.
 
     Attributes
@@ -113,32 +114,6 @@ class RowModel(ABC):
     reader: ClassVar[Any] = staticmethod(coefficients_reader)
     by: ClassVar[Any] = None
     column_keys: ClassVar[tuple[str, ...]] = ("outcome", "predictors")
-
-    @classmethod
-    def from_formula(cls, formula: str, **keys: Any) -> Self:
-        """Return the regression of a formula, `outcome ~ a + b`, or `outcome[level] ~ a + b`; `keys` are its others."""
-        return cls(**cls.formula_keys(formula), **keys)
-
-    @staticmethod
-    def _for_product(term: tuple[str, ...]) -> str:
-        """Say how a product of columns is asked for."""
-        declared = f'{"_".join(term)} = {{ from = "{" * ".join(term)}", interval = [0, 100] }}'
-        return f"a derived column for the product, {declared}"
-
-    @classmethod
-    def formula_keys(cls, formula: Any, domains: Mapping[str, Domain] | None = None) -> dict[str, Any]:
-        """Return the keys that a formula stands for; of levels that are not text, `domains` knows the one named."""
-        found = parse_formula(formula)
-        for term in found.interactions:
-            raise InvalidParameter("formula", formula, f"a sum of columns for {cls.name}", cls._for_product(term))
-        keys: dict[str, Any] = {"outcome": found.outcome, "predictors": found.columns}
-        if found.success is None:
-            return keys
-        if "success" not in cls.__dataclass_fields__:
-            raise InvalidParameter("formula", formula, f"an outcome without a level for {cls.name}", found.outcome)
-        outcome = (domains or {}).get(found.outcome)
-        levels = dict(zip(outcome.names, outcome.values, strict=False)) if isinstance(outcome, Levels) else {}
-        return {**keys, "success": levels.get(found.success, found.success)}
 
     @property
     def mechanisms(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ import numpy as np
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.noisy_data import POISSON
 from vestry.posterior.reader import NOISE_AWARE, Reader
 from vestry.posterior.whole_number import WholeNumber, whole_number
 from vestry.releases import NoisyStatistics
@@ -37,6 +38,7 @@ class CountReader(Reader):
     of: str
 
     parameter = "count"
+    data_kind: ClassVar[str] = POISSON
     prior_words: ClassVar[str] = ""
     dimension = 1
     released_words: ClassVar[str] = "Counts are whole numbers."
