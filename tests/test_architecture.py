@@ -27,6 +27,7 @@ ROWS = [
     {"pipeline"},
     {"estimators", "audit", "report"},
     {"study", "papers"},
+    {"page"},
     {"cli"},
 ]
 ROW = {room: number for number, rooms in enumerate(ROWS) for room in rooms}
@@ -51,6 +52,9 @@ OWNERS = {
     "sklearn": {"estimators", "papers"},
     "typer": {"cli"},
     "rich": {"cli"},
+    "starlette": {"page"},
+    "uvicorn": {"page"},
+    "tomlkit": {"page"},
 }
 OPENERS = {
     "vestry.schema.private.reveal": "mechanisms",

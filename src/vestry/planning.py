@@ -163,7 +163,16 @@ def quick_mechanism(request: Request, schema: TableSchema, *, expected_rows: int
     """Return what would run, calibrated to eight digits: for plans of several releases."""
     n = expected_rows or DEFAULT_EXPECTED_ROWS
     chosen = choose_mechanism(request, schema, expected_rows) if request.draws is not None else request
-    return min((_quickly(chosen.by(name)).prepare(schema, n).mechanism for name in chosen.candidates()), key=_burden)
+    found: list[Mechanism] = []
+    refused: list[VestryError] = []
+    for name in chosen.candidates():
+        try:
+            found.append(_quickly(chosen.by(name)).prepare(schema, n).mechanism)
+        except VestryError as error:  # not every mechanism is for every table
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return min(found, key=_burden)
 
 
 def _burden(mechanism: Mechanism) -> float:

@@ -136,6 +136,11 @@ def read(path: str | Path) -> StudyConfig:
         raise InvalidParameter("a study file", str(path), "text in UTF-8", "the file again, saved as UTF-8") from None
     except ValueError:
         raise InvalidParameter("a study file", str(path), "a path", "another path") from None
+    return read_text(file, text)
+
+
+def read_text(file: Path, text: str) -> StudyConfig:
+    """Read what a study file says, or would say."""
     check_keys(file.name, text)
     try:
         record = tomllib.loads(text)
