@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from vestry.cli.options import Plot
 from vestry.cli.output import Json, columns, emit, examples, interval_note, say, short, working
-from vestry.cli.posterior_command import draw_lines
+from vestry.cli.posterior_command import NOTHING_FOUND, draw_lines
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
@@ -329,7 +329,8 @@ def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
         fits = "" if whole else "fits" if cost.fits else "does not fit the budget"
         state = "" if cost.state == "new" else cost.state
         faint = cost.value if cost.parameter == "likelihood_power" and cost.value < _FAINT else None
-        notes = [state or fits, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
+        shows = getattr(study.config.release(cost.name).request.model, "shows", "")
+        notes = [state or fits, "" if faint is None else f"each record counts {100 * faint:.2g} %", shows]
         value = study.format_parameter(cost.name, cost.parameter, cost.value, cost.question)
         rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
     return columns(rows)
@@ -374,6 +375,8 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     from vestry.releases import Draws
 
     rows = outcome.summary
+    if not rows and not outcome.posterior.distributions:
+        return [f"  {NOTHING_FOUND}"]
     if any(isinstance(each, Draws) for each in outcome.release.contents.values()):
         return [f"  {line}" for line in draw_lines(outcome.posterior, most=_ROWS)]
     if not rows and (reason := getattr(next(iter(outcome.posterior.distributions.values())), "reason", "")):
