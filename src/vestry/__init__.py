@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from vestry.naive_bayes.naive_bayes_model import NaiveBayes
     from vestry.pipeline import release
     from vestry.posterior import Posterior
+    from vestry.posterior.combination import combine
     from vestry.privacy.accountant import convert, price
     from vestry.privacy.event import Event, compose
     from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
@@ -57,6 +58,7 @@ _HOMES = {
     "vestry.naive_bayes.naive_bayes_model": "NaiveBayes",
     "vestry.pipeline": "release",
     "vestry.posterior": "Posterior",
+    "vestry.posterior.combination": "combine",
     "vestry.privacy.accountant": "convert price",
     "vestry.privacy.event": "Event compose",
     "vestry.privacy.guarantee": "ZCDP ApproxDP GaussianDP Guarantee PureDP RenyiDP",
@@ -101,6 +103,7 @@ __all__ = [
     "Table",
     "Unit",
     "VestryError",
+    "combine",
     "compose",
     "convert",
     "event",

@@ -142,7 +142,7 @@ _WORDS = {
 
 def _usage(argument: Any, ctx: Any) -> list[str]:
     """Return an argument as a line of usage has it, without the braces of those that are required."""
-    return [each.strip("{}") for each in type(argument).get_usage_pieces(argument, ctx)]
+    return [each.replace("{", "").replace("}", "") for each in type(argument).get_usage_pieces(argument, ctx)]
 
 
 def _worded(options: Any) -> Any:

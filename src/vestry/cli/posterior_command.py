@@ -1,4 +1,4 @@
-"""`vestry posterior`: a new posterior from an old release, free."""
+"""`vestry posterior`: a new posterior from an old release, or from several, free."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 from vestry.cli.options import Plot, numbers
 from vestry.cli.output import Json, columns, emit, examples, interval_note, short, working
+from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior.reader import POOLED
 
 if TYPE_CHECKING:
@@ -25,11 +26,13 @@ EXAMPLES = examples(
     "vestry posterior release.json --predictors sex,ward,sex:ward",
     "vestry posterior release.json --draws draws.nc",
     "vestry posterior release.json --pool",
+    "vestry posterior spring/release.json autumn/release.json --same-people",
+    "vestry posterior north/release.json south/release.json --other-people",
 )
 
 
 def posterior(
-    release: Annotated[Path, Argument(metavar="RELEASE", help="A release.json file.")],
+    release: Annotated[list[Path], Argument(metavar="RELEASE", help="A release.json file, or several.")],
     prior: Annotated[str | None, Option(help="Another prior, as numbers; or sparse, for a table of levels.")] = None,
     prob: Annotated[float, Option(help="The probability of each credible interval.")] = 0.9,
     plug_in: Annotated[
@@ -48,20 +51,32 @@ def posterior(
     draws: Annotated[
         Path | None, Option(metavar="FILE", help="Also write draws as netCDF, 4 chains of 1000 each.")
     ] = None,
+    same_people: Annotated[
+        bool | None,
+        Option(
+            "--same-people/--other-people",
+            help="Several releases: of the same people, or of people none of whom is in two of them. It must be said.",
+        ),
+    ] = None,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Compute a posterior from a release. Nothing is spent: what is released may be used freely."""
-    from vestry.releases import open_release
+    """Compute a posterior from a release. Nothing is spent: what is released may be used freely.
 
+    Several releases of one quantity give one posterior. Whether they are of the same people no release tells: say
+    --same-people for several releases from one table, --other-people for tables that have nobody in common.
+    """
     told = prior if prior in (None, "sparse") else numbers("--prior", prior, "2,2")
     named = None if predictors is None else [each.strip() for each in predictors.split(",") if each.strip()]
     given = {"states": states, "sweeps": sweeps, "predictors": named, "outcome": outcome}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
-        found = open_release(release).posterior(prior=told, method=kind, pool=pool, **options)
+        found = _read(release, same_people, told, kind, pool=pool, options=options)
         record, lines = _describe(found, prob)
+        if len(release) > 1:
+            whom = "the same people" if same_people else "other people each"
+            record, lines = {**record, "releases": len(release)}, [f"{len(release)} releases, of {whom}.", "", *lines]
         if draws is not None:
             _write_draws(found, release, draws)
             lines = [*lines, "", f"draws: {draws}"]
@@ -74,15 +89,41 @@ def posterior(
     emit({**told_of, **record}, "\n".join(lines), as_json=json)
 
 
-def _write_draws(found: Posterior, release: Path, path: Path) -> None:
-    """Write draws whose generator is seeded by the release: the same release and prior give the same ones."""
+def _read(
+    files: list[Path], same_people: bool | None, prior: Any, kind: str, *, pool: bool, options: dict[str, Any]
+) -> Posterior:
+    """Return the posterior from a release, or from several together."""
+    from vestry.posterior.combination import combine
+    from vestry.releases import open_release
+
+    releases = [open_release(each) for each in files]
+    if len(releases) == 1:
+        if same_people is not None:
+            allowed = "said of several releases"
+            raise InvalidParameter("--same-people or --other-people", "one release", allowed, "another release beside")
+        alone: Posterior = releases[0].posterior(prior=prior, method=kind, pool=pool, **options)
+        return alone
+    if kind != "noise-aware" or pool or options:
+        given = "--plug-in" if kind != "noise-aware" else "--pool" if pool else f"--{next(iter(options))}"
+        raise InvalidParameter("an option", given, "omitted for several releases", "one release")
+    if same_people is None:
+        allowed = "said: releases do not tell whether they are of the same people"
+        instead = "--same-people for several releases from one table, --other-people for tables that share nobody"
+        raise InvalidParameter("--same-people or --other-people", "neither", allowed, instead)
+    return combine(*releases, same_people=same_people, prior=prior)
+
+
+def _write_draws(found: Posterior, releases: list[Path], path: Path) -> None:
+    """Write draws whose generator is seeded by the releases: the same ones and prior give the same ones."""
     import hashlib
 
     from vestry.posterior.netcdf import draw_file
+    from vestry.posterior.posterior import NOTHING
     from vestry.study.storage import write
 
-    content = draw_file(found, hashlib.sha256(release.read_bytes()).hexdigest(), most=None)
-    assert content is not None  # noqa: S101 - nothing is too long
+    content = draw_file(found, hashlib.sha256(b"".join(each.read_bytes() for each in releases)).hexdigest(), most=None)
+    if content is None:
+        raise VestryError(NOTHING)
     write(path, content)
 
 

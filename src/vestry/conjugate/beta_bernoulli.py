@@ -59,6 +59,7 @@ from vestry.posterior.discrete_noise import (
 )
 from vestry.posterior.mixture import BetaMixture, normalise
 from vestry.posterior.noisy_data import BINOMIAL
+from vestry.posterior.tabulated import PROBABILITY, Tabulated, multiply
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
@@ -207,6 +208,11 @@ class BetaBernoulliFamily(CategoryFamily):
     def plug_in(self, prior: Beta, statistics: NoisyStatistics) -> BetaMixture:
         """Return Beta(a + s, b + f), the successes clipped to [0, n]; both counts to 0 and above, if n is private."""
         return plug_in_beta(noisy_values(statistics, 1), count=statistics.count, alpha=prior.alpha, beta=prior.beta)
+
+    def multiplied(self, prior: Beta, contents: Sequence[NoisyStatistics]) -> Tabulated:
+        """Return the product of what releases of other people say, over the prior."""
+        posteriors = [self.noise_aware(prior, each) for each in contents]
+        return multiply(posteriors, lambda x: prior.log_density(x[:, None]), PROBABILITY)
 
     def group_numbers(self, statistics: NoisyStatistics) -> tuple[float, float]:
         """Return successes and failures."""

@@ -33,6 +33,7 @@ from vestry.model.request import (
     size_by_group,
 )
 from vestry.numerics import Array
+from vestry.posterior.joined_noise import joined
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.noisy_data import NoisyData, noisy_data, statistics_of
 from vestry.posterior.reader import POOLED, Reader, ReadRelease, refuse_extremes
@@ -85,6 +86,11 @@ class ConjugateReader(Reader):
         """Return the noisy numbers, of the family's kind."""
         first = next(iter(statistics_of(release).values()))
         return noisy_data(release, self.family.kind_of(first))
+
+    def combined(self, contents: Sequence[NoisyStatistics], *, same_people: bool) -> PosteriorDistribution:
+        """Return the posterior from several releases of one quantity."""
+        made = self.noise_aware(joined(contents)) if same_people else self.family.multiplied(self.prior, contents)
+        return self.family.inside(made)
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw what `size` new records would give, once for each row of parameters."""

@@ -40,8 +40,10 @@ from vestry.model.request import MOST_LEVELS, By, PreparedSums, Size, TableSchem
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Laplace, noise_of
+from vestry.posterior.joined_noise import summed
 from vestry.posterior.mixture import DirichletMixture, PosteriorDistribution, two_sided
 from vestry.posterior.noisy_data import BINOMIAL, MULTINOMIAL
+from vestry.posterior.tabulated import TwoShares
 from vestry.privacy.accountant import renyi as price_renyi
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
@@ -273,6 +275,12 @@ class DirichletCategoricalFamily(CategoryFamily):
             counts = np.rint(_projected(floats(statistics), statistics.count))
             return sparse_dirichlet(counts, noise=Laplace(_EXACT))
         return plug_in_dirichlet(floats(statistics), count=statistics.count, alphas=np.array(prior.alphas))
+
+    def multiplied(self, prior: Dirichlet | SparsePrior, contents: Sequence[NoisyStatistics]) -> PosteriorDistribution:
+        """Return what releases of other people say together: of two levels the product, of more that of the sums."""
+        if all(map(self._as_beta, contents)):
+            return TwoShares(BetaBernoulliFamily().multiplied(Beta(*_alphas(prior)), contents))
+        return self.noise_aware(prior, summed(contents))
 
     def remark(self, prior: Dirichlet | SparsePrior, found: PosteriorDistribution, index: int) -> str:
         """Say which levels of a table of unknown concentration are faint."""

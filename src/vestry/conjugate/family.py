@@ -29,6 +29,7 @@ from vestry.model.worst_pair import Dataset, Pair, count_records, no_pair, say_r
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Gaussian, Laplace, deviation, noise_of
+from vestry.posterior.joined_noise import summed
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.noisy_data import SUMS
 from vestry.privacy.event import Event
@@ -300,6 +301,10 @@ class ConjugateFamily(ABC):
     def noise_aware(self, prior: Any, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior, the noise summed out."""
 
+    def multiplied(self, prior: Any, contents: Sequence[NoisyStatistics]) -> PosteriorDistribution:
+        """Return the posterior from releases of other people: of their sums, unless a family has better."""
+        return self.noise_aware(prior, summed(contents))
+
     def kind_of(self, statistics: NoisyStatistics) -> str:
         """Return of which kind these noisy numbers are."""
         return self.data_kind
@@ -488,7 +493,8 @@ def pool_noise(statistics: NoisyStatistics, scale: float) -> Gaussian | Laplace:
     if scale > _POOLED:
         allowed = f"asked where it is at most {_POOLED}"
         raise InvalidParameter("pool", f"noise of scale {scale:g} on counts", allowed, "each group alone")
-    return noise_of(statistics)
+    found: Gaussian | Laplace = noise_of(statistics)
+    return found
 
 
 # The largest scale of noise on pooled counts.

@@ -34,6 +34,7 @@ from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Noise, log_ratio, noise_of
 from vestry.posterior.mixture import GammaMixture, normalise
 from vestry.posterior.noisy_data import POISSON
+from vestry.posterior.tabulated import RATE, Tabulated, multiply
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
@@ -122,6 +123,11 @@ class GammaPoissonFamily(ConjugateFamily):
         noisy, count, units = sum_and_count(statistics)
         noise, numbers = noise_of(statistics), {"shape": prior.shape, "rate": prior.rate}
         return poisson_posterior(noisy, count=count, count_units=units, noise=noise, **numbers)
+
+    def multiplied(self, prior: Gamma, contents: Sequence[NoisyStatistics]) -> Tabulated:
+        """Return the product of what releases of other people say, over the prior."""
+        posteriors = [self.noise_aware(prior, each) for each in contents]
+        return multiply(posteriors, lambda x: prior.log_density(x[:, None]), RATE)
 
     def plug_in(self, prior: Gamma, statistics: NoisyStatistics) -> GammaMixture:
         """Take the projected sum and count as exact."""

@@ -39,7 +39,9 @@ from vestry.model.worst_pair import Pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array, outward
 from vestry.posterior.discrete_noise import noise_of
+from vestry.posterior.joined_noise import Joined
 from vestry.posterior.mixture import ClippedMeans, PosteriorDistribution
+from vestry.posterior.tabulated import LINE, multiply
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import event
@@ -244,13 +246,33 @@ class NormalMeanFamily(IntervalFamily):
         """Integrate over the sums, and the count where it is private."""
         sums, count = self._sums(statistics)
         noise, grid, model = noise_of(statistics), statistics.grid, self._centred(prior)
-        if statistics.count is None:
+        if isinstance(noise, Joined):
+            posterior = self._joined(statistics, noise, model)
+        elif statistics.count is None:
             posterior = normal_posterior.private_count(
                 sums, count, model=model, noise=noise, grid=grid, count_grid=statistics.count_grid
             )
         else:
             posterior = normal_posterior.public_count(sums, count=statistics.count, model=model, noise=noise, grid=grid)
         return posterior.shifted(self.middle)
+
+    def _joined(self, statistics: Any, noise: Joined, model: NormalModel) -> NormalPosterior:
+        """Return the posterior from several releases of the same records."""
+        each = np.array([part.values[: self.dimension] for part in statistics.parts], dtype=float)
+        grid = statistics.grid
+        if statistics.count is not None:
+            count = statistics.count
+            return normal_posterior.joined_public(each, count=count, model=model, noises=noise.noises, grid=grid)
+        label, steps = float(statistics.values[-1]), statistics.count_grid
+        return normal_posterior.joined_private(each, label, model=model, noise=noise, grid=grid, count_grid=steps)
+
+    def multiplied(self, prior: Normal, contents: Sequence[NoisyStatistics]) -> PosteriorDistribution:
+        """Return the product of what releases of other people say of one mean, over the prior."""
+        if self.dimension > 1:
+            allowed = "one mean, where people are not the same"
+            raise InvalidParameter("combine", f"{self.dimension} means at once", allowed, "a release for each column")
+        posteriors = [self.noise_aware(prior, each) for each in contents]
+        return multiply(posteriors, lambda x: prior.log_density(x[:, None]), LINE)
 
     def plug_in(self, prior: Normal, statistics: NoisyStatistics) -> NormalPosterior:
         """Return the conjugate normal, each sum clipped to what n values of the interval can have."""

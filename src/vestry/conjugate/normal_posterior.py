@@ -21,7 +21,9 @@ clipped values and not about theta.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -214,3 +216,91 @@ def _counts(
         if step == 1 or (new_high - new_low) > 0.5 * (high - low):
             return counts[inside], logs[inside]
         low, high = new_low, new_high
+
+
+# Steps of log w where several releases are joined, and how far below w = 2 b^2 they begin; counts that are looked at.
+_STEP, _BEGIN, _COUNTED = 0.4, 20.0, 1000
+
+
+def joined_public(
+    sums: Array, *, count: int, model: NormalModel, noises: Sequence[Noise], grid: float
+) -> NormalPosterior:
+    """Return the posterior from the noisy sums of several releases of the same records, one row per release.
+
+    Given variances w_i of each release's noise (one for Gaussian noise, a mixture for Laplace noise, as above), the
+    sums of one coordinate are worth one sum y* with noise of variance w*,
+
+        1/w* = sum of 1/w_i,   y* = w* sum of y_i/w_i,
+
+    with the weight p(y* | n, w*) times the product of N(y_i; 0, w_i) over N(y*; 0, w*).
+    """
+    n, scales = np.array([float(count)]), [each.scale * grid for each in noises]
+    return _joined(sums * grid, n, np.zeros(1), model, noises, scales)
+
+
+def joined_private(
+    sums: Array, label: float, *, model: NormalModel, noise: Any, grid: float, count_grid: float
+) -> NormalPosterior:
+    """Return the same where the number of records has a noisy number in each release, of which `label` is the label."""
+    y, scales = sums * grid, [each.scale * grid for each in noise.noises]
+    nearest = max(label * count_grid, 0.0)
+
+    def own(n: Array) -> Array:
+        return np.asarray(noise.log_weight(n / count_grid, np.array(label), np.array(nearest / count_grid)))
+
+    low, high = 0.0, nearest + noise.reach(DROP) * count_grid + 1
+    low = max(low, np.floor(nearest - noise.reach(DROP) * count_grid))
+    while True:
+        step = max(1.0, np.ceil((high - low + 1) / _COUNTED))
+        counts = np.arange(np.floor(low), high + 1, step)
+        found = _joined(y, counts, own(counts), model, noise.noises, scales)
+        inside = np.flatnonzero(found.count_weights > np.exp(-DROP / 2))
+        narrow = max(low, counts[inside[0]] - step), min(high, counts[inside[-1]] + step)
+        if step == 1 or narrow[1] - narrow[0] > 0.9 * (high - low):
+            return found
+        low, high = narrow
+
+
+def _joined(
+    y: Array, n: Array, logs: Array, model: NormalModel, noises: Sequence[Noise], scales: Sequence[float]
+) -> NormalPosterior:
+    """Assemble the mixture over counts of these log weights, and over the variances of every noise."""
+    away = max(float(np.ptp(y, axis=0).max()), float(np.abs(y - n.max() * model.prior_mean).max()))
+    axes = [_variances(noise, scale, away) for noise, scale in zip(noises, scales, strict=True)]
+    grids = np.meshgrid(*(w for w, _ in axes), indexing="ij")
+    w = np.stack([each.ravel() for each in grids])
+    prior = np.sum(np.meshgrid(*(each for _, each in axes), indexing="ij"), axis=0).ravel()
+    together = 1 / (1 / w).sum(axis=0)
+    parts, evidence = [], logs.copy()
+    for column in y.T:
+        best = together * (column[:, None] / w).sum(axis=0)
+        spread = (((column[:, None] - best) ** 2 / w).sum(axis=0) + np.log(w).sum(axis=0) - np.log(together)) / 2
+        total = model.spread(n)[:, None] + together
+        weights = prior - spread - np.log(total) / 2 - (best - n[:, None] * model.prior_mean) ** 2 / (2 * total)
+        top = weights.max()
+        kept = np.flatnonzero(weights.max(axis=0) > top - DROP)
+        weights, best, own = weights[:, kept], best[kept], together[kept]
+        summit = weights.max(axis=1, keepdims=True)
+        shares = np.exp(weights - summit)
+        evidence += summit[:, 0] + np.log(shares.sum(axis=1))
+        means, variances = model.member(best, n[:, None], own)
+        parts.append((shares / shares.sum(axis=1, keepdims=True), means, np.broadcast_to(variances, means.shape)))
+    size = max(each.shape[1] for each, _, _ in parts)
+    fills = (0.0, 1.0, 1.0)  # what is added to rows has no weight, and is like the first
+    stacked = [np.stack([_padded(each[place], size, fills[place]) for each in parts], axis=1) for place in range(3)]
+    weights = np.exp(evidence - evidence.max())
+    return NormalPosterior(weights / weights.sum(), *stacked)
+
+
+def _variances(noise: Noise, scale: float, away: float) -> tuple[Array, Array]:
+    """Return the variances of a noise, and the logs of their weights."""
+    if isinstance(noise, Gaussian):
+        return np.array([scale**2]), np.zeros(1)
+    t = np.arange(-_BEGIN, np.log(50 + 2 * away / scale) + _STEP, _STEP)
+    return 2 * scale**2 * np.exp(t), t - np.exp(t)
+
+
+def _padded(each: Array, size: int, fill: float) -> Array:
+    """Return rows of one length, their first number times `fill` at the end."""
+    more = size - each.shape[1]
+    return each if not more else np.concatenate([each, fill * np.repeat(each[:, :1], more, axis=1)], axis=1)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -95,8 +95,11 @@ IntegerNoise = Laplace | Gaussian
 _NOISES: dict[str, type[Laplace] | type[Gaussian]] = {"discrete-laplace": Laplace, "discrete-gaussian": Gaussian}
 
 
-def noise_of(statistics: NoisyStatistics) -> Laplace | Gaussian:
-    """Return the distribution of the noise that a release names."""
+def noise_of(statistics: NoisyStatistics) -> Any:
+    """Return the distribution of the noise that a release names; of several releases, that of all together."""
+    own = getattr(statistics, "own_noise", None)
+    if own is not None:
+        return own
     make = _NOISES[require_choice("noise", statistics.noise, _NOISES, "the noise of the release")]
     return make(require_number("scale", statistics.scale, "the scale of the release", above=0))
 

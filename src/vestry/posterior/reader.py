@@ -186,6 +186,11 @@ class Reader:
         """Return the posterior that takes the statistics as exact."""
         raise NotImplementedError
 
+    def combined(self, contents: Sequence[NoisyStatistics], *, same_people: bool) -> PosteriorDistribution:
+        """Return the posterior from what several releases hold of one group; refused for other models."""
+        allowed = "asked of proportions, categories, means, rates, counts, tables and moments"
+        raise InvalidParameter("combine", self.parameter, allowed, "each release by itself")
+
     def noisy_data(self, release: Release) -> NoisyData:
         """Return what the release holds, as data for any model."""
         return noisy_data(release, self.data_kind)

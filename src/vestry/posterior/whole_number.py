@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.signal import fftconvolve
 
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
@@ -21,6 +22,8 @@ from vestry.validation import require_number
 
 # Counts and scales from which doubles skip whole numbers.
 _LARGEST = 2**50
+# Points of a distribution that is added to another.
+_SPAN = 2.0**15
 # Probabilities that differ by no more than this part are equal.
 _EQUAL = 1e-9
 
@@ -38,6 +41,27 @@ class WholeNumber(Marginal):
     def marginal(self, index: int) -> WholeNumber:
         """Return itself: there is one parameter."""
         return [self][index]
+
+    def plus(self, other: WholeNumber) -> WholeNumber:
+        """Return the distribution of the sum with another number, independent of this one.
+
+        Where they have more than 2^15 points each, in steps of whole numbers.
+        """
+        ends = [(each.points[0], each.points[-1]) for each in (self, other)]
+        step = max(1.0, *(np.ceil((high - low) / _SPAN) for low, high in ends))
+        tables = [each._regular(step) for each in (self, other)]
+        weights = np.maximum(fftconvolve(*tables), 0.0)
+        first = float(ends[0][0] + ends[1][0])
+        return WholeNumber(first + step * np.arange(weights.size), weights / weights.sum())
+
+    def _regular(self, step: float) -> Array:
+        """Return the weights on equal steps, each shared between the two places beside it."""
+        place = (self.points - self.points[0]) / step
+        below = np.floor(place).astype(np.int64)
+        table = np.zeros(below[-1] + 2)
+        np.add.at(table, below, self.weights * (1 - (place - below)))
+        np.add.at(table, below + 1, self.weights * (place - below))
+        return table
 
     def mean(self) -> float:
         """Return the mean."""
@@ -76,7 +100,7 @@ class WholeNumber(Marginal):
             return np.asarray(np.log(found))
 
 
-def whole_number(z: int, statistics: NoisyStatistics, *, least: int = 0, bound: int | None = None) -> WholeNumber:
+def whole_number(z: float, statistics: NoisyStatistics, *, least: int = 0, bound: int | None = None) -> WholeNumber:
     """Return the distribution of a count, given its noisy number.
 
     Parameters
@@ -95,7 +119,7 @@ def whole_number(z: int, statistics: NoisyStatistics, *, least: int = 0, bound: 
         raise InvalidParameter("a noisy count or its scale", "one beyond it", "at most 2^50", "the release's own")
     reach, nearest = math.ceil(noise.reach(DROP)), max(least, z)
     reach = reach if bound is None else min(reach, bound)
-    points, sizes = lattice(max(least, z - reach), nearest + reach)
+    points, sizes = lattice(max(least, math.floor(z) - reach), math.ceil(nearest) + reach)
     like = np.full_like(points, float(z)), np.full_like(points, float(nearest))
     weights = np.exp(noise.log_weight(points, *like) + sizes)
     return WholeNumber(points, weights / weights.sum())

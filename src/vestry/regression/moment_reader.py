@@ -12,6 +12,7 @@ import numpy as np
 from vestry.errors import InvalidParameter, NoInterval, VestryError
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.joined_noise import averaged, summed
 from vestry.posterior.mixture import NormalMixture
 from vestry.posterior.noisy_data import GRAM, NoisyData, noisy_data
 from vestry.posterior.reader import NOISE_AWARE, Reader, ReadRelease, refuse_extremes
@@ -150,6 +151,10 @@ class MomentReader(Reader):
             return plug_in_posterior(self.gram(statistics), self.prior_variance, self._units)
         except NoInterval as refusal:
             return NoPosterior(str(refusal), self.dimension)
+
+    def combined(self, contents: Sequence[NoisyStatistics], *, same_people: bool) -> LinearPosterior | NoPosterior:
+        """Return the posterior from several releases of the same columns."""
+        return self.noise_aware((averaged if same_people else summed)(contents))
 
     def noisy_data(self, release: Release) -> NoisyData:
         """Return the sums of products, and which entries of the Gram matrix they are."""

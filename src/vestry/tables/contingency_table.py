@@ -8,7 +8,7 @@ that cannot occur (structural zeros) are left out when the release is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ from vestry.model.cell_counts import CellCounts
 from vestry.model.histograms import NOISES, calibrate_counts, check_distinct, concentration, listed
 from vestry.model.request import MOST_PARAMETERS, PreparedSums, Request, Size, TableSchema, declaration, levels_of
 from vestry.numerics import Array
+from vestry.posterior.joined_noise import joined, summed
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.noisy_data import MULTINOMIAL, NoisyData, noisy_data, statistics_of
 from vestry.posterior.reader import Reader
@@ -93,6 +94,11 @@ class ContingencyReader(Reader):
     def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior that takes the noisy counts as exact."""
         return self._family.plug_in(self._prior, self._kept(statistics))
+
+    def combined(self, contents: Sequence[NoisyStatistics], *, same_people: bool) -> PosteriorDistribution:
+        """Return the probabilities of the cells from several releases."""
+        kept = [self._kept(each) for each in contents]
+        return self._family.noise_aware(self._prior, (joined if same_people else summed)(kept))
 
     def noisy_data(self, release: Release) -> NoisyData:
         """Return the counts of the cells that may occur."""

@@ -11,8 +11,9 @@ larger ones in .90.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.joined_noise import joined
 from vestry.posterior.noisy_data import POISSON
 from vestry.posterior.reader import NOISE_AWARE, Reader
 from vestry.posterior.whole_number import WholeNumber, whole_number
@@ -56,6 +58,12 @@ class CountReader(Reader):
     def plug_in(self, statistics: NoisyStatistics) -> WholeNumber:
         """Take the noisy number, or 0 if it is below, as exact."""
         return WholeNumber(np.array([float(max(0, statistics.values[0]))]), np.ones(1))
+
+    def combined(self, contents: Sequence[NoisyStatistics], *, same_people: bool) -> WholeNumber:
+        """Return the distribution of the one count, or of how many there are together."""
+        if same_people:
+            return count_posterior(joined(contents))
+        return reduce(WholeNumber.plus, map(count_posterior, contents))
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Refuse: a count says nothing of new records."""
