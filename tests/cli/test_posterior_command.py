@@ -51,6 +51,31 @@ def test_a_plug_in_posterior_is_called_so(shown):
     assert all(row.endswith("  not calibrated") for row in rows)
 
 
+def test_several_releases_are_read_as_one_if_it_is_said_of_whom(vestry, tmp_path):
+    """Two of the same people say more than one, and of other people more than that; what cannot be known is asked."""
+    files = [tmp_path / f"{name}.json" for name in ("spring", "autumn")]
+    for file in files:
+        file.write_text(readmitted.text())
+    same, other = (vestry("posterior", *files, "--json", f"--{whom}-people") for whom in ("same", "other"))
+    alone = json.loads(vestry("posterior", files[0], "--json").out)["rows"]
+    widths = [[row["high"] - row["low"] for row in json.loads(each.out)["rows"]] for each in (other, same)]
+    for narrow, wider, row in zip(*widths, alone, strict=True):
+        assert narrow < wider < row["high"] - row["low"]
+    told = vestry("posterior", *files, "--other-people", "--draws", tmp_path / "draws.nc")
+    assert told.out.splitlines()[0] == "2 releases, of other people each."
+    assert (tmp_path / "draws.nc").exists()
+    for options, sentence in (
+        ([], "--same-people or --other-people must be said: releases do not tell"),
+        (["--same-people", "--plug-in"], "an option must be omitted for several releases, not '--plug-in'"),
+        (["--same-people", "--pool"], "not '--pool'"),
+        (["--same-people", "--states", "2"], "not '--states'"),
+    ):
+        refused = vestry("posterior", *files, *options)
+        assert refused.code == 2
+        assert sentence in refused.err
+    assert "said of several releases" in vestry("posterior", files[0], "--same-people").err
+
+
 @pytest.mark.long
 def test_hidden_states_have_a_map(shown):
     pytest.importorskip("numba")

@@ -334,6 +334,34 @@ def test_tables_and_means_with_spread():
     assert math.sqrt(other.variance()) < math.sqrt(same.variance()) < math.sqrt(alone.variance())
 
 
+def moments(values, noise=GAUSSIAN, scale=2.0, count=None) -> Release:
+    numbers = [{"name": "x", "low": 0.0, "high": 10.0}, {"name": "y", "low": 0.0, "high": 10.0}]
+    columns = {"numbers": numbers, "levels": []}
+    family = {"name": "linear", "method": "moments", "columns": columns, "outcome_column": "y", "predictors": ["x"]}
+    names = tuple(f"m{place}" for place in range(len(values)))
+    grid = 1 / 2**20
+    whole = tuple(round(each / grid) for each in values)
+    content = NoisyStatistics(names, whole, noise, scale / grid, grid, count)
+    return Release(family, (0.01,), {"all": content}, CLAIM)
+
+
+def test_moments_are_averaged_or_added_up():
+    """Two releases of variance v are one of v/2; and those of two halves are one of the whole, of variance 2 v."""
+    sums = np.array([12.0, -30.0, 210.0, 95.0, 240.0])  # of x, y, x^2, x y and y^2, counted from the middle
+    away = np.array([1.0, -2.0, 1.5, 0.5, -1.0])
+    one = moments(sums, scale=2.0, count=600).posterior()
+    same = vestry.combine(
+        *(moments(sums + side * away, scale=2 * math.sqrt(2), count=600) for side in (1, -1)), same_people=True
+    )
+    assert told(same) == pytest.approx(told(one), rel=1e-5)
+    other = vestry.combine(
+        *(moments(sums / 2 + side * away, scale=math.sqrt(2), count=300) for side in (1, -1)), same_people=False
+    )
+    assert told(other) == pytest.approx(told(one), rel=1e-5)
+    with pytest.raises(InvalidParameter, match=r"^the noise of the releases must be gaussian for moments"):
+        vestry.combine(*[moments(sums, LAPLACE, count=600)] * 2, same_people=True)
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 ONE = release({"name": "beta-bernoulli"}, (1.0, 1.0), noisy([9], count=30))
