@@ -3,12 +3,19 @@
     python quality/coverage/linear.py                  # each cell to 1,000 studies; goes on where it stopped
     python quality/coverage/linear.py --studies 200 n1e3-d4
     python quality/coverage/linear.py --show           # the table of what was run
+    python quality/coverage/linear.py --ranks 1000     # rank calibration of the sampler: so many studies of each kind
 
 A study draws predictors, coefficients from the prior (scaled coefficients N(0, .3^2); `fixed` cells keep them at .3
 and -.3 in turn), normal errors of sd .2, and the noise of the release; nothing is clipped. Then the posterior is
 computed as a release is read. Beside it are intervals that ignore the noise: plug-in, and AdaSSP (a ridge as large as
 the noise asks for). `linear.json` keeps, by cell: studies, refusals, and for each coefficient and the residual sd how
 often the interval held the truth, and the sum of widths.
+
+Rank calibration draws everything from its prior: the Gram matrix (m uniform, correlation uniform over matrices),
+coefficients, a residual sd that is uniform on (0, 1), all kept with the probability that the outcome's mean square is
+allowed. Then where each truth lies in its posterior is uniform on (0, 1), also among the releases whose Gram matrix was
+sampled, and among those in closed form (which has no prior of the Gram matrix, so it need not be). Twenty bins are
+compared by chi-squared; a value above 43.8 has probability .001 (19 degrees of freedom).
 """
 
 from __future__ import annotations
@@ -159,6 +166,80 @@ def run_study(cell: Cell, run: Any, seed: list[int]) -> dict[str, Any]:
     return record
 
 
+RANKED = {
+    "rank-d2": Cell(1_000, 2),
+    "rank-d4": Cell(1_000, 4),
+    "rank-laplace": Cell(1_000, 2, noise="discrete-laplace"),
+}
+BINS = 20
+
+
+def prior_gram(cell: Cell, rng: np.random.Generator) -> np.ndarray:
+    """Draw n M from its prior: a uniform correlation matrix by the C-vine, as sizes of partial correlations."""
+    d = cell.d
+    lower = np.zeros((d, d))
+    lower[0, 0] = 1.0
+    for j in range(1, d):
+        rest = 1.0
+        for k in range(j):
+            shape = (d - k) / 2  # beta(shape, shape) on (-1, 1): LKJ(1)
+            lower[j, k] = (2 * rng.beta(shape, shape) - 1) * math.sqrt(rest)
+            rest -= lower[j, k] ** 2
+        lower[j, j] = math.sqrt(rest)
+    lower *= np.sqrt(np.append(1.0, rng.random(d - 1)))[:, None]
+    return cell.n * lower @ lower.T
+
+
+def prior_study(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, float, np.ndarray]:
+    """Draw coefficients, residual sd and the matrix, the outcome last, until the outcome's mean square is allowed."""
+    while True:
+        gram, sigma, theta = prior_gram(cell, rng), rng.random(), rng.normal(0, TAU, cell.d)
+        cross = gram @ theta + sigma * np.linalg.cholesky(gram) @ rng.normal(size=cell.d)
+        square = sigma**2 * rng.chisquare(cell.n - cell.d) + cross @ np.linalg.solve(gram, cross)
+        if rng.random() < 1 / (1 + math.exp(min(700.0, (square / cell.n - 1) / 0.02))):
+            return theta, sigma, np.block([[gram, cross[:, None]], [cross[None], np.full((1, 1), square)]])
+
+
+def run_rank(cell: Cell, run: Any, seed: list[int]) -> tuple[str, np.ndarray]:
+    """Return which computation answered, and where the coefficients and the residual sd lie in their posteriors."""
+    rng = np.random.default_rng(seed)
+    theta, sigma, full = prior_study(cell, rng)
+    exact = [round(float(full[i, j]) * HALF) for i, j in cell.moments.pairs[:-1]]
+    added = (rng.laplace if cell.noise == "discrete-laplace" else rng.normal)(0, run.scale, len(exact))
+    made = cell.reader.noise_aware(run.statistics(tuple(int(x + round(e)) for x, e in zip(exact, added, strict=True))))
+    if not isinstance(made, LinearPosterior):
+        return "refused", np.zeros(0)
+    places = [float(each.cdf(value)) for each, value in zip(scaled(made), theta, strict=True)]
+    return ("sampled" if made.fit is None else "closed"), np.array([*places, float(made.marginal(cell.d).cdf(sigma))])
+
+
+def ranks(name: str, studies: int) -> None:
+    """Bring a rank calibration to so many studies."""
+    cell, place = RANKED[name], 1000 + list(RANKED).index(name)
+    run, found = mechanism(cell), load().get(name, {"studies": 0})
+    for number in range(found["studies"], studies):
+        how, places = run_rank(cell, run, [place, number])
+        found["studies"] += 1
+        counts = np.array(found.get(how, np.zeros((len(places), BINS), int)))
+        if len(places):
+            counts[np.arange(len(places)), np.minimum((places * BINS).astype(int), BINS - 1)] += 1
+        found[how] = counts.tolist() if len(places) else found.get(how, 0) + 1
+        if number % SAVED == SAVED - 1 or number == studies - 1:
+            RESULTS.write_text(json.dumps({**load(), name: found}, indent=1) + "\n")
+
+
+def show_ranks() -> None:
+    """Print chi-squared of each parameter's bins, by computation."""
+    for name, found in load().items():
+        for how in ("sampled", "closed") if name in RANKED else ():
+            if how in found:
+                counts = np.array(found[how], dtype=float)
+                expected = counts.sum(axis=1, keepdims=True) / BINS
+                chi2 = ((counts - expected) ** 2 / expected).sum(axis=1)
+                told = " ".join(f"{x:.1f}" for x in chi2)
+                print(f"{name:<14}{int(counts[0].sum()):>8} {how:<8} chi-squared, intercept, slopes, sd: {told}")
+
+
 def load() -> dict[str, Any]:
     """Return the sums so far."""
     return dict(json.loads(RESULTS.read_text())) if RESULTS.exists() else {}
@@ -184,6 +265,8 @@ def show() -> None:
     heads = "  intercept slopes     sd  width   plug-in  AdaSSP  of each"
     print(f"{'cell':<14}{'studies':>8}{'refused':>8}{'kappa':>7}{heads}")
     for name, sums in load().items():
+        if name in RANKED:
+            continue
         answered = sums["studies"] - sums["refused"]
         if not answered:
             print(f"{name:<14}{sums['studies']:>8}{sums['refused']:>8}{sums['kappa'] / sums['studies']:>7.2f}  none")
@@ -203,9 +286,14 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Coverage of linear regression by noisy moments.")
     parser.add_argument("cells", nargs="*", help="all if none is named")
     parser.add_argument("--studies", type=int, default=1000)
+    parser.add_argument("--ranks", type=int, default=0, metavar="STUDIES")
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
-    if not given.show:
+    if given.ranks:
+        for each in given.cells or RANKED:
+            ranks(each, given.ranks)
+    elif not given.show:
         for each in given.cells or CELLS:
             run_cell(each, given.studies)
     show()
+    show_ranks()

@@ -12,7 +12,7 @@ pytest.importorskip("numba", reason="the extra `glm` is not installed")
 from seeded_noise import SeededNoise
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from vestry.estimators import PrivateLinearRegression, PrivateLogisticRegression
+from vestry.estimators import PrivateLinearRegression, PrivateLogisticRegression, PrivateNaiveBayes
 
 EXEMPT = {
     "check_dtype_object": "the check wants an error that depends on a value; objects are refused by their type",
@@ -27,7 +27,7 @@ OF_COUNT = {"check_estimators_empty_data_messages": "under add-remove the number
 
 
 def exempt(estimator):
-    classes = OF_CLASSES if isinstance(estimator, PrivateLogisticRegression) else {}
+    classes = OF_CLASSES if isinstance(estimator, (PrivateLogisticRegression, PrivateNaiveBayes)) else {}
     return {**EXEMPT, **classes, **(OF_COUNT if estimator.neighbours == "add-remove" else {})}
 
 
@@ -43,17 +43,29 @@ def cases(relations):
         yield PrivateLinearRegression(**common, outcome_bounds=(-4, 4))
 
 
+def tables(neighbours):
+    return PrivateNaiveBayes(
+        "epsilon=300", bins=[-4, -2, -1, 0, 1, 2, 4], classes=(0, 1), prior=1.0, ledger=None, neighbours=neighbours
+    )
+
+
 ONE = list(cases({"posterior": "replace", "objective": "add-remove", "output": "replace"}))
 OTHER = list(cases({"posterior": "add-remove", "objective": "replace", "output": "add-remove"}))
 
 
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
-    monkeypatch.setattr("vestry.estimators.estimator.SystemNoise", lambda: SeededNoise(0))
+    monkeypatch.setattr("vestry.estimators.private_fit.SystemNoise", lambda: SeededNoise(0))
 
 
 @parametrize_with_checks(ONE, expected_failed_checks=exempt, xfail_strict=True)
 def test_conformance(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks([tables("replace"), tables("add-remove")], expected_failed_checks=exempt, xfail_strict=True)
+def test_conformance_of_tables(estimator, check):
     check(estimator)
 
 

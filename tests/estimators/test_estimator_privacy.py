@@ -366,7 +366,7 @@ def test_the_row_count_is_public_under_replace_alone(tmp_path):
 
 
 def test_rows_beyond_the_declared_number_are_left_out(monkeypatch):
-    monkeypatch.setattr("vestry.estimators.estimator.SystemNoise", lambda: SeededNoise(0))
+    monkeypatch.setattr("vestry.estimators.private_fit.SystemNoise", lambda: SeededNoise(0))
     options = {**CLASSIFIER, "max_rows": 40, "method": "objective"}
     model = PrivateLogisticRegression("epsilon=100,delta=1e-6", ledger=None, neighbours="add-remove", **options)
     by_key, turned = (encoded_by(monkeypatch, model, data)[0] for data in ((X, Y), (X[::-1], Y[::-1])))

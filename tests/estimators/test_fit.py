@@ -30,7 +30,7 @@ METHODS = ("posterior", "objective", "output")
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
     """Tests of what is found are repeatable; those of privacy are elsewhere."""
-    monkeypatch.setattr("vestry.estimators.estimator.SystemNoise", lambda: SeededNoise(1))
+    monkeypatch.setattr("vestry.estimators.private_fit.SystemNoise", lambda: SeededNoise(1))
 
 
 def rows(count, seed=0):

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from vestry import Ledger
 from vestry.errors import UnpaidRelease
 from vestry.estimators import Ball, PrivateLinearRegression, PrivateLogisticRegression
-from vestry.estimators.estimator import REQUIRED, _warn
+from vestry.estimators.private_fit import REQUIRED, _warn
 
 X = np.random.default_rng(0).uniform(0, 10, (200, 2))
 Y = (X[:, 0] > 5).astype(int)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from share import examples
 from vestry import LinearRegression, LogisticRegression, Study
 from vestry.errors import InvalidParameter, StudyFileError, VestryError
 from vestry.regression.model_formula import parse_formula
+from vestry.regression.poisson_model import PoissonRegression
 
 MEANT = {
     "stay ~ age": ("stay", None, (("age",),)),
@@ -79,8 +82,17 @@ def test_models_of_formulas():
         LinearRegression.from_formula("stay[3] ~ age")
     with pytest.raises(InvalidParameter, match=r'derived column for the product, age_ward = { from = "age [*] ward"'):
         LinearRegression.from_formula("stay ~ age:ward")
-    with pytest.raises(InvalidParameter, match=r'ask the release: vestry posterior --predictors "age:ward"'):
-        LogisticRegression.from_formula("readmitted[yes] ~ age*ward")
+    product = LogisticRegression.from_formula("readmitted[yes] ~ age*ward", method="table")
+    assert (product.predictors, product.interactions) == (("age", "ward"), ("age:ward",))
+    assert PoissonRegression.from_formula("visits ~ a*b").interactions == ("a:b",)
+    with pytest.raises(InvalidParameter, match=r"names the columns of age:ward by themselves, too.*write age[*]ward"):
+        LogisticRegression.from_formula("readmitted[yes] ~ age + age:ward")
+
+
+def test_no_interactions_are_as_before():
+    plain = LogisticRegression(outcome="y", predictors=("a", "b"), success="yes", method="table")
+    assert "interactions" not in plain.to_dict()
+    assert replace(plain, interactions=("a:b",)).to_dict()["interactions"] == ["a:b"]
 
 
 SPEND = "spend = { epsilon = 1, delta = 1e-6 }\n"
@@ -104,3 +116,5 @@ def test_a_study_reads_formulas(tmp_path):
         asked(tmp_path / "d", 'model = "linear"\nformula = "stay ~ exp(age)"\n')
     with pytest.raises(StudyFileError, match="a column must be one that is declared"):
         asked(tmp_path / "e", 'model = "linear"\nformula = "stay ~ height"\n')
+    with pytest.raises(StudyFileError, match="interactions must be omitted except for the method table"):
+        asked(tmp_path / "f", 'model = "logistic"\nformula = "readmitted[yes] ~ age*ward"\n')

@@ -116,6 +116,11 @@ def test_what_follows_is_free(released):
     at = posterior.predict_at([{"age": 58, "ward": "C"}, {"age": 58, "ward": "A"}])
     assert at["mean"].iloc[0] == pytest.approx(18, abs=1)
     assert (at["new_high"] - at["new_low"] > at["high"] - at["low"]).all()
+    many = posterior.predict_at(pd.DataFrame({"ward": ["C", "A"], "age": [58, 58], "other": [1, 2]}, index=["p", "q"]))
+    assert many["mean"].tolist() == pytest.approx(at["mean"].tolist())
+    assert many["sd"].tolist() == pytest.approx(at["sd"].tolist())
+    assert (many["new_sd"] > many["sd"]).all()
+    assert list(many.index) == ["p", "q"]
     compared = posterior.compare(["age", "ward"], ["age"], [])
     assert compared["probability"].iloc[0] == pytest.approx(1)
     with pytest.raises(InvalidParameter, match="one of those released"):
@@ -308,6 +313,7 @@ def test_a_regression_of_each_group(tmp_path):
         assert rows.loc["coefficient[intercept]", "mean"] == pytest.approx(start, abs=3)
     assert posterior.contrast("C", "A").loc[("C - A", "coefficient[intercept]"), "mean"] > 0
     assert len(posterior.predict_at({"age": 50})) == 3
+    assert posterior.predict_at(pd.DataFrame({"age": [50, 60]})).shape == (6, 3)
     assert posterior.compare(["age"], [])["probability"].sum() == pytest.approx(1)
 
 

@@ -139,6 +139,12 @@ def test_what_follows_is_free(released):
     at = outcome.posterior.predict_at({"sex": "m", "ward": "C", "age": "65 to 120"})
     assert at["mean"].iloc[0] == pytest.approx(1 / (1 + np.exp(0.3)), abs=0.05)
     assert "new_low" not in at
+    given = pd.DataFrame({"sex": ["f", "m"], "ward": ["A", "C"], "age": ["0 to <40", "65 to 120"]})
+    many = outcome.posterior.predict_at(given)
+    assert many["mean"].iloc[1] == pytest.approx(at["mean"].iloc[0])
+    assert many["sd"].iloc[1] == pytest.approx(at["sd"].iloc[0], rel=1e-3)
+    with pytest.raises(InvalidParameter, match="the value of ward must be given"):
+        outcome.posterior.predict_at(given.assign(ward=["A", None]))
     told = vestry("posterior", folder / "odds" / "release.json", "--predictors", "sex", "--json")
     assert [row["parameter"] for row in json.loads(told.out)["rows"]] == [
         "coefficient[sex[m]]", "coefficient[intercept]", "odds ratio[sex[m]]", "marginal effect[sex[m]]",
@@ -199,6 +205,8 @@ def test_rates_and_several_classes(tmp_path):
     shares = classes.predict_at({"sex": "m", "ward": "B"})["mean"]
     assert shares.sum() == pytest.approx(1)
     assert list(shares.index.get_level_values("level")) == ["s", "m", "l"]
+    many = classes.predict_at(pd.DataFrame({"sex": ["m", "f"], "ward": ["B", "B"]}))
+    assert many[["mean[s]", "mean[m]", "mean[l]"]].iloc[0].tolist() == pytest.approx(shares.tolist())
 
 
 def noisy(counts: np.ndarray, scale: float = 1.0, seed: int = 1) -> NoisyStatistics:
@@ -338,3 +346,21 @@ def test_where_chains_disagree_every_question_is_refused(monkeypatch):
                 lambda: read.at_point(found, {"x0": "a", "x1": "b"})):  # fmt: skip
         with pytest.raises(Exception, match="the chains that sample the coefficients do not agree"):
             ask()
+
+
+@pytest.mark.long
+def test_a_formula_with_an_interaction_is_read_with_it(tmp_path):
+    patients(3000).to_csv(tmp_path / "patients.csv", index=False)
+    words = 'model = "logistic"\nformula = "back[yes] ~ sex + ward + sex:ward"\n'
+    rates = '\n[release.rates]\nmodel = "poisson"\nformula = "visits ~ sex*ward"\nspend = { epsilon = 10 }\n'
+    path = tmp_path / "study.toml"
+    path.write_text(HEAD + words + BY_TABLE + rates)
+    book = str(tmp_path / "patients.ledger")
+    Ledger.create(book, dataset="d", unit="row", neighbours="add-remove", budget="epsilon=40")
+    outcome, other = Study.open(path).release()
+    spent = len(list(Ledger.open(book).entries()))
+    wanted = ("sex[m]", "ward[B]", "ward[C]", "sex[m]:ward[B]", "sex[m]:ward[C]", "intercept")
+    assert outcome.posterior.reader.features == wanted
+    assert other.posterior.reader.features == wanted
+    Study.open(path).release()
+    assert len(list(Ledger.open(book).entries())) == spent

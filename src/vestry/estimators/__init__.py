@@ -1,4 +1,4 @@
-"""Private linear learners for scikit-learn: `fit` releases coefficients, charged to a ledger."""
+"""Private learners for scikit-learn: `fit` is one release, charged to a ledger."""
 
 from vestry.errors import MissingExtra
 
@@ -10,5 +10,6 @@ except ImportError:
 from vestry.estimators.bounds import Ball
 from vestry.estimators.linear_regression import PrivateLinearRegression
 from vestry.estimators.logistic_regression import PrivateLogisticRegression
+from vestry.estimators.naive_bayes import PrivateNaiveBayes
 
-__all__ = ["Ball", "PrivateLinearRegression", "PrivateLogisticRegression"]
+__all__ = ["Ball", "PrivateLinearRegression", "PrivateLogisticRegression", "PrivateNaiveBayes"]

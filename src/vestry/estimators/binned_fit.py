@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.additive_noise import Additive, calibrate_noise
+from vestry.estimators.fit_plan import FitPlan, outcome_name, smaller_noise
 from vestry.model.request import check_size
-from vestry.privacy.guarantee import Guarantee, PureDP
+from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.regression.moments import LevelColumn
 from vestry.regression.outcome_table import OutcomeTable
@@ -20,7 +20,7 @@ from vestry.schema.domain import Bins, Interval
 from vestry.schema.private import Private
 from vestry.validation import require_number
 
-_INSTEAD = "bins=[[0, 18, 40, 65, 120], [0, 1, 2]], the edges of each feature"
+_INSTEAD = "bins=[[0, 18, 40, 65, 120], [0, 1, 2]], the edges of each feature, or bins=[0, 5, 10] for all"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,25 +29,27 @@ class BinEncoder:
 
     bins: tuple[Bins, ...]
 
-    def cells(self, rows: np.ndarray) -> np.ndarray:
-        """Return the cell of each row, numbered as the table's are."""
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many bins each feature has."""
+        return tuple(len(each.names) for each in self.bins)
+
+    def places(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return the bin of each row, by feature."""
         values = np.array(rows, dtype=np.float64)
         values[np.isnan(values)] = -np.inf
-        places = [np.searchsorted(each.edges[1:-1], values[:, k], side="right") for k, each in enumerate(self.bins)]
-        return np.ravel_multi_index(tuple(places), tuple(len(each.names) for each in self.bins))
+        return [np.searchsorted(each.edges[1:-1], values[:, k], side="right") for k, each in enumerate(self.bins)]
+
+    def cells(self, rows: np.ndarray) -> np.ndarray:
+        """Return the cell of each row, numbered as the table's are."""
+        return np.ravel_multi_index(tuple(self.places(rows)), self.sizes)
 
 
 @dataclass(frozen=True)
-class TablePlan:
-    """All that a fit by table needs except the ledger's leave and the values; as `FitPlan`."""
+class TablePlan(FitPlan):
+    """A fit by a noisy table."""
 
-    encoder: BinEncoder
     table: OutcomeTable
-    mechanism: Additive
-    described: dict[str, Any]
-    precision: float
-    outcomes: Callable[[], np.ndarray]
-    labels: tuple[str, ...] = ()
 
     def collect(self, X: np.ndarray, *, row_key: str) -> Private:  # noqa: N803 - scikit-learn's name
         """Count the rows of each cell and class."""
@@ -56,8 +58,10 @@ class TablePlan:
 
 
 def read_bins(given: Any, features: int) -> tuple[Bins, ...]:
-    """Return the declared bins of each feature, or refuse."""
-    if not isinstance(given, (list, tuple)) or len(given) != features:
+    """Return the declared bins of each feature, or refuse; edges that are numbers are those of every feature."""
+    if isinstance(given, (list, tuple, np.ndarray)) and len(given) and all(np.ndim(each) == 0 for each in given):
+        given = [given] * features
+    if not isinstance(given, (list, tuple, np.ndarray)) or len(given) != features:
         raise InvalidParameter("bins", "another number of them", f"edges for each of the {features} features", _INSTEAD)
     found = []
     for edges in given:
@@ -80,15 +84,10 @@ def plan_table(
     ledger: str,
 ) -> TablePlan:
     """Calibrate the noise of the table; of Laplace and Gaussian noise the smaller."""
-    own = "y"
-    while own in names:
-        own += "_"
     columns = tuple(LevelColumn(name, tuple(each.names)) for name, each in zip(names, bins, strict=True))
-    table = OutcomeTable(columns, own, tuple((name, (name,)) for name in classes))
+    table = OutcomeTable(columns, outcome_name(names), tuple((name, (name,)) for name in classes))
     check_size(_Sized(table), {})
-    layout = table.layout(adjacency)
-    kinds = ("discrete-laplace",) if isinstance(guarantee, PureDP) else ("discrete-laplace", "discrete-gaussian")
-    mechanism = min((calibrate_noise(k, layout, adjacency, guarantee) for k in kinds), key=lambda m: m.deviation)
+    mechanism = smaller_noise(table.layout(adjacency), adjacency, guarantee)
     precision = USUAL_PRECISION if prior_precision is None else prior_precision
     require_number("prior_precision", precision, "prior_precision=0.16", above=0)
     described = {
@@ -98,7 +97,7 @@ def plan_table(
         "predictors": names,
         "ledger": ledger,
     }
-    return TablePlan(BinEncoder(bins), table, mechanism, described, float(precision), outcomes)
+    return TablePlan(BinEncoder(bins), mechanism, described, outcomes, table, precision=float(precision))
 
 
 @dataclass(frozen=True)

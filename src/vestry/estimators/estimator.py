@@ -1,30 +1,23 @@
-"""What the private learners share: check, charge, encode, release, and read the coefficients back."""
+"""What the private linear learners share: which rows, which mechanism, and how coefficients are read back."""
 
 from __future__ import annotations
 
-import copy
 import json
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, asdict, dataclass
-from functools import cache
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.input_checks as checks
 from vestry.data.row_limit import limit_records
-from vestry.errors import InvalidParameter, UnpaidRelease
+from vestry.errors import InvalidParameter
 from vestry.estimators.bounds import encoder_of
-from vestry.ledger import Ledger, OpenCharge
-from vestry.mechanisms.release import Mechanism, certify, publish
-from vestry.noise import SystemNoise
-from vestry.numerics import up
-from vestry.pipeline import charge_for
-from vestry.privacy import accountant
+from vestry.estimators.fit_plan import FitPlan, feature_names
+from vestry.estimators.private_fit import PrivateFit
+from vestry.ledger import Ledger
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression.coefficients import coefficients_reader
@@ -36,47 +29,10 @@ from vestry.schema.design_matrix import INTERCEPT, RowEncoder
 from vestry.schema.private import PrivateRows
 from vestry.validation import require_truth, require_whole
 
-_LEDGER = 'ledger=vestry.Ledger.open("study.ledger"), or ledger=None if the release is accounted for elsewhere'
-_UNPAID = (
-    "a score on private rows is a release that no ledger is charged for; score on public rows, and if these are public"
-    ' write warnings.simplefilter("ignore", vestry.errors.UnpaidRelease).'
-)
-
-
-class Required:
-    """Stands for a ledger that was not named; None is a declaration too."""
-
-
-REQUIRED = Required  # a type, which scikit-learn's checks allow as a default and its copies leave as it is
-
-
-class Unledgered:
-    """The leave to draw, for a release that its maker accounts for elsewhere."""
-
-    def take(self) -> None:
-        """Use the leave: there is no ledger to ask."""
-
 
 @dataclass(frozen=True)
-class FitPlan:
-    """All that a fit needs except the ledger's leave and the values.
-
-    Attributes
-    ----------
-    encoder, mechanism
-        How rows are encoded, and what is run over them.
-    described, labels, precision
-        As the release will name them.
-    outcomes
-        Returns encoded outcomes; it is called after the charge.
-    """
-
-    encoder: RowEncoder
-    mechanism: Regression
-    described: dict[str, Any]
-    labels: tuple[str, ...]
-    precision: float
-    outcomes: Callable[[], np.ndarray]
+class RowPlan(FitPlan):
+    """A fit over rows."""
 
     def collect(self, X: np.ndarray, *, row_key: str) -> PrivateRows:  # noqa: N803 - scikit-learn's name
         """Encode the rows, in single precision: what one row may be is bounded after rounding. At most `max_rows`."""
@@ -85,16 +41,13 @@ class FitPlan:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(PrivateFit):
     """A linear learner whose `fit` is one release. Not to be used itself."""
 
-    guarantee: Any = None
     _: KW_ONLY
     method: str = POSTERIOR
     bounds: Any = None
     radius: Any = None
-    ledger: Any = REQUIRED
-    neighbours: Any = None
     max_rows: Any = None
     fit_intercept: bool = True
     prior_precision: float | None = None
@@ -115,36 +68,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _read(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
         """Set the fitted attributes from draws (draws, predictors, features) in the features' units."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Release the coefficients: check, charge the ledger, then read the rows. Every call is charged.
-
-        Parameters
-        ----------
-        X
-            Rows of numbers (n, features): an array, a list, or a data frame. Values beyond the declared bounds are
-            clipped; those that are not numbers become the middle of their interval, or 0 in a ball.
-        y
-            One outcome for each row.
-        """
-        probe = BaseEstimator()
-        features, outcomes = checks.features(X), checks.outcomes(y, type(self).__name__)
-        checks.same_length(features, outcomes)
-        validate_data(probe, X, skip_check_array=True)
-        names = getattr(probe, "feature_names_in_", None)
-        ledger = self._ledger()
-        plan = self._plan(features, outcomes, names, ledger)
-        release = _release(plan, features, ledger, purpose=f"{type(self).__name__} of {features.shape[1]} features")
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        for name, value in vars(probe).items():
-            setattr(self, name, value)
-        self._encoder = plan.encoder
-        self.release_, self.certificate_ = release, release.certificate
-        self.spent_ = _spent(plan.mechanism)
-        self._finish(plan, release)
-        return self
-
-    def _finish(self, plan: FitPlan, release: Release) -> None:
+    def _finish(self, plan: Any, release: Release) -> None:
         """Set the fitted attributes."""
         values = np.array(cast(Draws, release.contents["all"]).values)
         shape = len(values), plan.mechanism.problem.loss.predictors, plan.encoder.features
@@ -153,13 +77,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         width = len(plan.encoder.middle)
         self._read(restored[..., :width], restored[..., width] if plan.encoder.intercept else np.zeros(shape[:2]))
 
-    def _ledger(self) -> Ledger | None:
-        given = self.ledger
-        if given is REQUIRED:
-            raise InvalidParameter("ledger", "omitted", "named, since a fit spends privacy", _LEDGER)
-        return given if given is None or isinstance(given, Ledger) else Ledger.open(given)
-
-    def _plan(self, rows: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> FitPlan:
+    def _plan(self, rows: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> RowPlan:
         """Try all that can fail without touching values."""
         encoder, neighbours, guarantee = self._declared(rows.shape[1], ledger)
         loss, described, encode = self._outcome(y)
@@ -167,7 +85,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         problem = LinearProblem(loss, encoder.features, encoder.norm, adjacency, max_rows)
         mechanism = self._mechanism(problem, guarantee)
         try_out(mechanism)
-        features = [f"x{place}" for place in range(rows.shape[1])] if names is None else [str(name) for name in names]
+        features = feature_names(names, rows.shape[1])
         own = [*features, INTERCEPT] if encoder.intercept else features
         classes = described["classes"]
         labels = tuple(f"{label}: {name}" for label in classes for name in own) if classes else tuple(own)
@@ -184,7 +102,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             "at_most": max_rows,
             "ledger": "elsewhere" if ledger is None else ledger.terms.dataset,
         }
-        return FitPlan(encoder, mechanism, record, labels, float(penalty(mechanism)), encode)
+        return RowPlan(encoder, mechanism, record, encode, precision=float(penalty(mechanism)), labels=labels)
 
     def _declared(self, features: int, ledger: Ledger | None) -> tuple[RowEncoder, Neighbours, Guarantee]:
         """Return how rows are encoded, which neighbours are hidden and what the release may cost."""
@@ -193,24 +111,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         intercept = require_truth("fit_intercept", given, "fit_intercept=True")
         neighbours, guarantee = self._promised(ledger)
         return encoder_of(self.bounds, self.radius, features=features, intercept=intercept), neighbours, guarantee
-
-    def _promised(self, ledger: Ledger | None) -> tuple[Neighbours, Guarantee]:
-        """Return which neighbours are hidden and what the release may cost."""
-        neighbours = self._neighbours(ledger)
-        if self.guarantee is None:
-            instead = 'guarantee="epsilon=1,delta=1e-6"'
-            raise InvalidParameter("guarantee", None, "what the release may cost", instead)
-        return neighbours, Guarantee.parse(self.guarantee, neighbours=neighbours)
-
-    def _neighbours(self, ledger: Ledger | None) -> Neighbours:
-        if ledger is not None:
-            ledger.require(unit="row", neighbours=self.neighbours)
-            return ledger.terms.neighbours
-        if self.neighbours is None:
-            raise InvalidParameter(
-                "neighbours", None, "declared where no ledger states them", 'neighbours="add-remove" or "replace"'
-            )
-        return Neighbours.parse(self.neighbours)
 
     def _adjacency(self, neighbours: Neighbours, count: int) -> tuple[Adjacency, int]:
         """Return which neighbours are hidden, and how many rows there are at most."""
@@ -256,61 +156,3 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _dimensions(self) -> tuple[list[str], dict[str, list[Any]]]:
         """Return the dimensions of an intercept, with their coordinates."""
         return [], {}
-
-    def __sklearn_clone__(self) -> Self:
-        """Return an unfitted copy that charges the same ledger."""
-        parameters = self.get_params(deep=False)
-        ledger = parameters.pop("ledger")
-        unfitted = type(self)(**{name: clone(value, safe=False) for name, value in parameters.items()}, ledger=ledger)
-        for own in ("_metadata_request", "_sklearn_output_config"):
-            if own in vars(self):
-                setattr(unfitted, own, copy.deepcopy(vars(self)[own]))
-        return unfitted
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the ledger as its address: a connection belongs to one process."""
-        state = dict(super().__getstate__())
-        if isinstance(self.ledger, Ledger):
-            state["ledger"] = self.ledger.address
-        return state
-
-    def __sklearn_tags__(self) -> Any:
-        """Say that noise has no seed, and that missing values are allowed."""
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        tags.input_tags.allow_nan = True
-        tags.target_tags.required = True
-        return tags
-
-
-def warn_uncharged(ledger: Ledger | None) -> None:
-    """Warn the caller of `score`, if there is a ledger that a score is not charged to."""
-    if ledger is not None:
-        _warn()
-
-
-@cache
-def _warn() -> None:
-    """Warn once per process: scikit-learn's tools make Python forget what it has shown. An error is always one."""
-    warnings.warn(_UNPAID, UnpaidRelease, stacklevel=4)
-
-
-def _release(plan: Any, rows: np.ndarray, ledger: Ledger | None, *, purpose: str) -> Release:
-    """Charge, read the rows, open, draw; without a ledger, draw.
-
-    Every fit is a new question: which rows it is of is not a public fact, by which a charge could be found again.
-    """
-    mechanism, prior = plan.mechanism, (plan.precision,)
-    if ledger is not None:
-        charge = charge_for(mechanism, ledger, purpose)
-        private = plan.collect(rows, row_key=ledger.row_key())
-        return publish(mechanism, private, charge, family=plan.described, prior=prior, labels=plan.labels)
-    noise = SystemNoise()
-    private = plan.collect(rows, row_key=noise.random_bytes(16).hex())
-    contents = mechanism.release(private, cast(OpenCharge, Unledgered()), noise)
-    return Release(plan.described, prior, {"all": contents[0]}, certify(mechanism), None, plan.labels)
-
-
-def _spent(mechanism: Mechanism) -> Guarantee:
-    """Return what the release cost, in the privacy definition that was asked for."""
-    return mechanism.guarantee.at(up(accountant.amount(mechanism.charge, mechanism.guarantee)))

@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter
 from vestry.estimators.bounds import interval, scale_of
-from vestry.estimators.estimator import PrivateEstimator, warn_uncharged
+from vestry.estimators.estimator import PrivateEstimator
+from vestry.estimators.fit_plan import feature_names
 from vestry.estimators.moment_fit import plan_moments
+from vestry.estimators.private_fit import warn_uncharged
 from vestry.ledger import Ledger
 from vestry.posterior import Posterior
 from vestry.privacy.neighbours import Adjacency, Neighbours
@@ -120,7 +122,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         middle, reach, _ = self._scale()
         return plan_moments(
             encoder,
-            [f"x{place}" for place in range(rows.shape[1])] if names is None else [str(name) for name in names],
+            feature_names(names, rows.shape[1]),
             (middle, reach),
             self._outcome(y)[2],
             Adjacency(neighbours, 1, len(rows) if replaces else None),

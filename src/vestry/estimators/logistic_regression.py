@@ -9,13 +9,14 @@ from typing import Any, cast
 
 import numpy as np
 from scipy.special import expit, logit, softmax
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter
 from vestry.estimators.binned_fit import plan_table, read_bins
-from vestry.estimators.estimator import PrivateEstimator, warn_uncharged
+from vestry.estimators.declared_classes import PrivateClassifier, check_classes
+from vestry.estimators.estimator import PrivateEstimator
+from vestry.estimators.fit_plan import feature_names
 from vestry.ledger import Ledger
 from vestry.posterior import Posterior
 from vestry.privacy.neighbours import Adjacency, Neighbours
@@ -23,11 +24,10 @@ from vestry.regression.loss import Loss
 from vestry.regression.losses import Logistic, Multinomial
 from vestry.regression.table_model import TABLE
 from vestry.releases import Release
-from vestry.schema.meaning import level_text
 
 
 @dataclass(eq=False, repr=False)
-class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+class PrivateLogisticRegression(PrivateClassifier, PrivateEstimator):
     """Logistic regression whose coefficients may be published.
 
     `fit` is one release: it is charged to the ledger before the rows are read. Bounds and classes are declared, never
@@ -49,8 +49,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     radius
         With (low, high): scaled rows beyond this norm are scaled down to it. Less noise, some bias.
     bins
-        For table: the edges of each feature, three or more. A bin holds its lower edge; values beyond the first and the
-        last edge are clipped, and what is not a number lies in the first bin.
+        For table: the edges of each feature, three or more; or one list for all. A bin holds its lower edge; values
+        beyond the first and the last edge are clipped, and what is not a number lies in the first bin.
     classes
         The declared classes, all text or all numbers.
     ledger
@@ -113,7 +113,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     _family = "logistic"
 
     def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
-        classes = _check_classes(self.classes)
+        classes = check_classes(self.classes)
         ordered = sorted(classes)
         first = ordered.index(classes[0])
         names = [str(label) for label in ordered]
@@ -124,7 +124,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         return Multinomial(len(classes)), {"classes": names, "outcome": None}, places
 
     def _read(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
-        self.classes_ = np.array(sorted(_check_classes(self.classes)))
+        self.classes_ = np.array(sorted(check_classes(self.classes)))
         self.coefficients_, self.intercepts_ = weights, intercepts
         self.coef_, self.intercept_ = weights.mean(axis=0), intercepts.mean(axis=0)
 
@@ -137,12 +137,12 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             if getattr(self, name) is not usual and getattr(self, name) != usual:
                 raise InvalidParameter(name, "given", f"omitted for the method {TABLE}", f"no {name}")
         neighbours, guarantee = self._promised(ledger)
-        classes = _check_classes(self.classes)
+        classes = check_classes(self.classes)
         ordered = sorted(classes)
         count = len(rows) if neighbours is Neighbours.REPLACE else None
         return plan_table(
             read_bins(self.bins, rows.shape[1]),
-            [f"x{place}" for place in range(rows.shape[1])] if names is None else [str(name) for name in names],
+            feature_names(names, rows.shape[1]),
             [str(label) for label in ordered],
             partial(checks.class_places, y, ordered, ordered.index(classes[0])),
             Adjacency(neighbours, 1, count),
@@ -198,21 +198,6 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         place = (score > 0).astype(int) if score.ndim == 1 else score.argmax(axis=1)
         return np.asarray(self.classes_[place])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """Return the accuracy. On private rows this is a release that no ledger is charged for, as cross-validation is.
-
-        Use public rows, or rows whose accuracy you pay for in another way. With a ledger, the first score of a process
-        warns (`vestry.errors.UnpaidRelease`).
-        """
-        warn_uncharged(self.ledger)
-        return float(super().score(X, y, sample_weight))
-
-    def __sklearn_tags__(self) -> Any:
-        """Say that two declared classes are all there are."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = not isinstance(self.classes, (list, tuple)) or len(self.classes) > 2
-        return tags
-
     @staticmethod
     def _chances(eta: np.ndarray) -> np.ndarray:
         """Return probabilities (n, classes) from predictors (draws, predictors, n)."""
@@ -220,19 +205,3 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             return np.asarray(softmax(eta, axis=1).mean(axis=0).T)
         second = expit(eta[:, 0]).mean(axis=0)
         return np.column_stack([expit(-eta[:, 0]).mean(axis=0), second])
-
-
-def _check_classes(given: Any) -> list[Any]:
-    """Return the declared classes as Python's own numbers or text. No message shows many: y may have been passed."""
-    classes = given.tolist() if isinstance(given, np.ndarray) else given
-    instead = 'for example classes=("no", "yes")'
-    if not isinstance(classes, (list, tuple)) or len(classes) < 2:
-        shown = given if given is None or isinstance(classes, (str, list, tuple)) else f"a {type(given).__name__}"
-        raise InvalidParameter("classes", shown, "two or more, declared in a tuple and never learnt from y", instead)
-    plain = [label.item() if isinstance(label, np.generic) else label for label in classes]
-    text = all(isinstance(label, str) for label in plain)
-    if not text and not all(isinstance(label, (int, float)) and label == label for label in plain):
-        raise InvalidParameter("classes", "a mixture", "all text or all numbers", instead)
-    if len(set(map(level_text, plain))) < len(plain):
-        raise InvalidParameter("classes", "repeated", "different from each other", instead)
-    return plain

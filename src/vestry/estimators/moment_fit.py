@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.additive_noise import Additive, calibrate_noise
-from vestry.privacy.guarantee import Guarantee, PureDP
+from vestry.estimators.fit_plan import FitPlan, outcome_name, smaller_noise
+from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.regression.moment_model import MOMENTS, USUAL_PRECISION
 from vestry.regression.moments import Moments, NumberColumn
@@ -20,16 +19,10 @@ from vestry.validation import require_number
 
 
 @dataclass(frozen=True)
-class MomentPlan:
-    """All that a fit by moments needs except the ledger's leave and the values; as `FitPlan`."""
+class MomentPlan(FitPlan):
+    """A fit by noisy moments."""
 
-    encoder: RowEncoder
     moments: Moments
-    mechanism: Additive
-    described: dict[str, Any]
-    precision: float
-    outcomes: Callable[[], np.ndarray]
-    labels: tuple[str, ...] = ()
 
     def collect(self, X: np.ndarray, *, row_key: str) -> Private:  # noqa: N803 - scikit-learn's name
         """Sum the products of scaled features and outcomes, as whole numbers."""
@@ -53,15 +46,11 @@ def plan_moments(
     if not encoder.boxed or encoder.radius is not None or not encoder.intercept:
         allowed = f"a pair (low, high) without a radius, and fit_intercept=True, for the method {MOMENTS}"
         raise InvalidParameter("bounds", "another kind", allowed, "bounds=(low, high)")
-    own = "y"
-    while own in names:
-        own += "_"
+    own = outcome_name(names)
     ends = zip(names, encoder.middle - encoder.reach, encoder.middle + encoder.reach, strict=True)
     columns = [NumberColumn(name, float(low), float(high)) for name, low, high in ends]
     moments = Moments((*columns, NumberColumn(own, outcome[0] - outcome[1], outcome[0] + outcome[1])))
-    layout = moments.layout(adjacency)
-    kinds = ("discrete-laplace",) if isinstance(guarantee, PureDP) else ("discrete-laplace", "discrete-gaussian")
-    mechanism = min((calibrate_noise(k, layout, adjacency, guarantee) for k in kinds), key=lambda m: m.deviation)
+    mechanism = smaller_noise(moments.layout(adjacency), adjacency, guarantee)
     precision = USUAL_PRECISION if prior_precision is None else prior_precision
     require_number("prior_precision", precision, "prior_precision=1.0", above=0)
     described = {
@@ -72,4 +61,4 @@ def plan_moments(
         "predictors": names,
         "ledger": ledger,
     }
-    return MomentPlan(encoder, moments, mechanism, described, float(precision), outcomes)
+    return MomentPlan(encoder, mechanism, described, outcomes, moments, precision=float(precision))

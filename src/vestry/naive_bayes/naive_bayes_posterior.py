@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.special import gammaln
@@ -29,6 +29,7 @@ from vestry.posterior.discrete_noise import Noise, noise_of
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution
 from vestry.posterior.posterior import Names
 from vestry.posterior.reader import DRAWS, NOISE_AWARE, Reader, ReadRelease
+from vestry.posterior.records import level_places
 from vestry.releases import NoisyStatistics, Release
 from vestry.validation import is_number, require_choice
 
@@ -55,6 +56,10 @@ class TableProduct:
                 return part.marginal(index)
             index -= part.dimension
         raise IndexError(index)
+
+    def mean(self) -> Array:
+        """Return the mean of each number."""
+        return np.concatenate([np.atleast_1d(cast(Any, part).mean()) for part in self.parts])
 
     def remark(self, index: int) -> str:
         """Say what is wrong with the interval of one number; nothing if all is well."""
@@ -173,31 +178,59 @@ class NaiveBayesReader(Reader):
             for group, table in tables.items()
         }
 
-    def classify(
-        self,
-        levels: Mapping[str, str | int | bool],
-        posterior: Any,
-        rng: np.random.Generator,
-        draws: int | None,
-    ) -> dict[str, float]:
-        """Return the predictive probability of each class for a record with these levels; others are not looked at.
+    def classify(self, records: Any, posterior: Any) -> Any:
+        """Return the predictive probability of each class, given the features' levels.
 
-        A level is written as it was declared, or as text. The probabilities are averaged over joint draws.
+        p(c | x) ~ p(c, x) = E[probability of c x product over features j of the probability of x_j in c], over the
+        posterior. A class's tables are independent there, so this is the product of their means; of released draws it
+        is the mean of the products. One record is a mapping, of some features or all. Many are a frame, whose missing
+        values are not looked at; nothing is drawn, and a million take about a second. A level is written as it was
+        declared, or as text.
         """
-        tables = self.joint(posterior.sample(draws, rng), rng)
         if self.target is None:
             raise InvalidParameter("target", None, "given to classify by", "a release with a target")
-        places = [self._place(feature, level) for feature, level in levels.items()]
-        shares = np.column_stack([tables[group][:, 0] for group in self.classes])
+        if isinstance(records, Mapping):
+            for name in records:
+                require_choice("a feature", name, self.features, self.features[0])
+            places = self._feature_places({name: [level] for name, level in records.items()}, list(records))
+            return dict(zip(self.classes, self.class_chances(posterior, places, 1)[0].tolist(), strict=True))
+        from pandas import DataFrame
+
+        lacking = [name for name in self.features if name not in records.columns]
+        if lacking:
+            raise InvalidParameter("a frame to classify", f"one without {lacking[0]}", "of all features", lacking[0])
+        chance = self.class_chances(posterior, self._feature_places(records, self.features), len(records))
+        return DataFrame(chance, columns=list(self.classes), index=getattr(records, "index", None))
+
+    def _feature_places(self, columns: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Return the levels of these features by place, -1 where one is missing."""
+        levels = dict(zip(self.features, self.levels, strict=True))
+        return {name: level_places(name, columns[name], levels[name]) for name in names}
+
+    def class_chances(self, posterior: Any, places: Mapping[str, np.ndarray], size: int) -> Array:
+        """Return the probabilities of the classes (records, classes); -1 is a level that is not looked at."""
+        starts = dict(zip(self.features, 1 + np.cumsum([0, *map(len, self.levels)]), strict=False))
+        widths = dict(zip(self.features, map(len, self.levels), strict=True))
         with np.errstate(divide="ignore"):
-            logs = np.log(shares)
-            for column, group in enumerate(self.classes):
-                logs[:, column] += sum((np.log(tables[group][:, place]) for place in places), np.zeros(len(shares)))
-        possible = np.isfinite(logs.max(axis=1))  # in some draws no class may have such a record
-        logs = logs[possible] if np.any(possible) else np.log(np.maximum(shares, 1e-300))
-        chance = np.exp(logs - logs.max(axis=1, keepdims=True))
-        chance /= chance.sum(axis=1, keepdims=True)
-        return {group: float(share) for group, share in zip(self.classes, chance.mean(axis=0), strict=True)}
+            tables = np.log(self._class_tables(posterior))
+            total = np.full((size, len(self.classes)), -np.inf)
+            for table in tables:  # one of means, or one for each draw
+                logs = np.repeat(table[None, :, 0], size, axis=0)
+                for name, its in places.items():
+                    own = table[:, starts[name] : starts[name] + widths[name]]
+                    logs += np.column_stack([own, np.zeros(len(own))]).T[its]
+                np.logaddexp(total, logs, out=total)
+        shares = np.logaddexp.reduce(tables[:, :, 0], axis=0)
+        total = np.where(np.isfinite(total.max(axis=1))[:, None], total, shares)  # no draw may have such a record
+        chance = np.exp(total - total.max(axis=1, keepdims=True))
+        return np.asarray(chance / chance.sum(axis=1, keepdims=True))
+
+    def _class_tables(self, posterior: Any) -> Array:
+        """Return probabilities (tables, classes, numbers): of every released draw, or the posterior's means alone."""
+        if posterior.label == DRAWS:
+            drawn = posterior.sample()
+            return np.stack([drawn[group] for group in self.classes], axis=1)
+        return np.array([[posterior.distributions[group].mean() for group in self.classes]])
 
     def variables(
         self, posterior: Any, rng: np.random.Generator, chains: int, draws: int
@@ -227,13 +260,6 @@ class NaiveBayesReader(Reader):
                 found[variable] = np.stack(parts, axis=1), [target, level]
             start += len(names)
         return found, coords
-
-    def _place(self, feature: str, level: str | int | bool) -> int:
-        which = self.features.index(require_choice("a feature", feature, self.features, self.features[0]))
-        names, name = self.levels[which], _level_name(level)
-        if name not in names:
-            raise InvalidParameter(f"a level of {feature}", level, "one of " + ", ".join(names), f'"{names[0]}"')
-        return (self.target is not None) + sum(map(len, self.levels[:which])) + names.index(name)
 
     def _values(self, statistics: NoisyStatistics) -> list[Array]:
         """Return the noisy counts of each feature: of all its levels, or of the first of two beside a public total."""
@@ -276,13 +302,6 @@ class NaiveBayesReader(Reader):
         ladder = np.cumsum(np.exp(logs - logs.max()))
         places = (rng.permutation(_SIZES) + rng.random(_SIZES)) / _SIZES * ladder[-1]
         return np.asarray(counts[np.minimum(np.searchsorted(ladder, places), len(counts) - 1)])
-
-
-def _level_name(level: object) -> str:
-    """Return a level as a release writes it: 4 is "4", and True is "true"."""
-    whole = isinstance(level, (float, np.floating)) and float(level).is_integer()
-    text = str(int(level)) if whole else str(level)  # type: ignore[call-overload]
-    return text.lower() if isinstance(level, (bool, np.bool_)) else text
 
 
 def size_weights(

@@ -16,6 +16,7 @@ import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
 from vestry.numerics import Array
+from vestry.posterior.contrasts import SCALES, contrast_rows
 from vestry.posterior.mixture import Marginal, PosteriorDistribution, tail_of
 from vestry.posterior.reader import (
     DRAWS,
@@ -195,30 +196,38 @@ class Posterior:
         drawn = self._sample(tuple(self.distributions), draws, generator)
         return {group: self.reader.predict(table, size, generator) for group, table in drawn.items()}
 
-    def classify(
-        self,
-        levels: Mapping[str, str | int | bool],
-        rng: np.random.Generator | None = None,
-        *,
-        draws: int | None = None,
-    ) -> dict[str, float]:
-        """Return the predictive probability of each class for a record with these levels, for naive Bayes."""
-        return self.reader.classify(levels, self, generator_of(rng), draws)
+    def classify(self, records: Mapping[str, str | int | bool] | DataFrame) -> Any:
+        """Return the predictive probability of each class, for naive Bayes.
+
+        Of one record, given as a mapping of features to levels, by class; of a frame of records, a frame of them.
+        """
+        return self.reader.classify(records, self)
 
     def states(self) -> Any:
         """Return the map of hidden states with their tables; sampled when first asked for."""
         return self.reader.state_map(self.distributions)
 
     def contrast(
-        self, a: str, b: str, prob: float = 0.9, *, rng: np.random.Generator | None = None, draws: int = 20_000
+        self,
+        a: str,
+        b: str,
+        prob: float = 0.9,
+        *,
+        scale: str = "difference",
+        rng: np.random.Generator | None = None,
+        draws: int = 20_000,
     ) -> DataFrame:
         """Return the difference of group a's parameters from group b's, from joint draws of both.
 
-        The groups' noise is independent, and so are their posteriors, unless they are pooled; of classes, whose
-        probabilities add up to 1, the probabilities are drawn together. `prob_positive` is P(difference > 0). How
-        intervals are made is said as in `summary`. Of a regression by moments a and b are two coefficients.
+        `scale` may be "ratio" (of proportions the relative risk) or "odds ratio". The groups' noise is independent,
+        and so are their posteriors, unless they are pooled; of classes, whose probabilities add up to 1, the
+        probabilities are drawn together. `prob_positive` is P(difference > 0), the same as P(ratio > 1). How intervals
+        are made is said as in `summary`. Of a regression by moments a and b are two coefficients.
         """
+        require_choice("scale", scale, tuple(SCALES))
         if self.by is None:
+            if scale != "difference":
+                raise InvalidParameter("scale", scale, "difference for coefficients", 'scale="difference"')
             return self._contrast_coefficients(a, b, prob)
         for group in (a, b):
             require_choice("a group", group, self.distributions)
@@ -226,22 +235,8 @@ class Posterior:
             raise InvalidParameter("a contrast", f"{a} and itself", "between two groups", "two different groups")
         tail, generator = tail_of(prob), generator_of(rng)
         pair = self.reader.joint(self._sample((a, b), draws, generator), generator)
-        difference = pair[a] - pair[b]
-        ends = np.quantile(difference, [tail, 1 - tail], axis=0)
-        rows = [
-            {
-                "contrast": f"{a} - {b}",
-                "parameter": parameter,
-                "mean": float(values.mean()),
-                "sd": float(values.std()),
-                "low": float(low),
-                "high": float(high),
-                "prob_positive": float((values > 0).mean()),
-                "interval_method": self.interval_method,
-            }
-            for parameter, values, (low, high) in zip(self.parameters, difference.T, ends.T, strict=True)
-        ]
-        return _frame(rows, "contrast", "parameter")
+        rows = contrast_rows((a, b), (pair[a], pair[b]), self.parameters, tail, scale)
+        return _frame([{**row, "interval_method": self.interval_method} for row in rows], "contrast", "parameter")
 
     def _contrast_coefficients(self, a: str, b: str, prob: float) -> DataFrame:
         marginal = self.reader.difference(self.distributions["all"], a, b)
@@ -251,12 +246,17 @@ class Posterior:
         rows = [{**named, **_numbers(marginal, prob), "prob_positive": above}]
         return _frame(rows, "contrast", "parameter")
 
-    def predict_at(self, points: Mapping[str, Any] | Sequence[Mapping[str, Any]], prob: float = 0.9) -> DataFrame:
+    def predict_at(
+        self, points: Mapping[str, Any] | Sequence[Mapping[str, Any]] | DataFrame, prob: float = 0.9
+    ) -> DataFrame:
         """Return the mean outcome at given predictors, and where a new record's outcome lies, for a regression.
 
         One row for each group and point: mean, sd and the ends of the mean's credible interval, then, of numbers, the
         ends of the predictive interval of one new record. Of levels it is the probability; of several, one row each.
+        Of a frame of records, a million a second: mean and sd alone, and of numbers the sd of a new record's outcome.
         """
+        if hasattr(points, "columns"):
+            return self._predict_rows(points)
         given = [points] if isinstance(points, Mapping) else list(points)
         rows, index = [], ["group", "point"]
         for group, distribution in self.distributions.items():
@@ -270,6 +270,16 @@ class Posterior:
                     at = {"group": group, "point": place, **({"level": name} if len(found) > 1 else {})}
                     rows.append({**at, **_numbers(mean, prob), **new_ends, **how})
         return _frame(rows, *index)
+
+    def _predict_rows(self, frame: Any) -> DataFrame:
+        from pandas import DataFrame, concat
+
+        index = getattr(frame, "index", None)
+        found = {
+            group: DataFrame(self.reader.at_rows(distribution, frame), index=index)
+            for group, distribution in self.distributions.items()
+        }
+        return found["all"] if self.by is None else concat(found, names=["group"])
 
     def fit_check(self) -> DataFrame:
         """Return how each cell's numbers fit a regression by table, the worst first.

@@ -231,9 +231,7 @@ class Reader:
         """Return draws of several groups that belong together; they are independent unless a model says otherwise."""
         return tables
 
-    def classify(
-        self, levels: Mapping[str, Any], posterior: Any, rng: np.random.Generator, draws: int | None
-    ) -> dict[str, float]:
+    def classify(self, records: Any, posterior: Any) -> Any:
         """Return the predictive probability of each class; refused for other models."""
         raise InvalidParameter("classify", self.parameter, "asked of naive Bayes", "a model of classes")
 
@@ -242,6 +240,10 @@ class Reader:
 
         Refused for other models.
         """
+        raise InvalidParameter("predict_at", self.parameter, "asked of a regression with intervals", "model linear")
+
+    def at_rows(self, distribution: Any, frame: Any) -> dict[str, Array]:
+        """Return mean and standard deviation of the mean outcome, by record; refused for other models."""
         raise InvalidParameter("predict_at", self.parameter, "asked of a regression with intervals", "model linear")
 
     def fit_check(self, distribution: Any) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE
-from vestry.model.request import PreparedSums, Request, Size, TableSchema, levels_of, listing
+from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, levels_of, listing
 from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.loss import Loss
 from vestry.regression.losses import Logistic, Multinomial
@@ -20,7 +20,9 @@ from vestry.regression.regression_model import PreparedRows, RowModel
 from vestry.regression.table_model import (
     TABLE,
     caution_of,
+    check_interactions,
     check_table,
+    declared_fields,
     forecast_table,
     predictor_levels,
     prepare_table,
@@ -50,18 +52,16 @@ class LogisticRegression(RowModel):
     success
         The level whose probability is explained, against all others. Omitted, and with three levels or more, all of
         them are explained together, each with its own coefficients; by table, all but the first.
+    interactions
+        For table: products of predictors, such as "age:ward", that the release is read with unless told otherwise.
     """
 
     success: str | int | bool | None = None
+    interactions: tuple[str, ...] = ()
 
     name = "logistic"
     methods: ClassVar[tuple[str, ...]] = (*METHODS, TABLE)
     reader: ClassVar[Any] = staticmethod(logistic_reader)
-
-    @staticmethod
-    def _for_product(term: tuple[str, ...]) -> str:
-        """Say how a product of columns is asked for: a table holds all of them."""
-        return f'method = "{TABLE}" without it, and ask the release: vestry posterior --predictors "{":".join(term)}"'
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -102,7 +102,11 @@ class LogisticRegression(RowModel):
             raise InvalidParameter("success", self.success, f"one of the levels ({named})", f'"{levels.values[-1]}"')
         if self.chosen == TABLE:
             check_table(self)
-            self.table(domains)
+            check_interactions(self, self.table(domains))
+        elif self.interactions:
+            raise InvalidParameter(
+                "interactions", list(self.interactions), f"omitted except for the method {TABLE}", f'method = "{TABLE}"'
+            )
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRows | PreparedSums:  # type: ignore[override]
         """Calibrate from declarations and, where it is public, the number of records."""
@@ -130,3 +134,7 @@ class LogisticRegression(RowModel):
         what = self.outcome if self.success is None else f"{self.outcome} = {self.success}"
         asked = f"how the odds of {what} depend on {listing(self.predictors)}"
         return asked + (", with intervals" if self.chosen == TABLE else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration, as a study file writes it."""
+        return declaration(self.name, declared_fields(self))

@@ -8,11 +8,12 @@ that counts as a success in square brackets.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from vestry.errors import InvalidParameter, MissingExtra
+from vestry.schema.domain import Domain, Levels
 
 _EXAMPLE = '"readmitted[yes] ~ age + ward + age:ward"'
 _LEFT = re.compile(r"\s*(?:`(?P<quoted>[^`]+)`|(?P<name>[^\s`~\[\]]+))\s*(?:\[(?P<level>[^\[\]]+)\])?\s*")
@@ -44,6 +45,39 @@ class ModelFormula:
     def interactions(self) -> tuple[tuple[str, ...], ...]:
         """The terms of several columns."""
         return tuple(term for term in self.terms if len(term) > 1)
+
+
+class FromFormula:
+    """A regression that may be asked for by a formula."""
+
+    name: ClassVar[str]
+
+    @classmethod
+    def from_formula(cls, formula: str, **keys: Any) -> Self:
+        """Return the regression of a formula, `outcome ~ a + b`, or `outcome[level] ~ a + b`; `keys` are its others."""
+        return cls(**cls.formula_keys(formula), **keys)
+
+    @classmethod
+    def formula_keys(cls, formula: Any, domains: Mapping[str, Domain] | None = None) -> dict[str, Any]:
+        """Return the keys that a formula stands for; of levels that are not text, `domains` knows the one named."""
+        found, fields = parse_formula(formula), cls.__dataclass_fields__  # type: ignore[attr-defined]
+        keys: dict[str, Any] = {"outcome": found.outcome, "predictors": found.columns}
+        for term in found.interactions:
+            if "interactions" not in fields:
+                declared = f'{"_".join(term)} = {{ from = "{" * ".join(term)}", interval = [0, 100] }}'
+                instead = f"a derived column for the product, {declared}"
+                raise InvalidParameter("formula", formula, f"a sum of columns for {cls.name}", instead)
+            if any((column,) not in found.terms for column in term):
+                allowed = f"one that names the columns of {':'.join(term)} by themselves, too"
+                raise InvalidParameter("formula", formula, allowed, "*".join(term))
+            keys["interactions"] = (*keys.get("interactions", ()), ":".join(term))
+        if found.success is None:
+            return keys
+        if "success" not in fields:
+            raise InvalidParameter("formula", formula, f"an outcome without a level for {cls.name}", found.outcome)
+        outcome = (domains or {}).get(found.outcome)
+        levels = dict(zip(outcome.names, outcome.values, strict=False)) if isinstance(outcome, Levels) else {}
+        return {**keys, "success": levels.get(found.success, found.success)}
 
 
 def parse_formula(text: Any) -> ModelFormula:

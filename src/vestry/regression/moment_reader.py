@@ -14,6 +14,7 @@ from vestry.numerics import Array
 from vestry.posterior.discrete_noise import deviation
 from vestry.posterior.mixture import NormalMixture
 from vestry.posterior.reader import NOISE_AWARE, Reader, ReadRelease, refuse_extremes
+from vestry.posterior.records import column_numbers, level_places
 from vestry.regression.moment_posterior import (
     LinearMap,
     LinearPosterior,
@@ -24,7 +25,7 @@ from vestry.regression.moments import Moments
 from vestry.regression.noisy_gram import NoisyGram
 from vestry.releases import NoisyStatistics, Release
 from vestry.schema.design_matrix import INTERCEPT
-from vestry.validation import is_number, require_number
+from vestry.validation import require_number
 
 _BETWEEN = (
     "Each person is one record, her rows averaged: a coefficient is the slope between persons, which is that of rows"
@@ -216,24 +217,38 @@ class MomentReader(Reader):
         unknown = [name for name in point if name not in self.predictors]
         if unknown:
             raise InvalidParameter("a predictor", unknown[0], f"one of {', '.join(self.predictors)}", "one of these")
-        row = [1.0]
-        for column in self.predictors:
-            if column not in point:
-                raise InvalidParameter(f"the value of {column}", None, "given", f"{column} = ...")
-            row += self._values(column, point[column])
-        return np.array(row)
+        return np.asarray(self.rows_of({name: [value] for name, value in point.items()}, 1)[0])
 
-    def _values(self, column: str, value: Any) -> list[float]:
+    def rows_of(self, columns: Any, size: int) -> Array:
+        """Return the same for records, given by column; columns that are no predictors are not looked at."""
+        found = [np.ones((size, 1))]
+        for column in self.predictors:
+            if column not in columns:
+                raise InvalidParameter(f"the value of {column}", None, "given", f"{column} = ...")
+            found.append(self._values(column, columns[column]))
+        return np.concatenate(found, axis=1)
+
+    def _values(self, column: str, values: Any) -> Array:
         for number in self.moments.numbers:
             if number.name == column:
-                if not is_number(value):
-                    raise InvalidParameter(f"the value of {column}", value, "a number", f"{number.middle:g}")
-                return [(float(value) - number.middle) / number.reach]
+                found = column_numbers(column, values, f"{number.middle:g}")
+                return ((found - number.middle) / number.reach)[:, None]
         levels = next(block.levels for block in self.moments.blocks if block.name == column)
-        name = str(value).lower() if isinstance(value, bool) else str(value)
-        if name not in levels:
-            raise InvalidParameter(f"a level of {column}", value, "one of " + ", ".join(levels), levels[0])
-        return [float(name == level) for level in levels[1:]]
+        places = level_places(column, values, levels)
+        if (places < 0).any():
+            raise InvalidParameter(f"the value of {column}", None, "given", f'{column} = "{levels[0]}"')
+        return np.asarray(np.eye(len(levels))[places][:, 1:])
+
+    def at_rows(self, distribution: LinearPosterior, frame: Any) -> dict[str, Array]:
+        """Return mean and sd of the mean outcome of records, and the sd of a new record's outcome, by closed form."""
+        middle, reach = self._scale(self.moments.require(self.outcome)[0])
+        rows, mixture = reach * self.rows_of(frame, len(frame)), distribution.mixture
+        mean = mixture.weights @ mixture.means
+        apart = mixture.means - mean
+        covariance = np.einsum("n,nij->ij", mixture.weights, mixture.covariances) + (apart.T * mixture.weights) @ apart
+        variance = np.einsum("ni,ij,nj->n", rows, covariance, rows, optimize=True)
+        residual = mixture.weights @ (distribution.units.reach * mixture.sigma) ** 2
+        return {"mean": rows @ mean + middle, "sd": np.sqrt(variance), "new_sd": np.sqrt(variance + residual)}
 
     def at_point(self, distribution: LinearPosterior, point: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
         """Return the mean outcome of records with these predictors, and the outcome of a new one."""

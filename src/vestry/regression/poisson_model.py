@@ -12,10 +12,13 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE
 from vestry.model.histograms import listed
 from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, interval_of, listing
+from vestry.regression.model_formula import FromFormula
 from vestry.regression.outcome_table import OutcomeTable
 from vestry.regression.table_model import (
     TABLE,
     caution_of,
+    check_interactions,
+    declared_fields,
     forecast_table,
     predictor_levels,
     prepare_table,
@@ -27,7 +30,7 @@ from vestry.validation import require_choice, require_number
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoissonRegression:
+class PoissonRegression(FromFormula):
     """Poisson regression of a column of counts.
 
     Attributes
@@ -41,12 +44,15 @@ class PoissonRegression:
     prior_precision
         1/variance of each coefficient's normal prior, on the scale of log rates; omitted, 0.16. The intercept's
         standard deviation is four times as large.
+    interactions
+        Products of predictors, such as "age:ward", that the release is read with unless told otherwise.
     """
 
     outcome: str
     predictors: tuple[str, ...]
     method: str = TABLE
     prior_precision: float | None = None
+    interactions: tuple[str, ...] = ()
 
     name: ClassVar[str] = "poisson"
     by: ClassVar[None] = None
@@ -57,6 +63,7 @@ class PoissonRegression:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "predictors", listed(self.predictors))
+        object.__setattr__(self, "interactions", listed(self.interactions))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -80,7 +87,7 @@ class PoissonRegression:
         domain = interval_of(domains, self.outcome)
         if domain.low != 0 or domain.high != int(domain.high) or domain.since is not None:
             raise InvalidParameter(f"the column {self.outcome}", "another interval", "counts", "count = 20")
-        self.table(domains)
+        check_interactions(self, self.table(domains))
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations and, where it is public, the number of records."""
@@ -107,4 +114,4 @@ class PoissonRegression:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""
-        return declaration(self.name, vars(self))
+        return declaration(self.name, declared_fields(self))

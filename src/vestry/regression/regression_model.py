@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from vestry.regression.langevin import LangevinSample
 from vestry.regression.loss import Loss
 from vestry.regression.losses import Logistic
 from vestry.regression.method import METHODS, POSTERIOR, Regression, penalty, regression, try_out
-from vestry.regression.model_formula import parse_formula
+from vestry.regression.model_formula import FromFormula
 from vestry.regression.objective_perturbation import ObjectivePerturbation
 from vestry.regression.problem import LinearProblem
 from vestry.schema.design_matrix import HALF, Design
@@ -78,7 +78,7 @@ class PreparedRows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowModel(ABC):
+class RowModel(FromFormula, ABC):
     """A regression of an outcome on predictors.
 
     Attributes
@@ -113,32 +113,6 @@ class RowModel(ABC):
     reader: ClassVar[Any] = staticmethod(coefficients_reader)
     by: ClassVar[Any] = None
     column_keys: ClassVar[tuple[str, ...]] = ("outcome", "predictors")
-
-    @classmethod
-    def from_formula(cls, formula: str, **keys: Any) -> Self:
-        """Return the regression of a formula, `outcome ~ a + b`, or `outcome[level] ~ a + b`; `keys` are its others."""
-        return cls(**cls.formula_keys(formula), **keys)
-
-    @staticmethod
-    def _for_product(term: tuple[str, ...]) -> str:
-        """Say how a product of columns is asked for."""
-        declared = f'{"_".join(term)} = {{ from = "{" * ".join(term)}", interval = [0, 100] }}'
-        return f"a derived column for the product, {declared}"
-
-    @classmethod
-    def formula_keys(cls, formula: Any, domains: Mapping[str, Domain] | None = None) -> dict[str, Any]:
-        """Return the keys that a formula stands for; of levels that are not text, `domains` knows the one named."""
-        found = parse_formula(formula)
-        for term in found.interactions:
-            raise InvalidParameter("formula", formula, f"a sum of columns for {cls.name}", cls._for_product(term))
-        keys: dict[str, Any] = {"outcome": found.outcome, "predictors": found.columns}
-        if found.success is None:
-            return keys
-        if "success" not in cls.__dataclass_fields__:
-            raise InvalidParameter("formula", formula, f"an outcome without a level for {cls.name}", found.outcome)
-        outcome = (domains or {}).get(found.outcome)
-        levels = dict(zip(outcome.names, outcome.values, strict=False)) if isinstance(outcome, Levels) else {}
-        return {**keys, "success": levels.get(found.success, found.success)}
 
     @property
     def mechanisms(self) -> tuple[str, ...]:

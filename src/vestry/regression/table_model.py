@@ -13,7 +13,7 @@ from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Gaussian
 from vestry.regression.moments import LevelColumn
 from vestry.regression.outcome_table import OutcomeTable
-from vestry.regression.table_reader import TableReader, table_reader
+from vestry.regression.table_reader import TableReader, parse_terms, table_reader
 from vestry.regression.table_target import Whitening
 from vestry.schema.domain import Domain, Levels
 
@@ -47,6 +47,20 @@ def check_table(model: Any) -> None:
         raise InvalidParameter("intercept", False, f"true for the method {TABLE}", "intercept = true")
 
 
+def check_interactions(model: Any, table: OutcomeTable) -> None:
+    """Refuse a product of columns that are not predictors."""
+    given = model.interactions
+    if not isinstance(given, tuple) or not all(isinstance(each, str) and ":" in each for each in given):
+        allowed = "a list of products of predictors"
+        raise InvalidParameter("interactions", given, allowed, 'interactions = ["age:ward"]')
+    parse_terms(table, given)
+
+
+def declared_fields(model: Any) -> dict[str, Any]:
+    """Return a model's fields; no interactions are as before there were any."""
+    return {key: value for key, value in vars(model).items() if key != "interactions" or value}
+
+
 def prepare_table(
     model: Any, table: OutcomeTable, request: Request, schema: TableSchema, count: int | None
 ) -> PreparedSums:
@@ -55,7 +69,8 @@ def prepare_table(
     layout = table.layout(adjacency)
     mechanism = calibrate_noise(f"discrete-{request.mechanism}", layout, adjacency, request.guarantee)
     table.query.check(schema.domains)
-    described = {"name": model.name, "method": TABLE, "table": table.to_dict(), "predictors": list(model.predictors)}
+    terms = [*model.predictors, *model.interactions]
+    described = {"name": model.name, "method": TABLE, "table": table.to_dict(), "predictors": terms}
     numbers = (USUAL_PRECISION if model.prior_precision is None else float(model.prior_precision),)
     return PreparedSums(model, described, numbers, mechanism, table.query, ("all",), ())
 

@@ -16,6 +16,7 @@ from vestry.mcmc.hamiltonian import ChainsDisagree
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Gaussian, Laplace, deviation, noise_of
 from vestry.posterior.reader import NOISE_AWARE, Reader, ReadRelease, refuse_extremes
+from vestry.posterior.records import level_places
 from vestry.posterior.sample import JointSample, Sample
 from vestry.regression.moment_reader import NoPosterior
 from vestry.regression.outcome_table import OutcomeTable
@@ -262,15 +263,37 @@ class TableReader(Reader):
     def _level(self, column: str, point: Mapping[str, Any]) -> str:
         """Return the level of a column at a point; any, if no term has the column."""
         levels = self.table.column(column).levels
-        if column not in point:
-            if any(column in term for term in self.terms):
-                raise InvalidParameter(f"the value of {column}", None, "given", f'{column} = "{levels[0]}"')
-            return levels[0]
-        value = point[column]
-        name = str(value).lower() if isinstance(value, bool) else str(value)
-        if name not in levels:
-            raise InvalidParameter(f"a level of {column}", value, "one of " + ", ".join(levels), levels[0])
-        return name
+        return levels[int(self._places(column, {name: [value] for name, value in point.items()}, 1)[0])]
+
+    def _places(self, column: str, columns: Any, size: int) -> np.ndarray:
+        """Return the levels of a column by place; the first, if no term has the column."""
+        levels, given = self.table.column(column).levels, column in columns
+        if not given and not any(column in term for term in self.terms):
+            return np.zeros(size, dtype=np.intp)
+        places = level_places(column, columns[column], levels) if given else np.array([-1])
+        if (places < 0).any():
+            raise InvalidParameter(f"the value of {column}", None, "given", f'{column} = "{levels[0]}"')
+        return places
+
+    def at_rows(self, distribution: Any, frame: Any) -> dict[str, Array]:
+        """Return mean and sd of the probability of each class, or of the rate, by record: of its cell."""
+        columns = self.table.predictors
+        places = [self._places(each.name, frame, len(frame)) for each in columns]
+        cells, which = np.unique(
+            np.ravel_multi_index(tuple(places), tuple(len(each.levels) for each in columns)), return_inverse=True
+        )
+        parts = [self._cell_moments(distribution.theta, each) for each in np.array_split(cells, len(cells) // 256 + 1)]
+        mean, spread = (np.concatenate(each, axis=1)[:, which] for each in zip(*parts, strict=True))
+        if len(mean) == 1:
+            return {"mean": mean[0], "sd": spread[0]}
+        named = [(f"mean[{name}]", f"sd[{name}]") for name, _ in self.table.classes]
+        return {key: row for pair, rows in zip(named, zip(mean, spread, strict=True), strict=True)
+                for key, row in zip(pair, rows, strict=True)}  # fmt: skip
+
+    def _cell_moments(self, theta: Array, cells: np.ndarray) -> tuple[Array, Array]:
+        """Return mean and sd over the draws, by class and cell."""
+        found = self._shown(self.outcomes_at(theta, [self.table.cells[place] for place in cells]))
+        return found.mean(axis=0), found.std(axis=0)
 
     def difference(self, distribution: Any, a: str, b: str) -> Sample:
         """Return the difference of two coefficients."""
