@@ -197,11 +197,11 @@ def _line(rng: Rng, features: np.ndarray) -> np.ndarray:
 
 
 def effects(rng: Rng, n: int, several: int) -> tuple[np.ndarray, Frame]:
-    """Make up linear predictors of cells of ward and sex: coefficients of about 0.5 in size, as a plan does."""
+    """Make up linear predictors of cells of ward and sex: coefficients of 0.5 or -0.5, as a plan does."""
     ward, sex = rng.integers(0, 3, n), rng.integers(0, 2, n)
-    features = np.column_stack([ward == 1, ward == 2, sex == 1, np.ones(n)])
+    features = np.column_stack([ward == 1, ward == 2, sex == 1])
     frame = {"ward": np.array(WARDS)[ward], "sex": np.array(SEXES)[sex]}
-    return features @ rng.normal(0, 0.5, (4, several)), frame
+    return features @ rng.choice([-0.5, 0.5], (3, several)), frame
 
 
 def odds(rng: Rng, n: int, place: float) -> Frame:
@@ -370,7 +370,7 @@ VARIANTS = {
 POOLED = {
     "proportions, 8 sites": Asked(_beta(by="site", pool=True), proportions("site", SITES), n=1600),
     "means, 8 sites": Asked(_normal(by="site", pool=True), means, n=1600),
-    "rates, 8 sites": Asked(_poisson(by="site", pool=True), rates, n=1600),
+    "rates, 8 sites": Asked(_poisson(by="site", pool=True), rates, n=8000),
 }
 PERSONS = {
     "proportion": Asked(_beta(), proportion, n=3000, rows=3),
@@ -452,7 +452,7 @@ def planned(case: Case) -> tuple[float, ...]:
 
 def calibrate_once(request: Request, schema: TableSchema, count: int | None) -> Any:
     """Return what a release is calibrated to; all releases of a case are calibrated alike, which takes long."""
-    key = request.definition(schema), schema.neighbours, schema.unit, count
+    key = request, schema.neighbours, schema.unit, count
     if key not in _CALIBRATED:
         _CALIBRATED[key] = _calibrate(request, schema, count)
     return _CALIBRATED[key]
@@ -514,9 +514,8 @@ def show(kept: dict[str, Any]) -> int:
             outside += [name] if far else []
             numbers = f"{len(own):>8} {plan:9.4g} {own.mean():9.4g} {ratio:6.3f} {error:6.3f}"
             print(f"{name:<66} {numbers}{'  OUTSIDE' if far else ''}")
-    print(
-        f"{len(CASES)} cases; more than {WITHIN:.0%} off: {len(set(outside))}; below {RELEASES} releases: {len(short)}"
-    )
+    far, few = len(set(outside)), len(short)
+    print(f"{len(CASES)} cases: {far} more than {WITHIN:.0%} off, {few} with fewer than {RELEASES} releases")
     return 1 if outside or short else 0
 
 

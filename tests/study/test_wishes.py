@@ -13,7 +13,7 @@ import pytest
 from study.fault_study import study_in, vestry
 
 from vestry.conjugate.family import family_from
-from vestry.conjugate.simulation import released_width
+from vestry.conjugate.table_forecast import released_width
 from vestry.errors import StudyFileError
 from vestry.persons.person_posterior import PersonAverageDistribution
 from vestry.planning import _gaussian_rho, forecast_at
