@@ -47,8 +47,22 @@ table = vestry.Table(
 )
 print(table)
 """,
+    "page": """
+import pathlib, tempfile, vestry
+from vestry.cli.open_command import open_page
+try:
+    open_page(pathlib.Path(tempfile.mkdtemp()), port=-1)
+except vestry.VestryError as error:
+    print(error)
+""",
 }
-PRINTED = {"glm": "(1, 2)", "postgres": "cannot be used", "spark": "can read", "polars": "Table"}
+PRINTED = {
+    "glm": "(1, 2)",
+    "postgres": "cannot be used",
+    "spark": "can read",
+    "polars": "Table",
+    "page": "--port must be a free port",
+}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +107,7 @@ def test_the_demo_runs_from_outside_the_clone(core, tmp_path):
     assert str(ROOT) not in run(core, "-c", "import vestry; print(vestry.__file__)", cwd=tmp_path).stdout
 
 
-@pytest.mark.parametrize("extra", ["glm", "postgres", "spark"])
+@pytest.mark.parametrize("extra", ["glm", "postgres", "spark", "page"])
 def test_an_absent_extra_gives_its_install_line(core, tmp_path, extra):
     done = run(core, "-c", USES[extra], cwd=tmp_path)
     assert f"pip install 'vestry[{extra}]'" in done.stdout + done.stderr

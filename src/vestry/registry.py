@@ -40,6 +40,7 @@ MODELS = LazyTable(
         "quality": "vestry.data_quality.quality_model:Quality",
         "count": "vestry.tables.record_count:RecordCount",
         "table": "vestry.tables.contingency_table:ContingencyTable",
+        "levels": "vestry.levels.level_discovery:LevelDiscovery",
     }
 )
 
@@ -94,6 +95,7 @@ LOSSES = LazyTable(
 FACADE = LazyTable(
     {
         "posterior": "vestry.posterior.posterior:Posterior",
+        "likelihood": "vestry.likelihood.release_likelihood:likelihood_of",
         "plot": "vestry.display.plotting:plot",
         "posterior_html": "vestry.display.plotting:posterior_html",
     }

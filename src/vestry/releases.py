@@ -193,6 +193,13 @@ class Release:
         """Compute a posterior, by the release's own prior or another one; see `Posterior.from_release`. It is free."""
         return FACADE["posterior"].from_release(self, prior=prior, method=method, pool=pool, **options)
 
+    def likelihood(self, group: str | None = None) -> Any:
+        """Return the exact log-likelihood of the noisy statistics, as data for any model; see `vestry.likelihood`.
+
+        Of one group, or of all at once. It is free.
+        """
+        return FACADE["likelihood"](self, group)
+
     def text(self) -> str:
         """Return the JSON that is saved, and whose hash the ledger keeps."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"

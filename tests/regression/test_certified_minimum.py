@@ -155,20 +155,24 @@ CASES = ["random", "equal", "opposite", "separable", "zero rows", "one row"]
 
 
 def only(monkeypatch, way: str) -> None:
-    """Let one of the two ways be taken, and no other follow: what it gives must do."""
+    """Let one of the ways be taken, and no other follow: what it gives must do, Newton's in its first round."""
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
 
     def refused(*_, **__):
         raise AssertionError("the public count did not do")
 
-    monkeypatch.setattr(certified_minimum.RidgeObjective, "one_by_one", lambda *_, **__: way == "one by one")
-    if way == "one by one":
-        monkeypatch.setattr(certified_minimum.accelerated_descent, "minimise", refused)
-    else:
-        monkeypatch.setattr(certified_minimum.sdca, "ascend", refused)
+    monkeypatch.setattr(certified_minimum.RidgeObjective, "way", lambda *_, **__: way)
+    monkeypatch.setattr(certified_minimum.newton, "ROUNDS", (certified_minimum.newton.PASSES - 1,))
+    methods = {
+        "gradients": (certified_minimum.accelerated_descent, "minimise"),
+        "one by one": (certified_minimum.sdca, "ascend"),
+        "newton": (certified_minimum, "RowPasses"),
+    }
+    for other in methods.keys() - {way}:
+        monkeypatch.setattr(*methods[other], refused)
 
 
-WAYS = ["one by one", "full gradients"]
+WAYS = ["newton", "one by one", "gradients"]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -282,7 +286,8 @@ def test_a_point_that_rounding_has_spoilt_is_found_and_replaced(monkeypatch, wro
             "beyond": np.full(3, 1e9),
             "nan": np.full(3, np.nan),
         }[wrong]
-        monkeypatch.setattr(certified_minimum.RidgeObjective, "one_by_one", lambda *_, **__: way == "one by one")
+        monkeypatch.setattr(certified_minimum.RidgeObjective, "way", lambda *_, **__: way)
+        monkeypatch.setattr(certified_minimum.newton.NewtonSearch, "walk", lambda *_, x=spoilt: x)
         monkeypatch.setattr(certified_minimum.accelerated_descent, "minimise", lambda *_, x=spoilt, **__: x)
         monkeypatch.setattr(certified_minimum.sdca, "ascend", lambda *_, x=spoilt, **__: x)
         found = RidgeObjective(problem, 1.0).minimum([(rows, y)], np.zeros(3), tolerance, stream=stream())

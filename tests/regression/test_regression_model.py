@@ -179,7 +179,7 @@ def test_a_missing_extra_costs_nothing(tmp_path, monkeypatch):
     def absent(*_, **__):
         raise MissingExtra("the gradient of a loss on the processor", "glm")
 
-    monkeypatch.setattr("vestry.regression.gradient.gradient", absent)
+    monkeypatch.setattr("vestry.regression.method.gradient", absent)
     with pytest.raises((StudyFileError, MissingExtra), match=r"pip install 'vestry\[glm\]'"):
         Study.open(path).release()
     assert len(list(made.entries())) == 1

@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 from vestry.errors import InvalidParameter
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
-from vestry.regression import certified_minimum, sdca
-from vestry.regression.certified_minimum import RidgeObjective
+from vestry.regression import certified_minimum, newton_sums, sdca
+from vestry.regression.certified_minimum import GRADIENTS, NEWTON, ONE_BY_ONE, RidgeObjective
 from vestry.regression.losses import (
     Huber,
     LogCosh,
@@ -248,7 +248,7 @@ def test_every_loss_comes_within_the_tolerance_in_the_public_count(monkeypatch, 
     def refused(*_, **__):
         raise AssertionError("the public count did not do")
 
-    monkeypatch.setattr(certified_minimum.RidgeObjective, "one_by_one", lambda *_, **__: True)
+    monkeypatch.setattr(certified_minimum.RidgeObjective, "way", lambda *_, **__: ONE_BY_ONE)
     monkeypatch.setattr(certified_minimum.accelerated_descent, "minimise", refused)
     rows, y = data(seed, 25)
     rows[:5], rows[5:15] = 0.0, rows[5]
@@ -303,40 +303,43 @@ def test_so_many_updates_are_made_and_every_record_has_its_chance():
 # --- which way --------------------------------------------------------------------------------------------------------
 
 
-def test_the_quicker_way_follows_from_public_numbers(monkeypatch):
+def test_the_quickest_way_follows_from_public_numbers(monkeypatch):
     monkeypatch.setattr(certified_minimum, "cores", lambda: 2)
-    adult = LinearProblem(Logistic(), 105, 3.7, Adjacency("add-remove"), 32_561)
-    assert RidgeObjective(adult, 12.0, 450.0).one_by_one(2e-7, "cpu")
-    monkeypatch.setattr(certified_minimum, "cores", lambda: 64)
-    assert not RidgeObjective(adult, 12.0, 450.0).one_by_one(2e-7, "cpu")
+    adult, pixels, several = (
+        LinearProblem(loss, features, 3.7, Adjacency("add-remove"), 32_561)
+        for loss, features in ((Logistic(), 105), (Logistic(), 785), (Multinomial(3), 105))
+    )
+    assert RidgeObjective(adult, 12.0, 450.0).way(2e-7, "cpu") == NEWTON
+    # Where the Hessian has many numbers, records are taken one by one.
+    assert RidgeObjective(pixels, 12.0, 450.0).way(2e-7, "cpu") == ONE_BY_ONE
+    # Much regularised, a few gradients do; hardly regularised, updates gain too little.
+    assert RidgeObjective(adult, 1e6, 450.0).way(2e-7, "cpu") == GRADIENTS
+    assert RidgeObjective(pixels, 1e-3, 0.1).way(1e-3, "cpu") == NEWTON
+    monkeypatch.setattr(certified_minimum, "cores", lambda: 640)
+    assert RidgeObjective(adult, 12.0, 450.0).way(2e-7, "cpu") == GRADIENTS
     monkeypatch.setattr(certified_minimum, "cores", lambda: 2)
-    # Much regularised: a few gradients do. Hardly: updates gain too little.
-    assert not RidgeObjective(adult, 1e6, 450.0).one_by_one(2e-7, "cpu")
-    assert not RidgeObjective(adult, 1e-3, 0.1).one_by_one(1e-3, "cpu")
-    # What an update costs beyond its numbers counts where these are few.
-    narrow = LinearProblem(Logistic(), 2, 3.7, Adjacency("add-remove"), 1000)
-    assert not RidgeObjective(narrow, 12.0, 450.0).one_by_one(2e-7, "cpu")
-    several = LinearProblem(Multinomial(3), 105, 3.7, Adjacency("add-remove"), 32_561)
-    assert not RidgeObjective(several, 12.0).one_by_one(2e-7, "cpu")
+    assert RidgeObjective(several, 12.0).way(2e-7, "cpu") == GRADIENTS
     for elsewhere in ("gpu", "nowhere"):  # who computes the gradient says what is wrong with it
-        assert not RidgeObjective(adult, 12.0, 450.0).one_by_one(2e-7, elsewhere)
+        assert RidgeObjective(adult, 12.0, 450.0).way(2e-7, elsewhere) == GRADIENTS
     monkeypatch.setattr(certified_minimum, "has_gpu", lambda: True)
-    assert not RidgeObjective(adult, 12.0, 450.0).one_by_one(2e-7)
-    assert RidgeObjective(adult, 12.0, 450.0).one_by_one(2e-7, "cpu")
+    assert RidgeObjective(adult, 12.0, 450.0).way(2e-7) == GRADIENTS
+    assert RidgeObjective(adult, 12.0, 450.0).way(2e-7, "cpu") == NEWTON
 
 
+@pytest.mark.parametrize("features", [105, 785])
 @pytest.mark.parametrize("method", ["objective", "output"])
-def test_the_way_that_will_be_taken_is_tried_before_a_charge(monkeypatch, method):
+def test_the_way_that_will_be_taken_is_tried_before_a_charge(monkeypatch, method, features):
     """A compiler that fails, or is not there, must show before anything is paid."""
     monkeypatch.setattr(certified_minimum, "cores", lambda: 1)
-    adult = LinearProblem(Logistic(), 105, 3.7, Adjacency("add-remove"), 32_561)
-    made = regression(adult, Guarantee.parse("epsilon=1,delta=1e-6"), method=method, regularisation=12.0, device="cpu")
-    assert made.one_by_one
+    given, bound = LinearProblem(Logistic(), features, 3.7, Adjacency("add-remove"), 32_561), "epsilon=1,delta=1e-6"
+    made = regression(given, Guarantee.parse(bound), method=method, regularisation=12.0, device="cpu")
+    assert made.way == (NEWTON if features == 105 else ONE_BY_ONE)
 
     def fails(*_, **__):
         raise RuntimeError("no compiler")
 
     try_out(made)
     monkeypatch.setattr(Rows, "update", fails)
+    monkeypatch.setattr(newton_sums, "slopes_of", fails)
     with pytest.raises(RuntimeError, match="no compiler"):
         try_out(made)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from vestry.likelihood.smooth_tables import log_mean_likelihood, log_rate_likelihood
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 from vestry.regression.moments import LevelColumn
 from vestry.regression.outcome_table import OutcomeTable
-from vestry.regression.table_likelihood import log_mean_likelihood, log_rate_likelihood
 from vestry.regression.table_reader import TableReader
 from vestry.regression.table_target import TableTarget, sample_table
 

@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vestry.cli import main
-from vestry.cli.init_command import STUDY
 from vestry.errors import InvalidParameter, StudyFileError, VestryError
 from vestry.mechanisms.release import PARAMETERS
 from vestry.model.request import AUTO
 from vestry.registry import MODELS
 from vestry.study import Study, config
 from vestry.study.config import KEYS
+from vestry.study.example_study import EXAMPLE as STUDY
 from vestry.study.toml_table import GUARANTEE, LineIndex
 
 ROOT = Path(__file__).parents[2]

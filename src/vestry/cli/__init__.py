@@ -19,11 +19,13 @@ try:
         curve_command,
         init_command,
         ledger_commands,
+        open_command,
         posterior_command,
         reproduce_command,
         study_commands,
     )
-    from vestry.cli.output import Commands, examples, first_example, refusal, say
+    from vestry.cli.output import Commands, examples, first_example, say
+    from vestry.errors import refusal
 except KeyboardInterrupt:  # `main` catches it from here on
     sys.stderr.write("vestry: interrupted; nothing was charged.\n")
     sys.exit(130)
@@ -44,6 +46,7 @@ _PANELS: dict[str, dict[str, Any]] = {
         "plan": (study_commands.plan, study_commands.PLAN_EXAMPLES),
         "release": (study_commands.release, study_commands.RELEASE_EXAMPLES),
         "report": (study_commands.report, study_commands.REPORT_EXAMPLES),
+        "open": (open_command.open_page, open_command.EXAMPLES),
     },
     "Results": {"posterior": (posterior_command.posterior, posterior_command.EXAMPLES)},
     "Budget": {"ledger": ledger_commands.app},

@@ -18,52 +18,6 @@ EXAMPLES = examples(
     "vestry init clinic --from dictionary.csv",
 )
 
-STUDY = """\
-# A study: a table, what its columns may contain, whose privacy is protected, a budget, and what is asked.
-# Check it:    vestry check study.toml
-# Compare:     vestry plan study.toml
-# Run it:      vestry release study.toml
-
-[study]
-name = "readmissions"
-# The first page of the report: what it is called, who issues it, whom to ask, and why the data are used.
-title = "Readmissions after discharge"
-issuer = "Quality office, Example Hospital"
-contact = "quality@hospital.example"
-purpose = "To see in which wards patients come back"
-# date = 2026-01-31               # of the report; the day of the last charge if omitted
-data = "patients.csv"             # a path (.parquet, .csv, .arrow), or duckdb://, postgresql:// or pyspark://
-# "row" hides one row: what it keeps to epsilon, five rows of one person keep to five epsilon. If persons may have
-# several rows, protect the person. At most three rows of each count here, and all of them are hidden together:
-#     unit = { person = "patient_id", rows = 3 }
-# The ledger owns the unit: name a new one below before the first release, and check prints the command that makes it.
-unit = "row"
-neighbours = "add-remove"         # or "replace"
-budget = { epsilon = 1.0, delta = 1e-6 }
-ledger = "patients.ledger"
-expected_rows = 2000              # a guess at the number of records: check, plan and "auto" go by it
-
-[columns]                         # nothing is learnt from the data: say what each column may contain
-readmitted = { levels = ["no", "yes"] }
-ward       = { levels = ["A", "B", "C", "D"], missing = "drop" }
-stay_days  = { interval = [0, 60], missing = { value = 0 } }
-
-[release.readmission]
-model = "beta-bernoulli"
-column = "readmitted"
-success = "yes"
-by = "ward"
-prior = [1, 1]
-spend = { epsilon = 0.3 }
-
-[release.stay]
-model = "normal-mean"
-column = "stay_days"
-variance = 50
-prior = [10, 100]
-spend = { epsilon = 0.2 }
-"""
-
 
 def init(
     folder: Annotated[Path, Argument(metavar="DIR", help="A new or empty folder; with --from one without study.toml.")],
@@ -92,13 +46,14 @@ def init(
         raise InvalidParameter("--header", "alone", "given with --from", "--from FILE beside it")
     from vestry.ledger import Ledger
     from vestry.study import Study
+    from vestry.study.example_study import EXAMPLE, example_records
 
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InvalidParameter("a new study's folder", str(folder), "new or empty", "another name")
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "study.toml").write_text(STUDY, encoding="utf-8")
-        (folder / "patients.csv").write_text(_patients(), encoding="utf-8")
+        (folder / "study.toml").write_text(EXAMPLE, encoding="utf-8")
+        (folder / "patients.csv").write_text(example_records(), encoding="utf-8")
     except OSError as error:
         raise InvalidParameter(
             "a new study's folder", str(folder), f"writable ({error.strerror})", "another name"
@@ -140,17 +95,3 @@ def _init_from(folder: Path, source: str, *, header: bool, as_json: bool) -> Non
         f"Next: vestry check {file} --data"
     )
     emit(record, text, as_json=as_json)
-
-
-def _patients() -> str:
-    """Make up 2,000 patients: post-processing of nothing."""
-    import numpy as np
-
-    rng = np.random.default_rng(2026)
-    ward = rng.choice(list("ABCD"), 2000)
-    chance = np.select([ward == "A", ward == "B", ward == "C"], [0.28, 0.12, 0.15], 0.18)
-    readmitted = np.where(rng.random(2000) < chance, "yes", "no")
-    stay = np.round(rng.gamma(2.5, 4.0, 2000), 1)
-    person = rng.integers(1, 1201, 2000)
-    rows = (f"{p},{w},{r},{s}" for p, w, r, s in zip(person, ward, readmitted, stay, strict=True))
-    return "patient_id,ward,readmitted,stay_days\n" + "\n".join(rows) + "\n"

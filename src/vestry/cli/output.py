@@ -15,7 +15,6 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -77,6 +76,11 @@ def columns(rows: Sequence[tuple[str, ...]], *, names: int | None = None, indent
     return [" " * indent + line.rstrip() for line in lines]
 
 
+def short(value: float, digits: int = 4) -> str:
+    """Write a number to so many digits; a large one to its last whole digit, since a count is read as one."""
+    return f"{value:.0f}" if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
+
+
 def interval_note(row: dict[str, Any]) -> str:
     """Say what is wrong with one interval, beside it; nothing if all is well."""
     from vestry.posterior.reader import NOT_CALIBRATED
@@ -108,43 +112,6 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(printable(what), total=None)
         yield lambda what: bar.update(task, description=printable(what))
-
-
-_ROOT = Path(__file__).parents[1]
-
-
-def refusal(error: Exception) -> str:
-    """Return what to tell of an error that ended a command.
-
-    What Vestry raises on purpose has its sentence. Of anything else the message may quote a record, so only its kind
-    is told and where in Vestry it arose.
-    """
-    if isinstance(error, VestryError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return "this takes more memory than there is; ask for less: fewer levels, groups, draws or dimensions."
-    if isinstance(error, RecursionError):
-        return "this is nested too deeply to be read; write it plainly."
-    if isinstance(error, OSError):
-        return f"the system refused ({error.strerror or type(error).__name__}); {_AGAIN}"
-    place = f"{type(error).__name__} in {_place(error)}"
-    if isinstance(error, ArithmeticError):
-        return f"the numbers are too large or too small to compute with ({place}); write more moderate ones."
-    return f"this could not be done, for a reason that Vestry did not foresee ({place}); {_AGAIN}"
-
-
-def _place(error: Exception) -> str:
-    """Return the last line of ours that an error went through."""
-    found, trace = "vestry", error.__traceback__
-    while trace is not None:
-        path = Path(trace.tb_frame.f_code.co_filename)
-        if path.is_relative_to(_ROOT):
-            found = f"{path.relative_to(_ROOT).as_posix()}, line {trace.tb_lineno}"
-        trace = trace.tb_next
-    return found
-
-
-_AGAIN = "change what is asked, or run it again: what was charged and not opened is free."
 
 
 class Commands(TyperGroup):

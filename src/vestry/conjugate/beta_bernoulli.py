@@ -58,6 +58,7 @@ from vestry.posterior.discrete_noise import (
     window,
 )
 from vestry.posterior.mixture import BetaMixture, normalise
+from vestry.posterior.noisy_data import BINOMIAL
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
@@ -133,6 +134,7 @@ class BetaBernoulliFamily(CategoryFamily):
     """Records of 0 or 1 (or anything between: a statistical query with values in [0, 1])."""
 
     name: ClassVar[str] = "beta-bernoulli"
+    data_kind: ClassVar[str] = BINOMIAL
     member: ClassVar[type[Distribution]] = Beta
     prior_words: ClassVar[tuple[str, str]] = ("alpha and beta", "6,12")
 

@@ -34,6 +34,7 @@ from vestry.model.request import (
 )
 from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
+from vestry.posterior.noisy_data import NoisyData, noisy_data, statistics_of
 from vestry.posterior.reader import POOLED, Reader, ReadRelease, refuse_extremes
 from vestry.releases import NoisyStatistics, Release
 from vestry.schema.domain import Domain
@@ -79,6 +80,11 @@ class ConjugateReader(Reader):
     def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior that takes the statistics as exact."""
         return self.family.plug_in(self.prior, statistics)
+
+    def noisy_data(self, release: Release) -> NoisyData:
+        """Return the noisy numbers, of the family's kind."""
+        first = next(iter(statistics_of(release).values()))
+        return noisy_data(release, self.family.kind_of(first))
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw what `size` new records would give, once for each row of parameters."""

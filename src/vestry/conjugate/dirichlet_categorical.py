@@ -41,6 +41,7 @@ from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Laplace, noise_of
 from vestry.posterior.mixture import DirichletMixture, PosteriorDistribution, two_sided
+from vestry.posterior.noisy_data import BINOMIAL, MULTINOMIAL
 from vestry.privacy.accountant import renyi as price_renyi
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
@@ -280,6 +281,10 @@ class DirichletCategoricalFamily(CategoryFamily):
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the number of records in each category."""
         return rng.multinomial(size, theta / theta.sum(axis=1, keepdims=True)).astype(float)
+
+    def kind_of(self, statistics: NoisyStatistics) -> str:
+        """Return that of counts; two levels are released as successes, of the first one, and failures."""
+        return BINOMIAL if self._as_beta(statistics) else MULTINOMIAL
 
     def _as_beta(self, statistics: NoisyStatistics) -> bool:
         """Tell whether two categories were released as successes, or successes and failures."""

@@ -30,6 +30,7 @@ from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Gaussian, Laplace, deviation, noise_of
 from vestry.posterior.mixture import PosteriorDistribution
+from vestry.posterior.noisy_data import SUMS
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.registry import MODELS
@@ -138,6 +139,8 @@ class ConjugateFamily(ABC):
         What a report says of how records were read.
     member
         The distributions of its priors and posteriors.
+    data_kind
+        Of which kind its noisy numbers are; see `vestry.posterior.noisy_data`.
     prior_words
         What a prior is declared by, and an example.
     """
@@ -146,6 +149,7 @@ class ConjugateFamily(ABC):
     parameter: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]] = ()
     note: ClassVar[str] = ""
+    data_kind: ClassVar[str] = SUMS
     member: ClassVar[type[Distribution]]
     prior_words: ClassVar[tuple[str, str]]
 
@@ -295,6 +299,10 @@ class ConjugateFamily(ABC):
     @abstractmethod
     def noise_aware(self, prior: Any, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior, the noise summed out."""
+
+    def kind_of(self, statistics: NoisyStatistics) -> str:
+        """Return of which kind these noisy numbers are."""
+        return self.data_kind
 
     @abstractmethod
     def plug_in(self, prior: Any, statistics: NoisyStatistics) -> PosteriorDistribution:

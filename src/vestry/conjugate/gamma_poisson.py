@@ -33,6 +33,7 @@ from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Noise, log_ratio, noise_of
 from vestry.posterior.mixture import GammaMixture, normalise
+from vestry.posterior.noisy_data import POISSON
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Draws, NoisyStatistics
@@ -49,6 +50,7 @@ class GammaPoissonFamily(ConjugateFamily):
 
     name: ClassVar[str] = "gamma-poisson"
     parameter: ClassVar[str] = "rate"
+    data_kind: ClassVar[str] = POISSON
     member: ClassVar[type[Distribution]] = Gamma
     prior_words: ClassVar[tuple[str, str]] = ("a shape and a rate", "2,1")
 

@@ -33,7 +33,7 @@ from vestry.conjugate.pooled_groups import NODES, Places, PooledGroups, even_mar
 from vestry.conjugate.sparse_dirichlet import log_negative_binomial
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import Noise, lattice, thin
+from vestry.posterior.discrete_noise import Noise, count_window, thin
 from vestry.posterior.hyper_grid import HyperGrid, integrate
 from vestry.posterior.mixture import BetaMixture
 
@@ -58,13 +58,6 @@ _CHUNK = 1 << 18
 def log_rising(count: Array, a: Array | float) -> Array:
     """Return log A_a(s) = log of Gamma(a + s)/(Gamma(a) s!)."""
     return np.asarray(gammaln(count + a) - gammaln(a) - gammaln(count + 1))
-
-
-def count_window(z: float, noise: Noise, drop: float) -> tuple[Array, Array]:
-    """List the counts that z leaves possible, with log P(z - n) relative to the count nearest to z."""
-    nearest, reach = max(z, 0.0), np.ceil(noise.reach(drop))
-    n, cells = lattice(max(0.0, np.floor(z) - reach), np.ceil(nearest) + reach)
-    return n, noise.log_weight(n, np.array(z), np.array(nearest)) + cells
 
 
 def few_counts(z: float, noise: Noise) -> tuple[Array, Array]:

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_expit, logit
 
-from vestry.conjugate.pooled_beta import count_window, few_counts
+from vestry.conjugate.pooled_beta import few_counts
 from vestry.conjugate.pooled_groups import Places, PooledGroups, inverse
 from vestry.conjugate.sparse_dirichlet import log_negative_binomial
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import Noise
+from vestry.posterior.discrete_noise import Noise, count_window
 from vestry.posterior.hyper_grid import integrate
 from vestry.posterior.mixture import GammaMixture
 

@@ -52,15 +52,31 @@ def limit_records(blocks: Sequence[Block], most: int, *, row_key: str) -> list[B
     return [(features[own], outcomes[own]) for own, (features, outcomes) in zip(shares, blocks, strict=True)]
 
 
+def places_of(block: Block, numbers: Sequence[int], row_key: str) -> list[str]:
+    """Return the places of records, as hexadecimal digits; a number is a record's own among its equals, from 0."""
+    key = _key(row_key)
+    return [_place(record, int(number), key) for record, number in zip(_bytes(*block), numbers, strict=True)]
+
+
 def _places(blocks: Sequence[Block], row_key: str) -> Iterator[str]:
-    """Yield each record's place, as hexadecimal digits."""
+    """Yield each record's place."""
     seen: Counter[bytes] = Counter()
-    key = hashlib.sha256(row_key.encode()).digest()
+    key = _key(row_key)
     for features, outcomes in blocks:
-        # Adding 0 makes of -0 the 0 that it is equal to.
-        rows, ends = np.ascontiguousarray(features + 0.0), np.ascontiguousarray(outcomes + 0.0)
-        for row, end in zip(rows, ends, strict=True):
-            record = row.tobytes() + end.tobytes()
-            number = seen[record]
+        for record in _bytes(features, outcomes):
+            yield _place(record, seen[record], key)
             seen[record] += 1
-            yield hashlib.blake2b(number.to_bytes(8, "big") + record, key=key, digest_size=16).hexdigest()
+
+
+def _key(row_key: str) -> bytes:
+    return hashlib.sha256(row_key.encode()).digest()
+
+
+def _bytes(features: np.ndarray, outcomes: np.ndarray) -> list[bytes]:
+    # Adding 0 makes of -0 the 0 that it is equal to.
+    rows, ends = np.ascontiguousarray(features + 0.0), np.ascontiguousarray(outcomes + 0.0)
+    return [row.tobytes() + end.tobytes() for row, end in zip(rows, ends, strict=True)]
+
+
+def _place(record: bytes, number: int, key: bytes) -> str:
+    return hashlib.blake2b(number.to_bytes(8, "big") + record, key=key, digest_size=16).hexdigest()

@@ -282,6 +282,11 @@ class Source:
 
         quietly(plan, VestryError(UNPREPARED))
 
+    def compile(self, expression: Expression) -> str:
+        """Return the query as the engine's own text."""
+        with _unfused():
+            return str(self.backend.compile(expression))
+
     def rows(self, expression: Expression) -> list[dict[str, Any]]:
         """Run one query and return its rows."""
         with _unfused(), self.around():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -22,12 +22,13 @@ from vestry.schema.derivation import check_derived, sources, sources_of
 from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain, Interval, Levels, underlying
 from vestry.schema.meaning import EXACT
-from vestry.schema.private import Block, Private, PrivateRows
+from vestry.schema.private import Block, Private, PrivateCounts, PrivateRows, RemoteRows
 from vestry.schema.statistics import Count, PersonQuery, Product, Sum, SumQuery, sides, summand
 from vestry.validation import require_number, require_whole
 
 if TYPE_CHECKING:
     from vestry.data.query import Query
+    from vestry.data.value_counts import ValueQuery
 
 LIMIT = 2**62
 # How many records there may be, where nobody says.
@@ -76,8 +77,8 @@ class Table:
         csv: Mapping[str, Any] | Dialect | None = None,
     ) -> None:
         kind_of(data)
-        if not isinstance(columns, Mapping) or not columns:
-            raise InvalidParameter("columns", "none", "one or more columns with their domains", _COLUMNS)
+        if not isinstance(columns, Mapping):
+            raise InvalidParameter("columns", "none", "columns with their domains", _COLUMNS)
         for name, domain in columns.items():
             if not isinstance(name, str) or not name:
                 raise InvalidParameter("a column's name", name, "text", _COLUMNS)
@@ -108,10 +109,7 @@ class Table:
         self._check_unread()
         with self._connected(query.wanted) as source:
             query.check_schema(source)
-            source.explain(query.expression(source, row_key=""))
-            if source.kind == "ibis":  # nobody knows what its engine lacks: the query is run over no record
-                none = replace(source, parts=tuple(part.limit(0) for part in source.parts))
-                quietly(lambda: none.rows(query.expression(none, row_key="")), VestryError(UNPREPARED))
+            self._try(source, lambda tried: query.expression(tried, row_key=""))
 
     def schema(self, *columns: str) -> Mapping[str, Any]:
         """Return the types of those of these columns that the table has. No value is read."""
@@ -174,7 +172,7 @@ class Table:
                 VestryError(_FAILED),
             )
 
-    def rows(self, design: Design, *, row_key: str) -> PrivateRows:
+    def rows(self, design: Design, *, row_key: str, stay: bool = False) -> PrivateRows:
         """Read the records of a regression in one query: features and outcomes, in blocks; at most `max_rows` of them.
 
         Parameters
@@ -183,13 +181,16 @@ class Table:
             How a record becomes features and an outcome.
         row_key
             As in `collect`.
+        stay
+            Whether records that Spark holds may stay there: they are then counted, and read when they are summed.
         """
-        tally = design.tally
-        query = self._query(tally)
-        names = (*tally.keys, *(term.column for term in tally.terms if isinstance(term, Sum)))
+        query, names = self._query(design.tally), _names(design)
 
-        def read(source: Source) -> list[Block]:
-            batches = source.columns(query.records(source, row_key=row_key))
+        def read(source: Source) -> Sequence[Block] | RemoteRows:
+            records = query.records(source, row_key=row_key)
+            if stay and (remote := _remote(source, records, design, row_key)) is not None:
+                return remote.at_most(self.max_rows)
+            batches = source.columns(records)
             blocks = [design.block(dict(zip(names, batch.values(), strict=True))) for batch in batches]
             empty = {name: np.zeros(0, dtype=np.int32) for name in names}
             return limit_records(blocks, self.max_rows, row_key=row_key) or [design.block(empty)]
@@ -198,6 +199,59 @@ class Table:
         with self._connected(query.wanted) as source:
             query.check_schema(source)
             return quietly(lambda: PrivateRows(read(source)), VestryError(_FAILED))
+
+    def check_values(self, column: str, *, least: int, most: int) -> None:
+        """Try everything that can fail before the values of a column are counted, without touching one."""
+        query = self._value_query(column, least, most)
+        self._check_unread()
+        with self._connected(dict.fromkeys(query.columns)) as source:
+            query.check_schema(source)
+            self._try(source, lambda tried: query.expression(tried, row_key=""))
+
+    def count_values(self, column: str, *, least: int, most: int, row_key: str) -> PrivateCounts:
+        """Return which values of a column occur, and how many records, or persons, hold each.
+
+        Parameters
+        ----------
+        column
+            A column of the table, declared or not; its values are read as those of levels are.
+        least
+            Values that fewer hold are omitted.
+        most
+            How many different values of a person count.
+        row_key
+            As in `collect`.
+        """
+        query = self._value_query(column, least, most)
+        self._mark_read()
+        with self._connected(dict.fromkeys(query.columns)) as source:
+            query.check_schema(source)
+            return quietly(
+                lambda: PrivateCounts(query.read(source.columns(query.expression(source, row_key=row_key)))),
+                VestryError(_FAILED),
+            )
+
+    def _value_query(self, column: str, least: int, most: int) -> ValueQuery:
+        from vestry.data.value_counts import ValueQuery  # loads Ibis
+
+        return ValueQuery(column, self.unit, least, most)
+
+    def _try(self, source: Source, expression: Callable[[Source], Any]) -> None:
+        """Let the engine plan a query; one that nobody knows runs it over no record, to see what it lacks."""
+        source.explain(expression(source))
+        if source.kind == "ibis":
+            none = replace(source, parts=tuple(part.limit(0) for part in source.parts))
+            quietly(lambda: none.rows(expression(none)), VestryError(UNPREPARED))
+
+    def can_stay(self, design: Design, function: Callable[[Iterator[Block]], np.ndarray]) -> bool:
+        """Tell whether rows can stay where they are, and try there what is done with them, on a made-up record."""
+        with self._connected(self._query(design.tally).wanted) as source:
+            if source.backend.name != "pyspark":
+                return False
+            from vestry.data.spark_rows import try_executors
+
+            try_executors(source, function, design, _names(design))
+            return True
 
     def _connected(self, columns: Mapping[str, Domain | None]) -> Source:
         return connect(self.data, columns=columns, dialect=self.csv)
@@ -219,6 +273,20 @@ class Table:
         tally.check(self.columns)
         check_bound(tally, self.columns, self.max_rows)
         return Query(tally, self.columns, self.unit)
+
+
+def _names(design: Design) -> tuple[str, ...]:
+    """Return the columns of the query of rows, in its order."""
+    tally = design.tally
+    return (*tally.keys, *(term.column for term in tally.terms if isinstance(term, Sum)))
+
+
+def _remote(source: Source, records: Any, design: Design, row_key: str) -> RemoteRows | None:
+    if source.backend.name != "pyspark":
+        return None
+    from vestry.data.spark_rows import remote_rows
+
+    return remote_rows(source, records, design, _names(design), row_key)
 
 
 # A second reading of a stream would find no record.

@@ -24,6 +24,7 @@ from vestry.numerics import Array
 from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
 from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.noisy_data import NoisyData
 from vestry.posterior.reader import Reader, ReadRelease
 from vestry.registry import MODELS
 from vestry.releases import NoisyStatistics, Release
@@ -79,6 +80,11 @@ class PersonReader(Reader):
     def read_pooled(self, release: Release) -> ReadRelease:
         """Refuse: groups of persons are read each alone."""
         raise InvalidParameter("pool", "averages over persons", "asked of rows", 'a release with average = "row"')
+
+    def noisy_data(self, release: Release) -> NoisyData:
+        """Refuse: persons' shares are sums of fractions, of which no exact likelihood is known."""
+        allowed = "one of rows: averages over persons are a normal approximation, without a likelihood of parameters"
+        raise InvalidParameter("a release", "averages over persons", allowed, 'average = "row", or rows = 1')
 
     @property
     def _parts(self) -> PersonParts:

@@ -61,6 +61,11 @@ class Laplace:
         """Return scale * drop."""
         return self.scale * drop
 
+    @property
+    def log_top(self) -> float:
+        """The logarithm of (1 - q)/(1 + q) = tanh(1/(2 scale)), q = e^(-1/scale)."""
+        return math.log(math.tanh(1 / (2 * self.scale)))
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -76,7 +81,17 @@ class Gaussian:
         """Return scale * sqrt(2 drop)."""
         return self.scale * math.sqrt(2 * drop)
 
+    @property
+    def log_top(self) -> float:
+        """Minus the logarithm of sum e^(-k^2/(2 scale^2)); by Poisson's summation where the scale is large."""
+        if self.scale > 1:
+            second = math.exp(-2 * (math.pi * self.scale) ** 2)
+            return -math.log(self.scale * math.sqrt(2 * math.pi)) - math.log1p(2 * second)
+        k = np.arange(1, 40)
+        return -math.log1p(2 * float(np.exp(-((k / self.scale) ** 2) / 2).sum()))
 
+
+IntegerNoise = Laplace | Gaussian
 _NOISES: dict[str, type[Laplace] | type[Gaussian]] = {"discrete-laplace": Laplace, "discrete-gaussian": Gaussian}
 
 
@@ -193,6 +208,18 @@ def lattice(low: float, high: float) -> tuple[Array, Array]:
     points = np.concatenate([np.arange(low, low + _ENDS), inner, np.arange(high - _ENDS, high + 1)])
     ends = np.concatenate([[low - 1], points, [high + 1]])
     return points, np.log((ends[2:] - ends[:-2]) / 2)
+
+
+def count_window(z: float, noise: Noise, drop: float, most: float = math.inf) -> tuple[Array, Array]:
+    """List the counts up to `most` that z leaves possible, with log P(z - n) relative to the count nearest to z."""
+    nearest, reach = min(max(z, 0.0), most), np.ceil(noise.reach(drop))
+    n, cells = lattice(max(0.0, np.floor(nearest) - reach), min(np.ceil(nearest) + reach, most))
+    return n, noise.log_weight(n, np.array(z), np.array(nearest)) + cells
+
+
+def log_nearest(z: Array, noise: IntegerNoise, most: Array | float = math.inf) -> Array:
+    """Return log P(z - n) of the count n up to `most` that is nearest to z."""
+    return noise.log_top + noise.log_weight(np.clip(z, 0.0, most), z, z)
 
 
 NODES = 8

@@ -12,6 +12,7 @@ import numpy as np
 from vestry.errors import InvalidParameter, VestryError
 from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
+from vestry.posterior.noisy_data import SUMS, NoisyData, noisy_data
 from vestry.registry import AVERAGES, MODELS
 from vestry.releases import Draws, NoisyStatistics, Release
 
@@ -98,7 +99,7 @@ class Reader:
     parameters
         The names of its numbers, where they are of different kinds.
     display
-        Which part of a report shows it: `parameters`, `coefficients`, `states` or `quality`.
+        Which part of a report shows it: `parameters`, `coefficients`, `states`, `quality` or `levels`.
     note
         What a report says of how records were read.
     prior_words
@@ -116,6 +117,8 @@ class Reader:
         What its posterior is called, where it is not a plug-in.
     average_words
         What is averaged, and taken as independent, where a unit has several rows.
+    data_kind
+        Of which kind its noisy numbers are; see `vestry.posterior.noisy_data`.
     """
 
     parameter: Any
@@ -128,6 +131,7 @@ class Reader:
     sampled: ClassVar[bool] = False
     has_table: ClassVar[bool] = False
     label: ClassVar[str] = NOISE_AWARE
+    data_kind: ClassVar[str] = SUMS
     average_words: ClassVar[str] = (
         "Each row counts once. The interval takes a person's rows as independent: it is too short where they are alike."
     )
@@ -181,6 +185,10 @@ class Reader:
     def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior that takes the statistics as exact."""
         raise NotImplementedError
+
+    def noisy_data(self, release: Release) -> NoisyData:
+        """Return what the release holds, as data for any model."""
+        return noisy_data(release, self.data_kind)
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw what `size` new records would give, once for each row of parameters; refused by regressions."""

@@ -8,7 +8,7 @@ Coordinates in which every point is a Gram matrix, so that what was released nee
 
 The prior of M is m_j ~ U(0, 1) and a uniform correlation matrix (LKJ(1)), the intercept included, whose m is 1; theta
 ~ N(0, t^2 I), so that t a is one theta and u ~ N(0, s2 S + t^2 S^2); the residual sd is flat; the outcome's mean
-square w/n is at most 1, by a smooth step. The target is the prior, (1) of `noisy_gram` and the noise of each
+square w/n is at most 1, by a smooth step. The target is the prior, (1) of `released_gram` and the noise of each
 statistic. Given a draw, theta ~ N(V u/s2, V), V = (S/s2 + I/t^2)^-1: coefficients are mixtures of normals.
 
 Sampled by Hamiltonian Monte Carlo from the mode, whitened by the Hessian there (of Gaussian noise of the same
@@ -29,7 +29,7 @@ from scipy.special import digamma, gammaln
 
 from vestry.mcmc.hamiltonian import sample_whitened
 from vestry.numerics import Array
-from vestry.regression.noisy_gram import CoefficientMixture, NoisyGram
+from vestry.regression.released_gram import CoefficientMixture, ReleasedGram
 
 # How sharply the outcome's mean square ends at 1.
 _STEP = 0.02
@@ -50,7 +50,7 @@ class GramTarget:
         Whether Laplace noise is replaced by Gaussian noise of its variance.
     """
 
-    noisy: NoisyGram
+    noisy: ReleasedGram
     prior_variance: float
     smooth: bool = False
 
@@ -255,7 +255,7 @@ class GramDraws:
         return CoefficientMixture(weights, np.sqrt(self.s2), means, covariances)
 
 
-def sample_gram(noisy: NoisyGram, prior_variance: float, rng: np.random.Generator) -> GramDraws:
+def sample_gram(noisy: ReleasedGram, prior_variance: float, rng: np.random.Generator) -> GramDraws:
     """Draw from the posterior of the Gram matrix, or raise `ChainsDisagree`."""
     target = GramTarget(noisy, prior_variance)
     mode = _mode(GramTarget(noisy, prior_variance, smooth=True))

@@ -9,10 +9,15 @@ import numpy as np
 from vestry.errors import InvalidParameter
 from vestry.privacy.guarantee import Guarantee
 from vestry.regression import default_penalty
+from vestry.regression.certified_minimum import NEWTON, ONE_BY_ONE
+from vestry.regression.gradient import gradient
 from vestry.regression.langevin import LangevinSample, posterior
+from vestry.regression.newton import PLACES, NewtonPoint
+from vestry.regression.newton_sums import NewtonPass
 from vestry.regression.objective_perturbation import ObjectivePerturbation, objective_perturbation
 from vestry.regression.output_perturbation import OutputPerturbation, output_perturbation
 from vestry.regression.problem import LinearProblem
+from vestry.regression.sdca_rows import Rows
 from vestry.validation import require_choice, require_number
 
 POSTERIOR, OBJECTIVE, OUTPUT = "posterior", "objective", "output"
@@ -66,12 +71,17 @@ def penalty(mechanism: Regression) -> float:
 
 def try_out(mechanism: Regression) -> None:
     """Try one made-up row before anything is charged: a missing compiler or a missing device shows here."""
-    from vestry.regression.gradient import gradient
-    from vestry.regression.sdca_rows import Rows
-
     problem, theta = mechanism.problem, np.zeros(mechanism.problem.dimension)
     made_up = [(np.zeros((1, problem.features), np.float32), np.ones(1))]
-    if not isinstance(mechanism, LangevinSample) and mechanism.one_by_one:
+    if not isinstance(mechanism, LangevinSample) and mechanism.way == ONE_BY_ONE:
         Rows(problem.loss, made_up).update(np.zeros(1, int), np.zeros(1), theta, theta.copy(), share=0.5, lam=1.0)
+    elif not isinstance(mechanism, LangevinSample) and mechanism.way == NEWTON:
+        made_up_pass(problem)(iter(made_up))
     else:
         gradient(problem.loss, made_up, device=mechanism.device)(theta)
+
+
+def made_up_pass(problem: LinearProblem) -> NewtonPass:
+    """Return a pass of Newton's method at a made-up point, to be tried where the records are."""
+    point = np.ones(problem.features)
+    return NewtonPass(problem.loss, NewtonPoint(point, point, PLACES))

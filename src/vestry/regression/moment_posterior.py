@@ -1,6 +1,6 @@
 """What noisy moments say of a linear regression: coefficients, residual spread, R squared, fitted values.
 
-All in the units of the columns. Which computation is used follows from the noise alone (`kappa`, see `noisy_gram`):
+All in the units of the columns. Which computation is used follows from the noise alone (`kappa`, see `released_gram`):
 closed form where it is small, draws of the Gram matrix beyond that for numbers, and a refusal where neither was shown
 to be right.
 """
@@ -21,7 +21,7 @@ from vestry.mcmc.hamiltonian import ChainsDisagree
 from vestry.numerics import Array
 from vestry.posterior.mixture import NormalMixture
 from vestry.regression.gram_sampler import sample_gram
-from vestry.regression.noisy_gram import CoefficientMixture, DeltaFit, NoisyGram, delta_gram, delta_posterior
+from vestry.regression.released_gram import CoefficientMixture, DeltaFit, ReleasedGram, delta_gram, delta_posterior
 
 # kappa up to which the closed form is used; the same with indicators, beyond which there is no answer.
 SMALL, SMALL_WITH_LEVELS = 0.3, 1.0
@@ -88,7 +88,7 @@ class LinearPosterior:
         """Return the variance of each coefficient."""
         return np.array([self.marginal(place).variance() for place in range(len(self.units.shift))])
 
-    def sampling_variances(self, noisy: NoisyGram) -> Array:
+    def sampling_variances(self, noisy: ReleasedGram) -> Array:
         """Return what they would be without noise and prior: s2 S^-1, at the mean s2."""
         s2 = float(self.mixture.weights @ self.mixture.sigma**2)
         matrix = self.units.matrix
@@ -133,7 +133,7 @@ class LinearPosterior:
         return theta, sigma, np.maximum(self.fitted_share(theta, sigma, places, rng), 0.0)
 
 
-def linear_posterior(noisy: NoisyGram, prior_variance: float, units: LinearMap) -> LinearPosterior:
+def linear_posterior(noisy: ReleasedGram, prior_variance: float, units: LinearMap) -> LinearPosterior:
     """Return the posterior, or refuse where no computation was shown to be right."""
     reason = refusal(noisy)
     if reason is not None:
@@ -154,7 +154,7 @@ def linear_posterior(noisy: NoisyGram, prior_variance: float, units: LinearMap) 
     return LinearPosterior(mixture, units, kernels, share, seed)
 
 
-def plug_in_posterior(noisy: NoisyGram, prior_variance: float, units: LinearMap) -> LinearPosterior:
+def plug_in_posterior(noisy: ReleasedGram, prior_variance: float, units: LinearMap) -> LinearPosterior:
     """Return the posterior that takes the moments as exact; for comparison."""
     if not np.isfinite(noisy.kappa):
         raise NoInterval("the noisy moments are those of no records, so nothing can be plugged in.")
@@ -165,12 +165,12 @@ def plug_in_posterior(noisy: NoisyGram, prior_variance: float, units: LinearMap)
     return _by_delta(exact, prior_variance, units, 0)
 
 
-def in_closed_form(noisy: NoisyGram) -> bool:
+def in_closed_form(noisy: ReleasedGram) -> bool:
     """Tell whether the noise is small beside the Gram matrix."""
     return noisy.kappa < (SMALL_WITH_LEVELS if noisy.levels else SMALL)
 
 
-def refusal(noisy: NoisyGram) -> str | None:
+def refusal(noisy: ReleasedGram) -> str | None:
     """Return why there is no interval; None where there is one. It depends on what was released alone."""
     if noisy.count < noisy.dimension + 2:
         return f"there is no interval, because there are not more records than the {noisy.dimension} coefficients."
@@ -185,7 +185,7 @@ def refusal(noisy: NoisyGram) -> str | None:
     return None
 
 
-def _reason(noisy: NoisyGram, why: str) -> str:
+def _reason(noisy: ReleasedGram, why: str) -> str:
     size = f"kappa = {noisy.kappa:.2g}" if np.isfinite(noisy.kappa) else "it is not even positive definite"
     return (
         f"there is no interval, because the noise hides the Gram matrix of the predictors ({size}), and {why}; use"
@@ -193,7 +193,7 @@ def _reason(noisy: NoisyGram, why: str) -> str:
     )
 
 
-def _by_delta(noisy: NoisyGram, prior_variance: float, units: LinearMap, seed: int) -> LinearPosterior:
+def _by_delta(noisy: ReleasedGram, prior_variance: float, units: LinearMap, seed: int) -> LinearPosterior:
     fit = DeltaFit.of(noisy)
     mixture = delta_posterior(fit, prior_variance)
 
@@ -222,7 +222,7 @@ def _variance(gram: Array, theta: Array) -> Array:
     return np.asarray(square - np.einsum("nj,nj->n", gram[:, 0], theta) ** 2 / gram[:, 0, 0])
 
 
-def _seed(noisy: NoisyGram, prior_variance: float) -> int:
+def _seed(noisy: ReleasedGram, prior_variance: float) -> int:
     """Return a number that belongs to the release: its posterior is the same whenever it is computed."""
     text = json.dumps([noisy.matrix.tolist(), noisy.deviation, noisy.count, prior_variance])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

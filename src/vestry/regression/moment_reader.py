@@ -13,6 +13,7 @@ from vestry.errors import InvalidParameter, NoInterval, VestryError
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import deviation
 from vestry.posterior.mixture import NormalMixture
+from vestry.posterior.noisy_data import GRAM, NoisyData, noisy_data
 from vestry.posterior.reader import NOISE_AWARE, Reader, ReadRelease, refuse_extremes
 from vestry.posterior.records import column_numbers, level_places
 from vestry.regression.moment_posterior import (
@@ -22,7 +23,7 @@ from vestry.regression.moment_posterior import (
     plug_in_posterior,
 )
 from vestry.regression.moments import Moments
-from vestry.regression.noisy_gram import NoisyGram
+from vestry.regression.released_gram import ReleasedGram
 from vestry.releases import NoisyStatistics, Release
 from vestry.schema.design_matrix import INTERCEPT
 from vestry.validation import require_number
@@ -150,7 +151,15 @@ class MomentReader(Reader):
         except NoInterval as refusal:
             return NoPosterior(str(refusal), self.dimension)
 
-    def gram(self, statistics: NoisyStatistics) -> NoisyGram:
+    def noisy_data(self, release: Release) -> NoisyData:
+        """Return the sums of products, and which entries of the Gram matrix they are."""
+        places = range(1, len(self.moments.basis))
+        scales = [(0.0, 1.0), *(self._scale(place) for place in places)]
+        middles, reaches = (tuple(each) for each in zip(*scales, strict=True))
+        basis, pairs = self.moments.basis, self.moments.pairs
+        return noisy_data(release, GRAM, basis=basis, pairs=pairs, middles=middles, reaches=reaches)
+
+    def gram(self, statistics: NoisyStatistics) -> ReleasedGram:
         """Return the noisy Gram matrix of the features and the outcome."""
         private = statistics.count is None
         pairs = self.moments.pairs if private else self.moments.pairs[:-1]
@@ -171,7 +180,7 @@ class MomentReader(Reader):
         own = np.unique(statistic, return_inverse=True)[1]
         spread = deviation(statistics.noise, statistics.scale) * statistics.grid
         width = len(self.moments.numbers)
-        return NoisyGram(
+        return ReleasedGram(
             matrix,
             own,
             rows,

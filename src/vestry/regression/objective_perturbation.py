@@ -28,7 +28,7 @@ from vestry.regression.certified_minimum import RidgeObjective
 from vestry.regression.output_perturbation import exactly_noisy
 from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.releases import Draws
-from vestry.schema.private import Block
+from vestry.schema.private import Block, RemoteRows
 from vestry.validation import require_choice
 
 THEOREMS = {
@@ -167,16 +167,21 @@ class ObjectivePerturbation(RowMechanism):
         return RidgeObjective(self.problem, self.regularisation, _longest(self.problem, self.scale))
 
     @property
-    def one_by_one(self) -> bool:
-        """Whether records are taken one by one, and not all for each step."""
-        return self._objective.one_by_one(self._near, self.device)
+    def way(self) -> str:
+        """How the minimum of rows in memory is approached."""
+        return self._objective.way(self._near, self.device)
 
     @property
     def _near(self) -> float:
         """How near the computed point is to the minimum for the linear term as it is computed."""
         return self.tolerance - _linear_error(self.problem, self.scale, self.regularisation)
 
-    def draw(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
+    @property
+    def few_passes(self) -> bool:
+        """Whether Newton's method, whose passes are few, can be taken: for few features of one predictor."""
+        return self._objective.sends_hessian
+
+    def draw(self, rows: Sequence[Block] | RemoteRows, noise: NoiseSource) -> Draws:
         """Draw the linear term, minimise, and add the noise on top."""
         from vestry.noise.bounded_error_normals import normals
 
@@ -185,7 +190,7 @@ class ObjectivePerturbation(RowMechanism):
         length = float(np.linalg.norm(linear))
         if length > objective.longest:  # pragma: no cover - once in 1e31
             linear *= objective.longest / length
-        theta = objective.minimum(blocks, linear, self._near, stream=stream, device=self.device)
+        theta = objective.minimum(rows, linear, self._near, stream=stream, device=self.device)
         return exactly_noisy(theta, self.top, noise)
 
 

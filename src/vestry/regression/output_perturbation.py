@@ -22,7 +22,7 @@ from vestry.privacy.pricing import event
 from vestry.regression.certified_minimum import RidgeObjective
 from vestry.regression.problem import LinearProblem, RowMechanism
 from vestry.releases import Draws
-from vestry.schema.private import Block
+from vestry.schema.private import Block, RemoteRows
 
 THEOREM = (
     "The minimum of sum l + (lam/2)|theta|^2 moves by at most S/lam between neighbours, whose gradients are at most S"
@@ -69,14 +69,19 @@ class OutputPerturbation(RowMechanism):
         return RidgeObjective(self.problem, self.regularisation)
 
     @property
-    def one_by_one(self) -> bool:
-        """Whether records are taken one by one, and not all for each step."""
-        return self._objective.one_by_one(_near(self._objective), self.device)
+    def way(self) -> str:
+        """How the minimum of rows in memory is approached."""
+        return self._objective.way(_near(self._objective), self.device)
 
-    def draw(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
+    @property
+    def few_passes(self) -> bool:
+        """Whether Newton's method, whose passes are few, can be taken: for few features of one predictor."""
+        return self._objective.sends_hessian
+
+    def draw(self, rows: Sequence[Block] | RemoteRows, noise: NoiseSource) -> Draws:
         """Minimise, and add the noise."""
         nothing, near = np.zeros(self.problem.dimension), _near(self._objective)
-        theta = self._objective.minimum(blocks, nothing, near, stream=noise.stream(), device=self.device)
+        theta = self._objective.minimum(rows, nothing, near, stream=noise.stream(), device=self.device)
         return exactly_noisy(theta, self.scale, noise)
 
 

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from vestry.regression import numpy_math
 from vestry.regression.loss import Loss
 from vestry.regression.losses import BoundedLoss
 from vestry.releases import Draws
-from vestry.schema.private import Block, PrivateRows, reveal_rows
+from vestry.schema.private import Block, PrivateRows, RemoteRows, reveal_rows
 from vestry.validation import require_number, require_whole
 
 
@@ -126,9 +127,17 @@ class RowMechanism(ABC):
         opened.take()
         return (self.draw(first_rows(reveal_rows(private), self.problem.max_rows), noise),)
 
+    @property
+    def few_passes(self) -> bool:
+        """Whether so few passes over the records do that they can stay where they are."""
+        return False
+
     @abstractmethod
-    def draw(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
-        """Draw from blocks of features and outcomes, in a number of steps that public constants fix."""
+    def draw(self, rows: Any, noise: NoiseSource) -> Draws:
+        """Draw from blocks of features and outcomes, in a number of steps that public constants fix.
+
+        Where few passes do, the rows may be `RemoteRows`.
+        """
 
 
 def _at_zero(loss: Loss, outcome: float) -> float:
@@ -140,13 +149,15 @@ def _at_zero(loss: Loss, outcome: float) -> float:
     return largest * (1 + 2.0**-48) + 2.0**-48  # what its formula may lose, where the loss is small
 
 
-def first_rows(blocks: Sequence[Block], max_rows: int) -> tuple[Block, ...]:
+def first_rows(rows: Sequence[Block] | RemoteRows, max_rows: int) -> tuple[Block, ...] | RemoteRows:
     """Keep to the declared number, whoever made the rows: the constants hold for no more.
 
     Rows of a table or an estimator were chosen before, by key and not by order.
     """
+    if isinstance(rows, RemoteRows):
+        return rows.at_most(max_rows)
     chosen, room = [], max_rows
-    for features, outcomes in blocks:
+    for features, outcomes in rows:
         if room > 0:
             chosen.append((features[:room], outcomes[:room]))
         room -= len(outcomes)

@@ -29,7 +29,7 @@ from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.langevin import LangevinSample
 from vestry.regression.loss import Loss
 from vestry.regression.losses import Logistic
-from vestry.regression.method import METHODS, POSTERIOR, Regression, penalty, regression, try_out
+from vestry.regression.method import METHODS, POSTERIOR, Regression, made_up_pass, penalty, regression, try_out
 from vestry.regression.model_formula import FromFormula
 from vestry.regression.objective_perturbation import ObjectivePerturbation
 from vestry.regression.problem import LinearProblem
@@ -65,12 +65,13 @@ class PreparedRows:
 
     def check(self, table: Table) -> None:
         """Try all that can fail without touching values."""
-        try_out(self.mechanism)
         table.check(self.design.tally)
+        if not (self.mechanism.few_passes and table.can_stay(self.design, made_up_pass(self.mechanism.problem))):
+            try_out(self.mechanism)
 
     def collect(self, table: Table, *, row_key: str) -> PrivateRows:
-        """Read the rows."""
-        return table.rows(self.design, row_key=row_key)
+        """Read the rows, or say how they are summed where they are."""
+        return table.rows(self.design, row_key=row_key, stay=self.mechanism.few_passes)
 
     def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Refuse numbers that the query cannot hold."""

@@ -15,6 +15,7 @@ from vestry.errors import InvalidParameter, VestryError
 from vestry.mcmc.hamiltonian import ChainsDisagree
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Gaussian, Laplace, deviation, noise_of
+from vestry.posterior.noisy_data import BINOMIAL, MULTINOMIAL, POISSON, NoisyData, statistics_of
 from vestry.posterior.reader import NOISE_AWARE, Reader, ReadRelease, refuse_extremes
 from vestry.posterior.records import level_places
 from vestry.posterior.sample import JointSample, Sample
@@ -183,6 +184,22 @@ class TableReader(Reader):
         if len(statistics.values) != self.table.size:
             raise VestryError("the release does not hold the table of its columns; use the file as it was written.")
         return np.array(statistics.values, dtype=float).reshape(-1, len(self.table.kinds))
+
+    def noisy_data(self, release: Release) -> NoisyData:
+        """Return the numbers of each cell: counts of the classes, or the sum of outcomes and the number of records."""
+        (statistics,) = statistics_of(release).values()
+        numbers, cells = self.numbers(statistics), self.table.cells
+        kinds, units = self.table.kinds, np.ones(len(self.table.kinds))
+        kind = MULTINOMIAL
+        if self.table.high is not None:
+            kind, units = POISSON, np.array([1.0, 1 / self.table.units])
+            numbers, kinds = numbers[:, ::-1], kinds[::-1]
+        elif len(kinds) == 2:  # the first class is what the other is compared with
+            kind, numbers, kinds = BINOMIAL, numbers[:, ::-1], kinds[::-1]
+        columns = [each.name for each in self.table.predictors]
+        levels = dict(zip(columns, zip(*cells, strict=True), strict=True))
+        groups = tuple(map(self.table.cell_name, cells))
+        return NoisyData(kind, groups, levels, kinds, numbers, units, statistics.noise, statistics.scale, None)
 
     @cached_property
     def precisions(self) -> Array:

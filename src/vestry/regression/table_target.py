@@ -1,7 +1,7 @@
 """The posterior density of a regression's coefficients, given a noisy table, and draws from it.
 
 Of levels: log odds against the first one are linear in the features of a cell, eta_cl = x_c'theta_l, and the cell has
-a mean m_c of records, which is unknown too (see (2) of `table_likelihood`). Of counts: the logarithm of the rate is
+a mean m_c of records, which is unknown too (see (2) of `smooth_tables`). Of counts: the logarithm of the rate is
 linear, and the numbers of records are summed out (3). Coefficients have independent normal priors.
 
 The mean is m = s log(1 + e^v), s the noise's scale: v is about m/s where the mean is large beside the noise, and about
@@ -18,10 +18,10 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
+from vestry.likelihood.smooth_tables import SmoothTables, log_mean_likelihood, log_rate_likelihood
 from vestry.mcmc.hamiltonian import sample_whitened
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Noise
-from vestry.regression.table_likelihood import SmoothTables, log_mean_likelihood, log_rate_likelihood
 
 # Draws that are kept, and how far a proposal goes: a quarter turn and more of a normal density, and farther where the
 # noise leaves long tails.

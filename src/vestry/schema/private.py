@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -52,14 +53,36 @@ class Private(Closed):
 Block = tuple[np.ndarray, np.ndarray]
 
 
+class RemoteRows(ABC):
+    """Records that stay where they are: a function is sent to them, and sums come back."""
+
+    @abstractmethod
+    def at_most(self, count: int) -> RemoteRows:
+        """Return so many of them at most."""
+
+    @abstractmethod
+    def sums(self, function: Callable[[Iterator[Block]], np.ndarray]) -> list[np.ndarray]:
+        """Return what the function makes of the blocks of each part of the records, in one pass over all of them."""
+
+
 @final
 class PrivateRows(Closed):
-    """Holds records as features and outcomes, in blocks. Only `vestry.mechanisms` opens it, by `reveal_rows`."""
+    """Holds records as features and outcomes, in blocks, or where they stay. Only `regression` opens it."""
 
-    __slots__ = ("__blocks",)
+    __slots__ = ("__rows",)
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self.__blocks = tuple(blocks)
+    def __init__(self, rows: Sequence[Block] | RemoteRows) -> None:
+        self.__rows = rows if isinstance(rows, RemoteRows) else tuple(rows)
+
+
+@final
+class PrivateCounts(Closed):
+    """Holds values that occur, as text, and how many hold each. Only `vestry.mechanisms` opens it."""
+
+    __slots__ = ("__counts",)
+
+    def __init__(self, counts: Iterable[tuple[str, int]]) -> None:
+        self.__counts = dict(counts)
 
 
 def reveal(private: Private) -> tuple[int, ...]:
@@ -67,6 +90,11 @@ def reveal(private: Private) -> tuple[int, ...]:
     return private._Private__values  # type: ignore[attr-defined, no-any-return]
 
 
-def reveal_rows(private: PrivateRows) -> tuple[Block, ...]:
+def reveal_rows(private: PrivateRows) -> tuple[Block, ...] | RemoteRows:
     """Open private rows. The same wall stands around this."""
-    return private._PrivateRows__blocks  # type: ignore[attr-defined, no-any-return]
+    return private._PrivateRows__rows  # type: ignore[attr-defined, no-any-return]
+
+
+def reveal_counts(private: PrivateCounts) -> Iterator[tuple[str, int]]:
+    """Open private counts of values. The same wall stands around this."""
+    return iter(private._PrivateCounts__counts.items())  # type: ignore[attr-defined]

@@ -135,7 +135,7 @@ class Study:
 
     def costs(self) -> list[Cost]:
         """Return what each release would be charged, from declarations and the ledger alone."""
-        config, (index, state) = self.config, self._standing()
+        config, (index, state) = self.config, self.standing()
         return costs(
             config,
             [spec.settled(index, config.schema) for spec in config.releases],
@@ -144,7 +144,7 @@ class Study:
             lambda spec, past: calibrated(config, spec, assumed_count(config, spec)).mechanism,
         )
 
-    def _standing(self) -> tuple[ChargeIndex, State]:
+    def standing(self) -> tuple[ChargeIndex, State]:
         """Return what was charged and what is spent: by the ledger, or by a new one."""
         if self.has_ledger():
             ledger, state = self._checked_ledger()
@@ -155,7 +155,7 @@ class Study:
     def meant(self, name: str) -> ReleaseSpec:
         """Return a release; where its lines leave open what they ask, as the ledger was charged for them."""
         spec = self.config.release(name)
-        return spec if spec.earlier is None else spec.settled(self._standing()[0], self.config.schema)
+        return spec if spec.earlier is None else spec.settled(self.standing()[0], self.config.schema)
 
     def forecasts(self, name: str) -> list[Forecast]:
         """Return what each mechanism is expected to give for a release, from its prior and declarations alone."""
@@ -170,7 +170,7 @@ class Study:
         """
         if all(spec.want is None for spec in self.config.releases):
             return None
-        index, state = self._standing()
+        index, state = self.standing()
         specs = [spec.settled(index, self.config.schema) for spec in self.config.releases]
         new = [spec for spec in specs if index.find_charge(spec.request.definition(self.config.schema)).state == NEW]
         return plan_wishes(self.config, new, state)

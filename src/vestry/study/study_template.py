@@ -80,8 +80,8 @@ def template_from(source: str, folder: Path, *, header: bool = False) -> StudyTe
         lines = [_described(row) for row in rows if _kind(row["type"]) != "person"]
         person = next((row["name"] for row in rows if _kind(row["type"]) == "person"), None)
         return _template(Path(source).stem, None, lines, person, f"the data dictionary {Path(source).name}")
-    dialect = _dialect(source)
-    types = _types(source, dialect, header=header)
+    dialect = find_dialect(source)
+    types = column_types(source, dialect, header=header)
     address = json.dumps(source if "://" in source else os.path.relpath(source, folder), ensure_ascii=False)
     if dialect.separator is not None:
         address += '\ncsv = { separator = ";" }            # and decimal = "," if numbers are written so'
@@ -105,7 +105,7 @@ def _csv_names(source: str, dialect: Dialect) -> list[str]:
     return header(source, dialect)
 
 
-def _dialect(source: str) -> Dialect:
+def find_dialect(source: str) -> Dialect:
     """Return how a CSV file is written, by its first line: a comma divides it, or a semicolon if there is no comma."""
     if not find_way(source).startswith(".csv"):
         return Dialect()
@@ -131,7 +131,7 @@ def _dictionary(path: Path) -> list[dict[str, str]]:
     return named
 
 
-def _types(source: str, dialect: Dialect, *, header: bool) -> Mapping[str, Any]:
+def column_types(source: str, dialect: Dialect, *, header: bool) -> Mapping[str, Any]:
     """Return the names and types of a table's columns; a CSV file's first line must hold names."""
     if find_way(source).startswith((".csv", ".tsv")):
         if not header:

@@ -77,7 +77,7 @@ def plan_wishes(config: StudyConfig, new: Sequence[ReleaseSpec], state: State) -
     """Find the least spend that meets each wish of the new releases, and see whether they fit together."""
     wishes = tuple(_meet(config, spec, spec.want) for spec in new if spec.want is not None)
     spends = {each.name: each.spend for each in wishes if each.spend is not None}
-    fits = len(spends) == len(wishes) and _fit(config, new, spends, state)
+    fits = len(spends) == len(wishes) and fits_together(config, new, spends, state)
     if fits or not spends:
         return WishPlan(wishes, fits)
     costliest = max(spends, key=lambda name: spends[name].value)
@@ -95,7 +95,9 @@ def _meet(config: StudyConfig, spec: ReleaseSpec, wanted: float) -> Wish:
     return Wish(spec.name, wanted, spend, found.width)
 
 
-def _fit(config: StudyConfig, new: Sequence[ReleaseSpec], spends: Mapping[str, Guarantee], state: State) -> bool:
+def fits_together(
+    config: StudyConfig, new: Sequence[ReleaseSpec], spends: Mapping[str, Guarantee], state: State
+) -> bool:
     """Tell whether the new releases fit what remains, with these spends for some of them."""
     asked = [
         replace(each.request, guarantee=spends[each.name]) if each.name in spends else each.request for each in new
@@ -122,7 +124,7 @@ def _what_fits(
         }
 
     def fits(share: float) -> bool:
-        return _fit(config, new, spends(share), state)
+        return fits_together(config, new, spends(share), state)
 
     if not fits(_LEAST):
         return ()

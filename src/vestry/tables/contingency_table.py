@@ -23,8 +23,9 @@ from vestry.model.histograms import NOISES, calibrate_counts, check_distinct, co
 from vestry.model.request import MOST_PARAMETERS, PreparedSums, Request, Size, TableSchema, declaration, levels_of
 from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
+from vestry.posterior.noisy_data import MULTINOMIAL, NoisyData, noisy_data, statistics_of
 from vestry.posterior.reader import Reader
-from vestry.releases import NoisyStatistics
+from vestry.releases import NoisyStatistics, Release
 from vestry.schema.domain import Domain
 from vestry.tables.joint_table import JointTable
 
@@ -92,6 +93,11 @@ class ContingencyReader(Reader):
     def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior that takes the noisy counts as exact."""
         return self._family.plug_in(self._prior, self._kept(statistics))
+
+    def noisy_data(self, release: Release) -> NoisyData:
+        """Return the counts of the cells that may occur."""
+        kept = {group: self._kept(each) for group, each in statistics_of(release).items()}
+        return noisy_data(replace(release, contents=kept), MULTINOMIAL)
 
     def before(self) -> PosteriorDistribution:
         """Return the prior: the posterior of no records at all."""

@@ -41,7 +41,7 @@ _LEAST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyGram:
+class ReleasedGram:
     """A noisy Gram matrix of scaled features and an outcome, which comes last.
 
     Attributes
@@ -115,7 +115,7 @@ class NoisyGram:
 class DeltaFit:
     """The first-order likelihood (2): theta^, the two parts of its covariance s2 P + W, and what r~ says of s2."""
 
-    noisy: NoisyGram
+    noisy: ReleasedGram
     estimate: Array
     inverse: Array
     spread: Array
@@ -124,7 +124,7 @@ class DeltaFit:
     variance: float
 
     @classmethod
-    def of(cls, noisy: NoisyGram) -> DeltaFit:
+    def of(cls, noisy: ReleasedGram) -> DeltaFit:
         """Linearise at theta^."""
         d, inverse = noisy.dimension, np.asarray(np.linalg.inv(noisy.gram), dtype=float)
         estimate = inverse @ noisy.matrix[:-1, -1]

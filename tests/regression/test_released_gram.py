@@ -10,19 +10,19 @@ from scipy.special import gammaln
 from scipy.stats import chi2, multivariate_normal, norm
 
 from vestry.regression.gram_sampler import GramDraws, GramTarget, sample_gram
-from vestry.regression.noisy_gram import CoefficientMixture, DeltaFit, NoisyGram, delta_posterior
+from vestry.regression.released_gram import CoefficientMixture, DeltaFit, ReleasedGram, delta_posterior
 
 pytestmark = pytest.mark.oracle
 
 
-def noisy(matrix, deviation: float, count: float, *, private: bool = False, laplace: bool = False) -> NoisyGram:
+def noisy(matrix, deviation: float, count: float, *, private: bool = False, laplace: bool = False) -> ReleasedGram:
     """Each entry of the upper triangle is a statistic of its own; the first is the count."""
     rows, columns = np.triu_indices(len(matrix))
     places = [(k, i, j) for k, (i, j) in enumerate(zip(rows, columns, strict=True)) if k or private]
     first = places[0][0]
     every = [(k - first, i, j) for k, i, j in places] + [(k - first, j, i) for k, i, j in places if i != j]
     statistic, row, column = (np.array(each) for each in zip(*every, strict=True))
-    return NoisyGram(
+    return ReleasedGram(
         np.array(matrix, float), statistic, row, column, deviation, count, private=private, laplace=laplace
     )
 

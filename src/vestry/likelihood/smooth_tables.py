@@ -27,12 +27,11 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln
 
-from vestry.conjugate.pooled_beta import count_window
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import DROP, Noise, thin
+from vestry.posterior.discrete_noise import DROP, Noise, count_window, thin
 
 # Points of a grid, and how far it reaches in the logarithm.
-_NODES, _REACH = 257, 40.0
+NODES, _REACH = 257, 40.0
 # Stands for a count of 0 where its logarithm is needed.
 _NOTHING = 1e-12
 
@@ -55,20 +54,26 @@ class SmoothTables:
     slopes: Array
 
     @staticmethod
-    def points(centres: Array, widths: Array) -> Array:
+    def points(centres: Array, widths: Array, nodes: int = NODES) -> Array:
         """Return the points of the grids, one row per function."""
-        x = np.linspace(-1, 1, _NODES) * np.arcsinh(_REACH / widths)[:, None]
+        x = np.linspace(-1, 1, nodes) * np.arcsinh(_REACH / widths)[:, None]
         return np.asarray(centres[:, None] + widths[:, None] * np.sinh(x))
 
+    @property
+    def nodes(self) -> int:
+        """How many points each grid has."""
+        return int(self.values.shape[1])
+
     @cached_property
-    def _ends(self) -> Array:
+    def ends(self) -> Array:
+        """The ends of x."""
         return np.arcsinh(_REACH / self.widths)
 
     @cached_property
-    def _cubics(self) -> Array:
+    def cubics(self) -> Array:
         """The cubic from each point to the next, by function, point and power of the place between them."""
-        step = 2 * self._ends / (_NODES - 1)
-        x = np.linspace(-1, 1, _NODES) * self._ends[:, None]
+        step = 2 * self.ends / (self.nodes - 1)
+        x = np.linspace(-1, 1, self.nodes) * self.ends[:, None]
         inner = self.slopes * (self.widths * step)[:, None] * np.cosh(x)
         first, last, gap = inner[:, :-1], inner[:, 1:], np.diff(self.values, axis=1)
         return np.stack([self.values[:, :-1], first, 3 * gap - 2 * first - last, first + last - 2 * gap], axis=-1)
@@ -76,11 +81,11 @@ class SmoothTables:
     def __call__(self, t: Array) -> tuple[Array, Array]:
         """Return values and slopes at t; the last axis is that of the functions. Beyond a grid both are its end's."""
         shift = (t - self.centres) / self.widths
-        step = 2 * self._ends / (_NODES - 1)
-        place = np.clip((np.arcsinh(shift) + self._ends) / step, 0.0, _NODES - 1 - 1e-9)
+        step = 2 * self.ends / (self.nodes - 1)
+        place = np.clip((np.arcsinh(shift) + self.ends) / step, 0.0, self.nodes - 1 - 1e-9)
         at = place.astype(np.intp)
         s = place - at
-        zero, one, two, three = np.moveaxis(self._cubics[np.arange(len(self.widths)), at], -1, 0)
+        zero, one, two, three = np.moveaxis(self.cubics[np.arange(len(self.widths)), at], -1, 0)
         value = zero + s * (one + s * (two + s * three))
         slope = (one + s * (2 * two + s * (3 * three))) / (step * self.widths * np.sqrt(1 + shift**2))
         return value, slope
@@ -100,12 +105,12 @@ def possible_counts(z: float, noise: Noise) -> tuple[Array, Array]:
     return thin(n, logs, np.sqrt(n + 1))
 
 
-def log_mean_likelihood(noisy: Array, noise: Noise) -> SmoothTables:
+def log_mean_likelihood(noisy: Array, noise: Noise, nodes: int = NODES) -> SmoothTables:
     """Return g of each noisy count, as a function of the logarithm of the mean; see (2)."""
     distinct, row = np.unique(noisy, return_inverse=True)
     heights = np.maximum(distinct, 1.0)
     centres, widths = np.log(heights), 1 / np.sqrt(heights)
-    points = SmoothTables.points(centres, widths)
+    points = SmoothTables.points(centres, widths, nodes)
     values, slopes = np.empty_like(points), np.empty_like(points)
     for place, z in enumerate(distinct):
         n, logs = possible_counts(float(z), noise)

@@ -1,0 +1,1 @@
+"""The whole journey in a browser on this machine: `vestry open`. It needs the extra `page`."""

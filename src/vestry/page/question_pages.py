@@ -1,0 +1,140 @@
+"""The questions: the releases of the study, and the form of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from vestry.errors import InvalidParameter, VestryError
+from vestry.page.question_form import (
+    CHOICES,
+    MORE_QUESTIONS,
+    NAME,
+    QUESTIONS,
+    SPEND,
+    common_fields,
+    fields_of,
+    release_from,
+    values_of,
+)
+from vestry.page.study_draft import StudyDraft
+from vestry.page.visit import Visit
+from vestry.registry import MODELS
+
+
+def questions(visit: Visit, error: str = "", status: int = 200) -> Response:
+    """List the questions of the study, and those that may be added."""
+    draft = visit.draft()
+    rows = [(name, _words(record), _spend_words(record)) for name, record in draft.section("release").items()]
+    more = {name: MORE_QUESTIONS.get(name, (name, "")) for name in MODELS if name not in QUESTIONS}
+    return visit.page("questions.html", status=status, rows=rows, first=QUESTIONS, more=more, error=error,
+                      columns=draft.section("columns"), seal=draft.seal, here="/questions")  # fmt: skip
+
+
+def question(visit: Visit) -> Response:
+    """Show the form of one question."""
+    draft, name = visit.draft(), visit.asked("name")
+    record = draft.section("release", name) if name else {}
+    model = str(record.get("model", visit.asked("model")))
+    if model not in MODELS:
+        return questions(visit, "Choose one of the questions below.", 404)
+    spend = record.get("spend", {"epsilon": 0.3} if not record else {})
+    return _question_page(visit, draft, model, name, values_of(record), spend if isinstance(spend, Mapping) else {})
+
+
+def save_question(visit: Visit) -> Response:
+    """Write a question into the file, if the study's reader accepts it."""
+    draft = visit.draft()
+    before, name, model = visit.given("before"), visit.given("name"), visit.given("model")
+    if model not in MODELS:
+        return questions(visit, "Choose one of the questions below.", 422)
+    try:
+        if not NAME.fullmatch(name):
+            raise InvalidParameter("a question's name", name, "at most 64 letters, digits, - and _", "readmission")
+        known = draft.section("release")
+        if name != before and name in known:
+            raise InvalidParameter("a question's name", name, "not another question's", "another name")
+        if before and before != name:
+            raise InvalidParameter("a question's name", name, f"{before}, as it was", before)
+        record = release_from(model, visit.form, draft.section("columns"), known.get(name, {}))
+        changed = draft.with_release(name, record)
+        fault = changed.fault()
+        if fault is not None and f"{getattr(fault, 'key', '')}.".startswith(f"release.{name}."):
+            raise VestryError(getattr(fault, "reason", str(fault)))
+        changed.save(visit.given("seal"))
+    except VestryError as error:
+        spend = {key: visit.given(key) for key in SPEND if visit.given(key)}
+        return _question_page(visit, draft, model, before or "", _shown(visit, model), spend, str(error), name)
+    return visit.go("/questions", done="saved")
+
+
+def delete_question(visit: Visit) -> Response:
+    """Take a question out of the file; what was released stays where it is."""
+    draft, name = visit.draft(), visit.given("name")
+    if name not in draft.section("release"):
+        return questions(visit, "There is no question of this name.", 404)
+    try:
+        draft.without(("release",), name).save(visit.given("seal"))
+    except VestryError as error:
+        return questions(visit, str(error), 409)
+    return visit.go("/questions", done="removed")
+
+
+def _question_page(
+    visit: Visit, draft: StudyDraft, model: str, name: str, values: Mapping[str, Any], spend: Mapping[str, Any],
+    error: str = "", written: str = "",
+) -> Response:  # fmt: skip
+    columns = draft.section("columns")
+    levels = [
+        (column, [*map(_level_text, record["levels"])])
+        for column, record in columns.items()
+        if isinstance(record, Mapping) and isinstance(record.get("levels"), list)
+    ]
+    title, example = {**MORE_QUESTIONS, **QUESTIONS}.get(model, (model, ""))
+    return visit.page(
+        "question.html", status=422 if error else 200, model=model, title=title, example=example, question=name,
+        written=written or name or _fresh_name(draft, model), own=fields_of(model), common=common_fields(),
+        values=values, spend={key: str(value) for key, value in spend.items()}, columns=list(columns), levels=levels,
+        choices=CHOICES, error=error, seal=draft.seal, here="/questions",
+    )  # fmt: skip
+
+
+def _shown(visit: Visit, model: str) -> dict[str, Any]:
+    """Return what the user wrote, to be shown again."""
+    shown: dict[str, Any] = {}
+    for each in (*fields_of(model), *common_fields()):
+        given = [value for key, value in visit.form if key == each.name]
+        if each.kind == "pair":
+            shown[each.key] = {part: visit.given(f"{each.name}-{part}") for part in ("region", "time")}
+        elif each.kind == "flag":
+            shown[each.key] = bool(given)
+        elif given:
+            shown[each.key] = given if each.kind in ("columns", "groups") else given[0]
+    return shown
+
+
+def _fresh_name(draft: StudyDraft, model: str) -> str:
+    known = draft.section("release")
+    return next(name for number in range(1, 10**6) if (name := f"{model}-{number}") not in known)
+
+
+def _words(record: Any) -> str:
+    if not isinstance(record, Mapping):
+        return "this is not a question yet"
+    title, _ = {**MORE_QUESTIONS, **QUESTIONS}.get(str(record.get("model")), (str(record.get("model", "")), ""))
+    about = [record.get(key) for key in ("column", "outcome", "columns", "features", "formula") if record.get(key)]
+    named = "; ".join(", ".join(map(str, each)) if isinstance(each, list) else str(each) for each in about)
+    by = record.get("by")
+    groups = f", by {', '.join(map(str, by)) if isinstance(by, list) else by}" if by else ""
+    return f"{title} {named}{groups}".strip()
+
+
+def _spend_words(record: Any) -> str:
+    spend = record.get("spend") if isinstance(record, Mapping) else None
+    return ", ".join(f"{key} = {value}" for key, value in spend.items()) if isinstance(spend, Mapping) else ""
+
+
+def _level_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

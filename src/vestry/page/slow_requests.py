@@ -1,0 +1,48 @@
+"""Connections that do not get on with it are closed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+# How long the first lines of a request may take to arrive, in seconds.
+PATIENCE_S = 10.0
+
+
+class PatientProtocol(H11Protocol):  # type: ignore[misc]
+    """HTTP whose requests must arrive in time: a half-sent one would hold a connection for ever."""
+
+    _late: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the clock."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Stop the clock when a request's first lines are there, and start it where more are awaited."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop()
+        elif self._late is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the clock."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._late = self.loop.call_later(PATIENCE_S, self._close)
+
+    def _stop(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _close(self) -> None:
+        self._late = None
+        if not self.transport.is_closing():
+            self.transport.close()
