@@ -27,6 +27,7 @@ MODELS = {
     "logistic": {"outcome": "yes", "success": "y", "predictors": ("ward", "month")},
     "quality": {"columns": ("yes", "days")},
     "count": {"by": "ward"},
+    "levels": {"column": "kind"},
     "table": {"columns": ("ward", "kind")},
     "poisson": {"outcome": "visits", "predictors": ("ward", "month")},
 }

@@ -380,6 +380,7 @@ PERSONS = {
     "line": Asked(_linear("x"), line, coefficients, 60_000, 3),
     "count by ward": Asked(model("count", by="ward", of="persons"), wards, n=3000, rows=3),
 }
+FOUND = {"levels that occur": Asked(model("levels", column="site"), means, n=4000)}
 DRAWS = {
     "proportion": Asked(_beta(), proportion, draws=20),
     "mean": Asked(_normal(), mean, draws=20),
@@ -413,6 +414,7 @@ def _cases() -> Iterator[tuple[str, Case]]:
         ("", VARIANTS, SPENDS[1:]),
         ("pooled ", POOLED, SPENDS[1:]),
         ("persons: ", PERSONS, ((MUCH, "add-remove"), (GAUSSIAN, "add-remove"))),
+        ("", FOUND, ((GAUSSIAN, "add-remove"), (GAUSSIAN, "replace"))),
         ("draws: ", DRAWS, ((GAUSSIAN, "replace"),)),
     ):
         for name, asked in questions.items():

@@ -65,7 +65,7 @@ def _of_kinds(family: ConjugateFamily, widths: Sequence[float]) -> Widths:
 def _table_widths(
     prepared: PreparedSums, mechanism: Additive, n: int, rng: np.random.Generator
 ) -> tuple[Widths, Widths, None]:
-    public, levels = mechanism.layout.count is not None, family_from(prepared.described).probabilities()
+    public, levels = mechanism.layout.count is not None, family_from(prepared.described).probabilities() or 2
     width, exact = table_widths(levels, None, mechanism.deviation, n, rng, public=public)
     return (width,), (exact,), None
 

@@ -144,13 +144,11 @@ class NaiveBayes:
         sizes = [len(names) for names in feature_levels(schema.domains, self.features)]
         for size in dict.fromkeys(sizes):
             if isinstance(mechanism, Additive):
-                known, public = self.prior, mechanism.layout.count is not None
-                looks[size] = table_widths(size, known, mechanism.deviation, n, rng, public=public)
-            else:
-                tempered = max(1, round(n / mechanism.value))
-                looks[size] = tuple(
-                    table_widths(size, self.alpha, 0.0, each, rng, public=True)[0] for each in (tempered, n)
-                )
+                public = mechanism.layout.count is not None
+                looks[size] = table_widths(size, self.prior, mechanism.deviation, n, rng, public=public)
+            else:  # of draws, at a temperature
+                tempered, _ = table_widths(size, self.alpha, 0.0, max(1, round(n / mechanism.value)), rng, public=True)
+                looks[size] = tempered, table_widths(size, self.alpha, 0.0, n, rng, public=True)[0]
         private, exact = np.mean([looks[size] for size in sizes], axis=0)
         return float(private), float(exact), None
 
