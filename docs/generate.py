@@ -25,6 +25,7 @@ ROOMS = {
     "hmm": "Hidden states",
     "data_quality": "Data quality",
     "tables": "Counts and tables",
+    "levels": "Level discovery",
     "mechanisms": "Mechanisms",
     "noise": "Noise",
     "model": "What a model is",

@@ -51,6 +51,34 @@ def discrete_gaussian(*, sensitivity: float, scale: float) -> Event:
     return event("discrete-gaussian", sensitivity=sensitivity, scale=scale)
 
 
+def discovery_laplace(*, scale: float, margin: int, values: int) -> Event:
+    """Record which values occur, with their counts: truncated Laplace noise on each count, and a threshold.
+
+    Pure epsilon values/scale, except with its own delta: a value that one unit alone holds is shown with a small
+    probability, one that nobody holds never [DesfontainesVGM22]. The profile is exact
+    (`vestry.privacy.discovery_cost`).
+
+    Parameters
+    ----------
+    scale
+        The noise's scale: mass e^(-|k|/scale) on the integers up to the margin in size.
+    margin
+        The noise that shows a value which one unit alone holds.
+    values
+        How many counts one unit moves, each by 1 at most.
+    """
+    return event("discovery-laplace", scale=scale, margin=margin, values=values)
+
+
+def discovery_gaussian(*, scale: float, margin: int, values: int) -> Event:
+    """Record the same by Gaussian integer noise, which is not truncated.
+
+    rho = values/(2 scale^2), and the Renyi curve a rho [CanonneKS20, Prop. 5], except with its own delta
+    [BunS16, Lemma 8.2]. No pure epsilon and no mu. Parameters as for `discovery_laplace`.
+    """
+    return event("discovery-gaussian", scale=scale, margin=margin, values=values)
+
+
 # --- what is known by its guarantee alone ---------------------------------------------------------------------------
 
 

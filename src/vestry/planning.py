@@ -19,6 +19,7 @@ import numpy as np
 
 from vestry.errors import GuaranteeUnreachable, InvalidParameter, NoInterval, VestryError
 from vestry.mechanisms.additive_noise import Additive
+from vestry.mechanisms.level_threshold import THRESHOLD, LevelThreshold
 from vestry.mechanisms.release import Mechanism
 from vestry.model.request import Model, Request, TableSchema, groups_of, own_columns
 from vestry.numerics import largest
@@ -111,7 +112,7 @@ def choose_mechanism(request: Request, schema: TableSchema, expected_rows: int |
 
 
 def best_forecast(forecasts: Sequence[Forecast]) -> Forecast:
-    """Return the one to take: the least noise, or of draws the smallest divergence.
+    """Return the one to take: the least noise, or threshold, or of draws the smallest divergence.
 
     All noise is added to the same statistics, and the width of an interval grows with the noise's deviation.
     """
@@ -119,6 +120,8 @@ def best_forecast(forecasts: Sequence[Forecast]) -> Forecast:
     if not reachable:
         reasons = "; ".join(each.reason for each in forecasts)
         raise GuaranteeUnreachable("the guarantee by any of the mechanisms", reasons)
+    if reachable[0].parameter == THRESHOLD:
+        return min(reachable, key=lambda each: each.value or math.inf)
     if reachable[0].noise is not None:
         return min(reachable, key=lambda each: each.noise or math.inf)
     return min(reachable, key=lambda each: math.inf if each.kl is None else each.kl)
@@ -169,7 +172,14 @@ def quick_mechanism(request: Request, schema: TableSchema, *, expected_rows: int
             refused.append(error)
     if not found:
         raise refused[0]
-    return min(found, key=lambda each: each.deviation if isinstance(each, Additive) else math.inf)
+    return min(found, key=_burden)
+
+
+def _burden(mechanism: Mechanism) -> float:
+    """Return what `auto` makes as small as it can: the noise, or the threshold."""
+    if isinstance(mechanism, LevelThreshold):
+        return mechanism.value
+    return mechanism.deviation if isinstance(mechanism, Additive) else math.inf
 
 
 def rounded(amount: float, rounding: str) -> float:
@@ -186,7 +196,7 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
     except VestryError as error:
         return Forecast(request.mechanism, "", reason=str(error).rstrip("."))
     mechanism = prepared.mechanism
-    noise = mechanism.deviation if isinstance(mechanism, Additive) else None
+    noise = mechanism.deviation if isinstance(mechanism, Additive | LevelThreshold) else None
     forecast = Forecast(mechanism.name, mechanism.parameter, mechanism.value, noise=noise)
     if not simulate:
         return forecast
@@ -210,7 +220,8 @@ def _quickly(request: Request) -> Request:
     The scale is that of the request to eight digits. It is for plans; a release is calibrated to the last digit.
     """
     guarantee = request.guarantee
-    if request.mechanism != "gaussian" or not isinstance(guarantee, ApproxDP):
+    own = getattr(request.model, "brings_delta", False)  # then there is no rho
+    if request.mechanism != "gaussian" or not isinstance(guarantee, ApproxDP) or own:
         return request
     rho = _gaussian_rho(guarantee.epsilon, guarantee.delta)
     return replace(request, guarantee=Guarantee.parse({"rho": rho}, neighbours=guarantee.neighbours))

@@ -40,6 +40,7 @@ MODELS = LazyTable(
         "quality": "vestry.data_quality.quality_model:Quality",
         "count": "vestry.tables.record_count:RecordCount",
         "table": "vestry.tables.contingency_table:ContingencyTable",
+        "levels": "vestry.levels.level_discovery:LevelDiscovery",
     }
 )
 

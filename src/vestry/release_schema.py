@@ -27,11 +27,17 @@ def check_release(record: Mapping[str, Any]) -> None:
     _RELEASE(record, "")
     _check_family(record)
     contents = list(record["contents"].values())
+    filled = all(each.get("noisy-statistics", _SOME)["values"] for each in contents)
+    if not filled and record["family"]["name"] != "levels":  # of levels nothing may be found
+        raise _refusal("contents", "empty", "a list of at least 1")
     _agree("contents", {next(iter(each)) for each in contents})
     if "draws" in contents[0]:
         _agree("the draws", {len(row) for each in contents for row in each["draws"]["values"]})
     else:
         _agree("the noisy statistics", {len(each["noisy-statistics"]["values"]) for each in contents})
+
+
+_SOME = {"values": [0]}
 
 
 def check_facts(record: Mapping[str, Any]) -> None:
@@ -165,7 +171,7 @@ def _agree(where: str, found: set[Any]) -> None:
 _STATISTICS = _object(
     {
         "names": _texts,
-        "values": _list(_integer, least=1),
+        "values": _list(_integer),
         "noise": _check_that(lambda value: value in _NOISES, "a known noise"),
         "scale": _positive,
         "grid": _positive,
@@ -256,6 +262,7 @@ _DOMAIN = _check_that(
     lambda value: isinstance(value, Mapping) and (_is_listed(value.get("levels")) or _is_listed(value.get("interval"))),
     "a column as it was declared",
 )
+_COUNTED = _check_that(lambda value: value in ("records", "persons"), "records or persons")
 _FAMILIES: dict[str, dict[str, Check]] = {
     "beta-bernoulli": {},
     "dirichlet-categorical": {},
@@ -271,7 +278,8 @@ _FAMILIES: dict[str, dict[str, Check]] = {
         "columns": _list(_object({"name": _text, "levels": _list(_text, least=2)}), least=2),
         "zeros": _list(_count),
     },
-    "count": {"of": _check_that(lambda value: value in ("records", "persons"), "records or persons")},
+    "count": {"of": _COUNTED},
+    "levels": {"column": _text, "of": _COUNTED, "least": _one, "margin": _one},
     "hmm": {
         "states": _one,
         "sequence": _object({"region": _text, "time": _text}),
@@ -362,6 +370,14 @@ def _check_whole(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
         raise _refusal("contents", "of other groups", "of the group all")
 
 
+def _check_values(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
+    found = record["contents"]["all"]["noisy-statistics"]
+    if len(set(found["names"])) < len(found["names"]):
+        raise _refusal("the values", "one of them twice", "different from each other")
+    if any(value < family["least"] + family["margin"] for value in found["values"]):
+        raise _refusal("the noisy counts", "below the threshold", "as many as are shown")
+
+
 def _check_cells(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
     if list(record["contents"]) != family["regions"]:
         raise _refusal("contents", "of other groups", "of each region")
@@ -374,6 +390,7 @@ _CHECKS: dict[str, tuple[Callable[[Mapping[str, Any], Mapping[str, Any]], None],
     "hmm": (_check_levels, _check_cells),
     "quality": (_check_whole,),
     "table": (_check_whole,),
+    "levels": (_check_whole, _check_noisy, _check_values),
     "logistic": (_check_coefficients,),
     "linear": (_check_coefficients,),
 }

@@ -176,7 +176,7 @@ CASES = {
         "the neighbours relation asked for is replace",
     ),
     # how a command is called
-    "no such command": (2, "spend", "No such command 'spend'; see --help."),
+    "no such command": (2, "buzz", "No such command 'buzz'; see --help."),
     "renamed option": (2, "posterior release.json --level 0.9", "--level was renamed: write --prob"),
     "no such option": (2, "convert epsilon=1 --into rho", "No such option: --into"),
     "no guarantee": (2, "convert", "Missing argument 'GUARANTEE'; see --help."),

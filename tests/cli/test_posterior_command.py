@@ -7,6 +7,7 @@ import json
 import pytest
 from report.example import AWKWARD, drawn, hidden, readmitted, release
 
+from vestry.cli.output import short
 from vestry.releases import Draws
 
 STATES = [
@@ -102,3 +103,11 @@ def test_released_draws_are_shown_as_they_are(shown, made, said, row):
     assert lines[2].split() == ["all", "probability", *row]
     values = json.loads("".join(shown(made, "--json")))["rows"][0]["values"]
     assert values == [draw[0] for draw in made.contents["all"].values]
+
+
+def test_large_numbers_are_written_whole():
+    assert [short(x) for x in (38_034.4, -12_345.6, 9_999.4, 0.000123456, 1e15, 0.0)] == [
+        "38034", "-12346", "9999", "0.0001235", "1e+15", "0",
+    ]  # fmt: skip
+    assert short(99_999.4, 5) == "99999"
+    assert short(38_034.4, 5) == "38034"

@@ -256,6 +256,7 @@ WITHOUT = {
     "discrete-gaussian": event("discrete-gaussian", sensitivity=1, scale=3, count=4),
     "zcdp": event("zcdp", rho=0.1),
     "renyi": event("renyi", orders=(2, 10), epsilons=(0.1, 0.4)),
+    "discovery-gaussian": event("discovery-gaussian", scale=9, margin=60, values=2),
 }
 
 

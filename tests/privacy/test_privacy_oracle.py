@@ -342,6 +342,8 @@ with_profile = pytest.mark.parametrize(("kind", "case"), [p for p in EVERY if TR
 
 # Laws that others register once they are imported, and where their truths are.
 ELSEWHERE = {
+    "discovery-laplace": "privacy/test_discovery_cost.py",
+    "discovery-gaussian": "privacy/test_discovery_cost.py",
     "conjugate-draw": "conjugate/test_conjugate_oracle.py",
     "rate-draw": "conjugate/test_gamma_oracle.py",
     "gibbs": "regression/test_langevin_kernel.py",

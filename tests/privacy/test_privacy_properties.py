@@ -104,6 +104,15 @@ def minima(kind: str) -> st.SearchStrategy[Event]:
     return st.builds(made, ratio=ratios, records=st.just(1), **minimum)
 
 
+def discoveries(kind: str) -> st.SearchStrategy[Event]:
+    """Thresholds of 1 to 40 scales."""
+
+    def made(scale: float, ratio: float, values: int) -> Event:
+        return event(kind, scale=scale, margin=math.ceil(scale * ratio) + 1, values=values)
+
+    return st.builds(made, st.floats(0.2, 200), st.floats(1, 40), st.integers(1, 9))
+
+
 STRATEGIES: dict[str, st.SearchStrategy[Event]] = {
     "laplace": st.builds(partial(event, "laplace"), **noise),
     "discrete-laplace": st.builds(
@@ -111,6 +120,8 @@ STRATEGIES: dict[str, st.SearchStrategy[Event]] = {
     ),
     "gaussian": st.builds(partial(event, "gaussian"), **noise),
     "discrete-gaussian": st.builds(partial(event, "discrete-gaussian"), **noise),
+    "discovery-laplace": discoveries("discovery-laplace"),
+    "discovery-gaussian": discoveries("discovery-gaussian"),
     "exponential": st.builds(partial(event, "exponential"), epsilon=size),
     "pure": st.builds(partial(event, "pure"), epsilon=size),
     "approximate": st.builds(partial(event, "approximate"), epsilon=size, delta=st.floats(1e-12, 0.1)),
@@ -418,11 +429,17 @@ def perturbed(kind: str) -> Mechanism:
     return lambda scale: event(kind, scale=scale, **numbers)
 
 
+def threshold_at(kind: str, scale: float) -> Event:
+    """A threshold so far out that next to nothing of delta is its own."""
+    return event(kind, scale=scale, margin=math.ceil(60 * scale) + 1, values=3)
+
+
 FALLING: dict[str, Mechanism] = {
     "laplace": lambda scale: event("laplace", sensitivity=3, scale=scale),
     "discrete-laplace": lambda scale: event("discrete-laplace", sensitivity=3, scale=scale),
     "gaussian": lambda scale: event("gaussian", sensitivity=3, scale=scale),
     "discrete-gaussian": lambda scale: event("discrete-gaussian", sensitivity=3, scale=scale),
+    **{kind: partial(threshold_at, kind) for kind in ("discovery-laplace", "discovery-gaussian")},
     **{kind: perturbed(kind) for kind in OBJECTIVES},
 }
 GROWING: dict[str, Mechanism] = {

@@ -76,6 +76,11 @@ def columns(rows: Sequence[tuple[str, ...]], *, names: int | None = None, indent
     return [" " * indent + line.rstrip() for line in lines]
 
 
+def short(value: float, digits: int = 4) -> str:
+    """Write a number to so many digits; a large one to its last whole digit, since a count is read as one."""
+    return f"{value:.0f}" if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
+
+
 def interval_note(row: dict[str, Any]) -> str:
     """Say what is wrong with one interval, beside it; nothing if all is well."""
     from vestry.posterior.reader import NOT_CALIBRATED

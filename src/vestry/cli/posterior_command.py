@@ -9,7 +9,7 @@ import numpy as np
 from typer import Argument, Option
 
 from vestry.cli.options import Plot, numbers
-from vestry.cli.output import Json, columns, emit, examples, interval_note, working
+from vestry.cli.output import Json, columns, emit, examples, interval_note, short, working
 from vestry.posterior.reader import POOLED
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]
         return {"rows": _draw_rows(found)}, draw_lines(found)
     rows = found.rows(prob)
     record: dict[str, Any] = {"prob": prob, "rows": rows}
+    if found.reader.display == "levels":
+        return _found(found, record)
     lines = [f"{100 * prob:g} % credible intervals ({found.interval_method}):", "", *_table(rows)]
     if found.note:
         record["note"] = found.note
@@ -107,6 +109,23 @@ def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]
         told, more = _pooled(found, prob)
         record, lines = {**record, **told}, [_POOLED, "", *lines, *more]
     return record, lines
+
+
+def _found(found: Posterior, record: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the values that occur with their counts, and the line that declares them."""
+    reader: Any = found.reader
+    levels, seen = list(found.distributions), [reader.note, f"{reader.finding[:1].upper()}{reader.finding[1:]}."]
+    if not levels:
+        return {**record, "levels": [], "note": reader.note, "found": reader.finding}, [NOTHING_FOUND, *seen]
+    rows, declared = record["rows"], reader.declaration(levels)
+    made = f"how many {reader.of} hold each value, {100 * record['prob']:g} % credible intervals"
+    lines = [f"{made} ({found.interval_method}):", "", *_table(rows), "", *seen, "", _DECLARE, f"  {declared}"]
+    told = {"levels": levels, "declaration": declared, "note": reader.note, "found": reader.finding}
+    return {**record, **told}, lines
+
+
+NOTHING_FOUND = "No value reached the threshold. That does not say that there is none."
+_DECLARE = "To declare them as levels write under [columns]:"
 
 
 def _pooled(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
@@ -129,8 +148,8 @@ def _table(rows: Rows) -> list[str]:
     """Lay out a summary."""
     names = [name for name in ("group", "parameter") if name in rows[0]]
     cells = [
-        (*(row[name] for name in names), f"{row['mean']:.5g}", f"{row['sd']:.3g}", f"{row['low']:.5g}",
-         f"{row['high']:.5g}", interval_note(row))
+        (*(row[name] for name in names), short(row["mean"], 5), f"{row['sd']:.3g}", short(row["low"], 5),
+         short(row["high"], 5), interval_note(row))
         for row in rows
     ]  # fmt: skip
     return columns([(*names, "mean", "sd", "low", "high", ""), *cells], names=len(names))

@@ -11,8 +11,8 @@ import typer
 from typer import Argument, Option
 
 from vestry.cli.options import Plot
-from vestry.cli.output import Json, columns, emit, examples, interval_note, say, working
-from vestry.cli.posterior_command import draw_lines
+from vestry.cli.output import Json, columns, emit, examples, interval_note, say, short, working
+from vestry.cli.posterior_command import NOTHING_FOUND, draw_lines
 from vestry.errors import BudgetExceeded, InvalidParameter, VestryError
 
 if TYPE_CHECKING:
@@ -329,7 +329,8 @@ def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
         fits = "" if whole else "fits" if cost.fits else "does not fit the budget"
         state = "" if cost.state == "new" else cost.state
         faint = cost.value if cost.parameter == "likelihood_power" and cost.value < _FAINT else None
-        notes = [state or fits, "" if faint is None else f"each record counts {100 * faint:.2g} %"]
+        shows = getattr(study.config.release(cost.name).request.model, "shows", "")
+        notes = [state or fits, "" if faint is None else f"each record counts {100 * faint:.2g} %", shows]
         value = study.format_parameter(cost.name, cost.parameter, cost.value, cost.question)
         rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
     return columns(rows)
@@ -344,9 +345,9 @@ def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]
             rows.append((each.mechanism, "-", "-", "-", "-", *kl, each.note))
             continue
         value, empty = study.format_parameter(name, each.parameter, each.value), ("",) if drawn else ()
-        widths = f"{each.width:.4g}", f"{each.exact_width:.4g}"
+        widths = short(each.width), short(each.exact_width)
         rows.append((each.mechanism, value, each.what, *widths, *kl, each.note))
-        rows += [("", "", what, f"{width:.4g}", f"{exact:.4g}", *empty, "") for what, width, exact in each.further]
+        rows += [("", "", what, short(width), short(exact), *empty, "") for what, width, exact in each.further]
     return columns(rows, indent=2)
 
 
@@ -374,6 +375,8 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     from vestry.releases import Draws
 
     rows = outcome.summary
+    if not rows and not outcome.posterior.distributions:
+        return [f"  {NOTHING_FOUND}"]
     if any(isinstance(each, Draws) for each in outcome.release.contents.values()):
         return [f"  {line}" for line in draw_lines(outcome.posterior, most=_ROWS)]
     if not rows and (reason := getattr(next(iter(outcome.posterior.distributions.values())), "reason", "")):
@@ -381,7 +384,7 @@ def _posterior_lines(outcome: ReleaseOutcome) -> list[str]:
     if not rows:
         return ["  the counts are released; hidden states need an extra: pip install 'vestry[glm]'"]
     shown = [
-        (r["group"], r["parameter"], f"{r['mean']:.4g}", f"{r['low']:.4g} to {r['high']:.4g}", interval_note(r))
+        (r["group"], r["parameter"], short(r["mean"]), f"{short(r['low'])} to {short(r['high'])}", interval_note(r))
         for r in rows[:_ROWS]
     ]
     more = [f"  and {len(rows) - _ROWS} more"] if len(rows) > _ROWS else []

@@ -22,12 +22,13 @@ from vestry.schema.derivation import check_derived, sources, sources_of
 from vestry.schema.design_matrix import Design
 from vestry.schema.domain import Domain, Interval, Levels, underlying
 from vestry.schema.meaning import EXACT
-from vestry.schema.private import Block, Private, PrivateRows, RemoteRows
+from vestry.schema.private import Block, Private, PrivateCounts, PrivateRows, RemoteRows
 from vestry.schema.statistics import Count, PersonQuery, Product, Sum, SumQuery, sides, summand
 from vestry.validation import require_number, require_whole
 
 if TYPE_CHECKING:
     from vestry.data.query import Query
+    from vestry.data.value_counts import ValueQuery
 
 LIMIT = 2**62
 # How many records there may be, where nobody says.
@@ -76,8 +77,8 @@ class Table:
         csv: Mapping[str, Any] | Dialect | None = None,
     ) -> None:
         kind_of(data)
-        if not isinstance(columns, Mapping) or not columns:
-            raise InvalidParameter("columns", "none", "one or more columns with their domains", _COLUMNS)
+        if not isinstance(columns, Mapping):
+            raise InvalidParameter("columns", "none", "columns with their domains", _COLUMNS)
         for name, domain in columns.items():
             if not isinstance(name, str) or not name:
                 raise InvalidParameter("a column's name", name, "text", _COLUMNS)
@@ -108,10 +109,7 @@ class Table:
         self._check_unread()
         with self._connected(query.wanted) as source:
             query.check_schema(source)
-            source.explain(query.expression(source, row_key=""))
-            if source.kind == "ibis":  # nobody knows what its engine lacks: the query is run over no record
-                none = replace(source, parts=tuple(part.limit(0) for part in source.parts))
-                quietly(lambda: none.rows(query.expression(none, row_key="")), VestryError(UNPREPARED))
+            self._try(source, lambda tried: query.expression(tried, row_key=""))
 
     def schema(self, *columns: str) -> Mapping[str, Any]:
         """Return the types of those of these columns that the table has. No value is read."""
@@ -201,6 +199,49 @@ class Table:
         with self._connected(query.wanted) as source:
             query.check_schema(source)
             return quietly(lambda: PrivateRows(read(source)), VestryError(_FAILED))
+
+    def check_values(self, column: str, *, least: int, most: int) -> None:
+        """Try everything that can fail before the values of a column are counted, without touching one."""
+        query = self._value_query(column, least, most)
+        self._check_unread()
+        with self._connected(dict.fromkeys(query.columns)) as source:
+            query.check_schema(source)
+            self._try(source, lambda tried: query.expression(tried, row_key=""))
+
+    def count_values(self, column: str, *, least: int, most: int, row_key: str) -> PrivateCounts:
+        """Return which values of a column occur, and how many records, or persons, hold each.
+
+        Parameters
+        ----------
+        column
+            A column of the table, declared or not; its values are read as those of levels are.
+        least
+            Values that fewer hold are omitted.
+        most
+            How many different values of a person count.
+        row_key
+            As in `collect`.
+        """
+        query = self._value_query(column, least, most)
+        self._mark_read()
+        with self._connected(dict.fromkeys(query.columns)) as source:
+            query.check_schema(source)
+            return quietly(
+                lambda: PrivateCounts(query.read(source.columns(query.expression(source, row_key=row_key)))),
+                VestryError(_FAILED),
+            )
+
+    def _value_query(self, column: str, least: int, most: int) -> ValueQuery:
+        from vestry.data.value_counts import ValueQuery  # loads Ibis
+
+        return ValueQuery(column, self.unit, least, most)
+
+    def _try(self, source: Source, expression: Callable[[Source], Any]) -> None:
+        """Let the engine plan a query; one that nobody knows runs it over no record, to see what it lacks."""
+        source.explain(expression(source))
+        if source.kind == "ibis":
+            none = replace(source, parts=tuple(part.limit(0) for part in source.parts))
+            quietly(lambda: none.rows(expression(none)), VestryError(UNPREPARED))
 
     def can_stay(self, design: Design, function: Callable[[Iterator[Block]], np.ndarray]) -> bool:
         """Tell whether rows can stay where they are, and try there what is done with them, on a made-up record."""

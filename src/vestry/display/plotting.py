@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from vestry.display.formatting import SUPERSCRIPT, Digits, number, percent_up
-from vestry.errors import InvalidParameter
+from vestry.errors import InvalidParameter, VestryError
 from vestry.numerics import Array
 from vestry.posterior import Posterior, ReleasedDraws
 from vestry.posterior.mixture import Marginal, PosteriorDistribution, tail_of
+from vestry.posterior.posterior import NOTHING
 from vestry.posterior.reader import DRAWS
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
@@ -139,13 +140,15 @@ def plot(posterior: Posterior, ax: Any = None, *, prob: float = 0.9, path: Targe
         A file to save a new figure to, instead of showing it.
     """
     tail_of(prob)
+    if not posterior.distributions:
+        raise VestryError(NOTHING)
     what = "" if posterior.label == DRAWS else f"{100 * prob:g} % credible intervals: "
     title = f"{what}{posterior.interval_method}"
     if ax is not None:
         _draw_rows(_checked_axes(ax), posterior, prob)
         ax.set_title(title)
         return ax
-    height = 1.2 + 0.9 * max(2, len(posterior.distributions))
+    height = 1.2 + 0.9 * min(max(2, len(posterior.distributions)), _MOST)
     with figure(1, path=path, width=6.4, height=height, title=title, shown=path is None) as (_, (axes,)):
         _draw_rows(axes, posterior, prob)
     return axes
@@ -173,6 +176,8 @@ def posterior_html(posterior: Posterior) -> str:
     """Return what a notebook shows: one line, the summary or the released draws, and the plot."""
     from pandas import DataFrame
 
+    if not posterior.distributions:
+        return f"<div><p>{html.escape(repr(posterior))}</p><p>{html.escape(NOTHING)}</p></div>"
     picture = io.BytesIO()
     plot(posterior, path=picture)
     encoded = base64.b64encode(picture.getvalue()).decode()

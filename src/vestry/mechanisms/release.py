@@ -22,7 +22,7 @@ from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Certificate, Draws, NoisyStatistics, Release
-from vestry.schema.private import Private, PrivateRows
+from vestry.schema.private import Private, PrivateCounts, PrivateRows
 from vestry.validation import require_choice, require_number
 
 
@@ -99,7 +99,7 @@ def pays_for(entry: Entry, mechanism: Mechanism) -> bool:
 
 def publish(
     mechanism: Mechanism,
-    private: Private | PrivateRows,
+    private: Private | PrivateRows | PrivateCounts,
     charge: Charge,
     *,
     family: Mapping[str, Any],

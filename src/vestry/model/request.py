@@ -26,7 +26,7 @@ from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
 from vestry.registry import AVERAGES
 from vestry.schema.derivation import readings
 from vestry.schema.domain import Domain, Interval, Levels, drops
-from vestry.schema.private import Private, PrivateRows
+from vestry.schema.private import Private, PrivateCounts, PrivateRows
 from vestry.schema.statistics import SumQuery
 from vestry.validation import require_choice
 
@@ -158,7 +158,7 @@ class PreparedRelease(Protocol):
     def check(self, table: Table) -> None:
         """Try all that can fail without touching values."""
 
-    def collect(self, table: Table, *, row_key: str) -> Private | PrivateRows:
+    def collect(self, table: Table, *, row_key: str) -> Private | PrivateRows | PrivateCounts:
         """Read what the mechanism takes."""
 
     def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
@@ -185,7 +185,12 @@ class TableSchema:
     max_rows: int = DEFAULT_MAX_ROWS
 
     def counts_publicly(self, model: Model) -> bool:
-        """Tell whether the number of records that count is public: replace, unit row, no groups, nothing dropped."""
+        """Tell whether the number of records that count is public: replace, unit row, no groups, nothing dropped.
+
+        It is not asked for by a model to which it says nothing (`uses_count`).
+        """
+        if not getattr(model, "uses_count", True):
+            return False
         read = () if inspects(model) else (column for column in model.columns if column in self.domains)
         dropped = any(drops(self.domains[column]) for column in read)
         whole = self.unit.person is None and model.by is None and not dropped

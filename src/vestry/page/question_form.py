@@ -25,6 +25,7 @@ QUESTIONS = {
     "quality": ("Do values fit what is declared?", "Ask this first: it finds wrong levels, ends, missing values."),
 }  # fmt: skip
 MORE_QUESTIONS = {
+    "levels": ("Which values of a text column occur?", "For levels that nobody has listed. It shows texts of records."),
     "gamma-poisson": ("What is the mean of a count?", "For example: visits per patient."),
     "gamma-exponential": ("What is the rate of waiting times?", "For example: days until the next visit."),
     "normal-inverse-gamma": ("What are the mean and the spread of a number?", "Both are unknown."),
@@ -61,6 +62,8 @@ HELP = {
     "columns": ("Columns", "The columns that are looked at together."),
     "zeros": ("Impossible combinations", "One per line, levels with commas between them."),
     "of": ("What is counted", "Records, or persons."),
+    "least": ("At least", "Values that fewer hold are never shown. Empty means 1."),
+    "per_person": ("Values per person", "How many different values of each person count. Empty means as many as rows."),
     "formula": ("Formula", "Instead of outcome and predictors, for example: stay ~ age + ward."),
 }
 CHOICES = {
@@ -150,7 +153,7 @@ def _kind(key: str, written: str, *, names_columns: bool) -> str:
         return "numbers"
     if "tuple[str" in written:
         return "words"
-    return "number" if "float" in written or written == "int" else "text"
+    return "number" if "float" in written or written in ("int", "int | None") else "text"
 
 
 def values_of(record: Mapping[str, Any]) -> dict[str, Any]:

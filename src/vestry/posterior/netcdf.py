@@ -15,7 +15,7 @@ CHAINS, LENGTH = 4, 1000
 
 
 def draw_file(posterior: Posterior, seed: str, *, most: int | None = MOST_NUMBERS) -> memoryview | None:
-    """Return the file: 4 chains of 1000 draws, or as many as there are; None if one draw alone has too many numbers.
+    """Return the file: 4 chains of 1000 draws, or as many as there are; None if there is nothing, or too much, to draw.
 
     Parameters
     ----------
@@ -27,6 +27,8 @@ def draw_file(posterior: Posterior, seed: str, *, most: int | None = MOST_NUMBER
         How many numbers the file holds at most: fewer draws then, and the first of them where they are given; None for
         all.
     """
+    if not posterior.distributions:
+        return None
     rng = np.random.default_rng(list(bytes.fromhex(seed)))
     if posterior.label == DRAWS or posterior.reader.sampled:
         tree = _thin(posterior.to_arviz(rng), most)

@@ -362,6 +362,8 @@ class Posterior:
         """
         import arviz_base as arviz
 
+        if not self.distributions:
+            raise VestryError(NOTHING)
         generator = generator_of(rng)
         own = self.reader.variables(self, generator, 1 if self.label == DRAWS else chains, draws)
         if own is not None:
@@ -402,7 +404,7 @@ class Posterior:
     def _sample(self, groups: tuple[str, ...], draws: int | None, rng: np.random.Generator) -> dict[str, Array]:
         """Return draws of these groups that belong together."""
         if draws is None:
-            first = self.distributions[groups[0]]
+            first = self.distributions[groups[0]] if groups else None
             draws = len(first.values) if isinstance(first, ReleasedDraws) else _DRAWS
         return self.reader.draw_groups(self.distributions, groups, require_whole("draws", draws), rng)
 
@@ -424,6 +426,7 @@ def _has_several_rows(certificate: Certificate) -> bool:
     return bool(is_number(rows) and rows > 1)
 
 
+NOTHING = "nothing reached the threshold, so there is nothing to draw; spend more, or ask a column with fewer values."
 # Draws where the caller names no number; parameters that an attribute names.
 _DRAWS, _NAMED = 1000, 100
 
@@ -432,6 +435,8 @@ def _frame(rows: Rows, *index: str) -> DataFrame:
     """Return rows as a frame that says above its columns how intervals are made."""
     from pandas import DataFrame
 
+    if not rows:
+        return DataFrame([], columns=[*index, "mean", "sd", "low", "high"]).set_index(list(index))
     frame = DataFrame(rows).set_index(list(index))
     frame = frame.fillna({"note": ""}) if "note" in frame else frame
     return frame.drop(columns="interval_method").rename_axis(columns=rows[0]["interval_method"])

@@ -99,7 +99,7 @@ class Reader:
     parameters
         The names of its numbers, where they are of different kinds.
     display
-        Which part of a report shows it: `parameters`, `coefficients`, `states` or `quality`.
+        Which part of a report shows it: `parameters`, `coefficients`, `states`, `quality` or `levels`.
     note
         What a report says of how records were read.
     prior_words

@@ -17,7 +17,7 @@ from scipy.special import erfinv, expit, ndtri
 
 from vestry.errors import InvalidParameter
 from vestry.numerics import Number, exact, exp_remainder, outward, ratio_up, up
-from vestry.privacy import gibbs_cost, objective_cost, profile, renyi
+from vestry.privacy import discovery_cost, gibbs_cost, objective_cost, profile, renyi
 from vestry.privacy.event import Event, Value
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP
 from vestry.privacy.neighbours import Neighbours
@@ -278,6 +278,29 @@ _OWN: dict[str, Pricing] = {
     ),
     # The lecture bounds delta at one epsilon, and has no Renyi curve.
     "objective-lecture": _objective_pricing(objective_cost.lecture, lambda order, **_: math.inf),
+    # Which values occur, by noise on the count of each and a threshold; one unit moves `values` counts by 1. See
+    # `vestry.privacy.discovery_cost`.
+    "discovery-laplace": Pricing(
+        {"scale": _POSITIVE, "margin": _WHOLE, "values": _WHOLE},
+        pure=lambda scale, margin, values: ratio_up(values, scale),
+        renyi=lambda order, scale, margin, values: outward(
+            values * renyi.randomised_response(order, epsilon=up(ratio_up(1, scale)))
+        ),
+        profile=discovery_cost.laplace_profile,
+        rho=lambda scale, margin, values: exact(values) * ratio_up(1, scale) ** 2 / 2,
+        squared_mu=lambda scale, margin, values: outward(values * _mu_of_odds(up(ratio_up(1, scale))) ** 2),
+        failure=lambda scale, margin, values: discovery_cost.of_several(
+            discovery_cost.laplace_tail(scale=scale, margin=margin), values
+        ),
+    ),
+    "discovery-gaussian": Pricing(
+        {"scale": _POSITIVE, "margin": _WHOLE, "values": _WHOLE},
+        renyi=lambda order, scale, margin, values: exact(order) * exact(values) * ratio_up(1, scale) ** 2 / 2,
+        rho=lambda scale, margin, values: exact(values) * ratio_up(1, scale) ** 2 / 2,
+        failure=lambda scale, margin, values: discovery_cost.of_several(
+            discovery_cost.gaussian_tail(scale=scale, margin=margin), values
+        ),
+    ),
     # Any falling function delta(epsilon), epsilon >= 0, that bounds both directions.
     "profile": Pricing(
         {"profile": _FUNCTION},

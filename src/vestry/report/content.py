@@ -187,7 +187,7 @@ def labels(result: Result) -> tuple[str, ...]:
 def estimates(result: Result) -> tuple[Estimate, ...]:
     """Return every parameter of every group, or the first of many; nothing for what has a section of its own."""
     reader = result.posterior.reader
-    if result.posterior.label == DRAWS or reader.sampled or reader.display in ("moments", "table", "quality"):
+    if result.posterior.label == DRAWS or reader.sampled or reader.display in ("moments", "table", "quality", "levels"):
         return ()
     names = labels(result)
     rows = (

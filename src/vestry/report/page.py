@@ -96,10 +96,22 @@ def page(content: ReportContent, write: Callable[[Result, int, int], Part] = par
         guarantees=_guarantees(content, profile),
         references=_references(content),
         declared=_declared(content),
+        declared_how=_declared_how(content),
         protects=protected(promise.unit, promise.neighbours),
         budget=_budget(content),
         versions=_versions(content),
         commands=_commands(content),
+    )
+
+
+def _declared_how(content: ReportContent) -> str:
+    """Say where domains come from; levels may be what a release on the page has found."""
+    found = [each.name for each in content.results if each.release.family.get("name") == "levels"]
+    if not found:
+        return "Domains were declared beforehand. Nothing was learnt from the data to choose them."
+    return (
+        f"Domains were declared. What was learnt from the data to choose levels, {', '.join(found)} released: it is on"
+        " this page and was paid for."
     )
 
 

@@ -13,6 +13,7 @@ from vestry.report import (
     content,
     figures,
     hmm_section,
+    level_section,
     moment_section,
     quality_section,
     regression_section,
@@ -39,6 +40,7 @@ _SECTIONS = {
     "moments": _Section(moment_section.headline, moment_section.parts),
     "table": _Section(table_section.headline, table_section.parts),
     "quality": _Section(quality_section.headline, quality_section.parts),
+    "levels": _Section(level_section.headline, level_section.parts),
 }
 
 

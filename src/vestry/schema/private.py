@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -75,6 +75,16 @@ class PrivateRows(Closed):
         self.__rows = rows if isinstance(rows, RemoteRows) else tuple(rows)
 
 
+@final
+class PrivateCounts(Closed):
+    """Holds values that occur, as text, and how many hold each. Only `vestry.mechanisms` opens it."""
+
+    __slots__ = ("__counts",)
+
+    def __init__(self, counts: Iterable[tuple[str, int]]) -> None:
+        self.__counts = dict(counts)
+
+
 def reveal(private: Private) -> tuple[int, ...]:
     """Open a private value. A wall keeps every room but `mechanisms` from importing this."""
     return private._Private__values  # type: ignore[attr-defined, no-any-return]
@@ -83,3 +93,8 @@ def reveal(private: Private) -> tuple[int, ...]:
 def reveal_rows(private: PrivateRows) -> tuple[Block, ...] | RemoteRows:
     """Open private rows. The same wall stands around this."""
     return private._PrivateRows__rows  # type: ignore[attr-defined, no-any-return]
+
+
+def reveal_counts(private: PrivateCounts) -> Iterator[tuple[str, int]]:
+    """Open private counts of values. The same wall stands around this."""
+    return iter(private._PrivateCounts__counts.items())  # type: ignore[attr-defined]

@@ -202,6 +202,8 @@ def _config_of(file: Path, text: str, whole: Section) -> StudyConfig:
     unit = _unit(study)
     budget = study.guarantee("budget", neighbours)
     schema = TableSchema(_columns(columns, unit.person), unit, neighbours, max_rows)
+    if not schema.domains and not all(map(_needs_no_column, releases.record.values())):
+        raise columns.lines.fault("columns", 'no column is declared; write for example ward = { levels = ["A", "B"] }.')
     if not releases.record:
         raise whole.lines.fault("release", f"there is no release; write {EXAMPLES['release']}.")
     specs = tuple(read_release(each, releases, schema) for each in releases.record)
@@ -231,9 +233,13 @@ def _columns(section: Section, person: str | None) -> dict[str, Domain]:
     for name in columns:
         with section.lines.at(f"{section.path(name)}.from"):
             check_derived(name, columns, person)
-    if not columns:
-        raise section.lines.fault("columns", 'no column is declared; write for example ward = { levels = ["A", "B"] }.')
     return columns
+
+
+def _needs_no_column(release: object) -> bool:
+    """Tell whether a release asks nothing of declared columns."""
+    kind = release.get("model") if isinstance(release, Mapping) else None
+    return isinstance(kind, str) and kind in MODELS and getattr(MODELS[kind], "asks_undeclared", False)
 
 
 def _unit(study: Section) -> Unit:

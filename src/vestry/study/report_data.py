@@ -157,8 +157,14 @@ def _findings(name: str, store: ReleaseStore, known: Known) -> list[Finding]:
 def _public(config: StudyConfig) -> tuple[str, ...]:
     """Say what is public, in sentences."""
     schema = config.schema
-    sentences = ["This page, the study file below and the ledger's entries are public.",
-            "What the columns may contain was declared, and not learnt from the records."]  # fmt: skip
+    shown = [spec.name for spec in config.releases if hasattr(spec.request.model, "shows")]
+    released = f", except by what {' and '.join(shown)} released" if shown else ""
+    sentences = [
+        "This page, the study file below and the ledger's entries are public.",
+        f"What the columns may contain was declared, and not learnt from the records{released}.",
+    ]
+    if shown:
+        sentences.append(f"The values that {' and '.join(shown)} found are texts from the records as they stand there.")
     public = [spec.name for spec in config.releases if schema.counts_publicly(spec.request.model)]
     if public:
         sentences.append(f"The number of records is public; the releases {', '.join(public)} use it.")

@@ -11,90 +11,24 @@ larger ones in .90.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import DROP, deviation, lattice, noise_of
-from vestry.posterior.mixture import Marginal
+from vestry.posterior.discrete_noise import deviation
 from vestry.posterior.noisy_data import POISSON
 from vestry.posterior.reader import NOISE_AWARE, Reader
+from vestry.posterior.whole_number import WholeNumber, whole_number
 from vestry.releases import NoisyStatistics
-from vestry.validation import require_number
-
-# Counts and scales from which doubles skip whole numbers.
-_LARGEST = 2**50
-# Probabilities that differ by no more than this part are equal.
-_EQUAL = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class WholeNumber(Marginal):
-    """The distribution of a whole number: points that increase, and how probable each is."""
-
-    points: Array
-    weights: Array
-
-    dimension: ClassVar[int] = 1
-    equal_tailed: ClassVar[bool] = False
-
-    def marginal(self, index: int) -> WholeNumber:
-        """Return itself: there is one parameter."""
-        return [self][index]
-
-    def mean(self) -> float:
-        """Return the mean."""
-        return float(self.weights @ self.points)
-
-    def variance(self) -> float:
-        """Return the variance."""
-        return float(self.weights @ (self.points - self.mean()) ** 2)
-
-    def cdf(self, x: npt.ArrayLike) -> Array:
-        """Return the probability of at most x."""
-        sums = np.concatenate([[0.0], np.cumsum(self.weights)])
-        return np.asarray(np.minimum(sums[np.searchsorted(self.points, x, side="right")], 1.0))
-
-    def quantile(self, p: npt.ArrayLike) -> Array:
-        """Return the least point whose probability of at most it is p."""
-        places = np.searchsorted(np.cumsum(self.weights), p)
-        return self.points[np.minimum(places, self.points.size - 1)]
-
-    def interval(self, prob: float) -> tuple[float, float]:
-        """Return the ends of the most probable points that have the probability; of equal ones all are kept."""
-        require_number("prob", prob, "prob=0.9", above=0, below=1)
-        ordered = np.sort(self.weights)[::-1]
-        last = ordered[min(int(np.searchsorted(np.cumsum(ordered), prob)), ordered.size - 1)]
-        kept = np.flatnonzero(self.weights >= last * (1 - _EQUAL))
-        return float(self.points[kept[0]]), float(self.points[kept[-1]])
-
-    def draw(self, rng: np.random.Generator, size: int) -> Array:
-        """Return independent draws, one per row."""
-        return rng.choice(self.points, (size, 1), p=self.weights)
-
-    def log_density(self, theta: npt.ArrayLike) -> Array:
-        """Return the logarithm of the probability, between two points that of a straight line."""
-        with np.errstate(divide="ignore"):
-            found = np.interp(np.asarray(theta, float).ravel(), self.points, self.weights, left=0, right=0)
-            return np.asarray(np.log(found))
 
 
 def count_posterior(statistics: NoisyStatistics) -> WholeNumber:
     """Return the distribution of a count, given its noisy number."""
-    (z,), noise = statistics.values, noise_of(statistics)
-    if statistics.scale > _LARGEST or abs(z) > _LARGEST:
-        raise InvalidParameter("a noisy count or its scale", "one beyond it", "at most 2^50", "the release's own")
-    reach, nearest = math.ceil(noise.reach(DROP)), max(0, z)
-    points, sizes = lattice(max(0, z - reach), nearest + reach)
-    like = np.full_like(points, float(z)), np.full_like(points, float(nearest))
-    weights = np.exp(noise.log_weight(points, *like) + sizes)
-    return WholeNumber(points, weights / weights.sum())
+    return whole_number(statistics.values[0], statistics)
 
 
 @dataclass(frozen=True)
