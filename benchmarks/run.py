@@ -23,6 +23,7 @@ import hmm
 import langevin
 import ledger
 import noise
+import page
 import plans
 import releases
 import study
@@ -31,7 +32,7 @@ import wide_csv
 
 _MODULES = (
     ledger, accounting, conjugate, noise, exact, audit, data, study, releases, gradient, langevin, estimators, hmm,
-    events, wide_csv, ways_in, groups, plans,
+    events, wide_csv, ways_in, groups, plans, page,
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import vestry
 from vestry.cli import app
+from vestry.conjugate.simulation import noisy_statistics
 from vestry.data import Table
 from vestry.data_quality.quality_model import Quality
 from vestry.data_quality.quality_posterior import quality_reader
@@ -20,8 +21,9 @@ from vestry.model.request import Request, TableSchema
 from vestry.pipeline import schema_of
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.schema.domain import Levels
+from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import reveal
+from vestry.schema.statistics import CONDITIONS
 from vestry.study import Study
 
 N = 1000
@@ -259,6 +261,43 @@ def test_a_plan_says_how_wide_the_shares_will_be(study):
     assert 0 < forecast.width < 0.3
     assert forecast.exact_width == 0
     assert not forecast.swamped
+
+
+HALF = [("laplace", "add-remove", 40), ("laplace", "replace", 40), ("gaussian", "add-remove", 40)]
+
+
+def of_two_columns(mechanism: str, relation: str):
+    """Return a model, its schema and what a release of 1,000 records would be."""
+    schema = TableSchema({"yes": Levels("no", "yes"), "days": Interval(0, 60)}, Unit(), Neighbours.parse(relation))
+    model, spend = (
+        Quality(tuple(schema.domains)),
+        "epsilon=0.2,delta=1e-6" if mechanism == "gaussian" else "epsilon=0.2",
+    )
+    made = Request(model, Guarantee.parse(spend, neighbours=relation), mechanism).prepare(schema, 1000)
+    return model, schema, made
+
+
+def test_on_a_cube_nine_tenths_of_its_edge_are_planned():
+    """The half edge m has a mean of (d + 1) scales for d counts, and a count is uniform within it."""
+    model, schema, made = of_two_columns("cube", "replace")
+    mean = (len(made.mechanism.layout.names) + 1) * made.mechanism.scale
+    planned, _, _ = model.forecast(made, schema, 1000, np.random.default_rng(7))
+    assert planned == pytest.approx(0.9 * 2 * mean / 1000, rel=0.15)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("mechanism", "relation", "releases"), HALF)
+def test_a_plan_knows_the_width_of_a_share_of_one_half(mechanism, relation, releases):
+    """Of simulated releases in whose columns half of the values are missing: the mean within 15 %."""
+    (model, schema, made), rng = of_two_columns(mechanism, relation), np.random.default_rng(7)
+    planned, exact, _ = model.forecast(made, schema, 1000, rng)
+    reader = quality_reader(made.described, made.numbers)
+    counts = [500 if term.condition in CONDITIONS[:2] else 0 for term in made.tally.terms]
+    shares = [place for place, (_, condition) in enumerate(reader.conditions) if condition == CONDITIONS[1]]
+    found = [reader.noise_aware(noisy_statistics(made.mechanism, counts, rng)) for _ in range(releases)]
+    widths = [np.ptp(each.marginal(place).interval(0.9)) for each in found for place in shares]
+    assert planned == pytest.approx(np.mean(widths), rel=0.15)
+    assert exact == 0
 
 
 @pytest.mark.parametrize(

@@ -313,3 +313,32 @@ def test_the_example_begins_in_an_empty_folder_alone(tmp_path):
     (tmp_path / "study.toml").unlink()
     answer = browser.fill("/", "/example")
     assert (answer.status_code, "is a file called patients.csv already" in answer.text) == (422, True)
+
+
+def test_a_run_is_begun_once_however_often_it_is_asked_for():
+    import threading
+
+    from vestry.page.release_job import ReleaseJob
+
+    begun, end = [], threading.Event()
+
+    class Slow:
+        def release(self, *names, **more):
+            begun.append(names)
+            end.wait(20)
+
+    job, answers = ReleaseJob(), []
+    clicks = [threading.Thread(target=lambda: answers.append(job.begin("key", Slow(), ["a"]))) for _ in range(8)]
+    for click in clicks:
+        click.start()
+    for click in clicks:
+        click.join()
+    assert sorted(answers) == [False] * 7 + [True]
+    assert not job.begin("another key", Slow(), ["a"])  # one runs
+    end.set()
+    job.wait()
+    assert not job.begin("key", Slow(), ["a"])
+    assert job.begin("a new key", Slow(), ["b"])
+    job.wait()
+    assert begun == [("a",), ("b",)]
+    assert job.progress.status == "done"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from study.fault_study import study_in, vestry
 from study.test_config import GOOD
 
 from vestry.errors import StudyFileError
 from vestry.ledger import Ledger
 from vestry.study import Study
+from vestry.study.config import without_folders
 from vestry.study.report_data import report_content
 from vestry.study.storage import ReleaseStore
 
@@ -70,8 +73,56 @@ def test_what_is_not_one_line_of_text_is_refused(line, tmp_path):
 
 
 def test_no_folder_of_this_machine_is_told(tmp_path):
-    told = content(study(tmp_path, ledger=str(tmp_path / "far" / "patients.ledger")), tmp_path / "patients.ledger")
+    data, ledger = tmp_path / "far" / "patients.csv", tmp_path / "far" / "patients.ledger"
+    text = GOOD.replace('"patients.csv"', f'"{data}"  # once {data}').replace('"patients.ledger"', f'"{ledger}"')
+    (tmp_path / "study.toml").write_text(text)
+    told = content(Study.open(tmp_path / "study.toml"), tmp_path / "patients.ledger")
     assert told.ledger == "patients.ledger"
+    assert told.source == GOOD.replace('"patients.csv"', '"patients.csv"  # once patients.csv')
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("patients.ledger", "patients.ledger"),
+        ("../far/patients.ledger", "../far/patients.ledger"),
+        ("/home/ada/patients.ledger", "patients.ledger"),
+        ("~/patients.csv", "patients.csv"),
+        (r"C:\ada\patients.csv", "patients.csv"),
+        ("/home/ada/*.parquet", "*.parquet"),
+        ("sqlite:////home/ada/patients.ledger", "sqlite:///patients.ledger"),
+        ("sqlite:///patients.ledger", "sqlite:///patients.ledger"),
+        ("duckdb:///home/ada/all.duckdb/patients", "duckdb://all.duckdb/patients"),
+        ("duckdb://all.duckdb/patients", "duckdb://all.duckdb/patients"),
+        ("pyspark:///home/ada/patients.parquet", "pyspark://patients.parquet"),
+        ("pyspark://patients", "pyspark://patients"),
+        ("postgresql://ada:${WORD}@host/base/patients", "postgresql://ada:${WORD}@host/base/patients"),
+    ],
+)
+def test_an_address_keeps_the_name_of_its_file(written, shown):
+    assert without_folders(written) == shown
+
+
+def test_a_path_with_backslashes_is_shown_by_its_name(tmp_path):
+    text = GOOD.replace('"patients.csv"', r'"C:\\ada\\patients.csv"')
+    (tmp_path / "study.toml").write_text(text)
+    assert Study.open(tmp_path / "study.toml").config.public_text == GOOD
+
+
+@pytest.mark.long
+def test_certificate_and_report_name_a_ledger_by_its_file_alone(tmp_path):
+    """Nothing that is handed on tells where the study lay, though the study file does."""
+    file = study_in(tmp_path)
+    text = file.read_text()
+    for name in ("people.csv", "people.ledger"):
+        text = text.replace(f'"{name}"', f'"{tmp_path / name}"')
+    file.write_text(text)
+    assert vestry("release", file, "--yes").code == 0
+    handed = [path for path in tmp_path.rglob("*") if path.suffix in (".json", ".html", ".csv") and path != file]
+    assert {"certificate.json", "report.html"} <= {path.name for path in handed}
+    assert [path.name for path in handed if str(tmp_path) in path.read_text()] == []
+    facts = json.loads((tmp_path / "readmission" / "certificate.json").read_text())
+    assert facts["ledger"] == "people.ledger"
 
 
 def test_a_file_that_is_not_a_table_of_results_is_left_alone(tmp_path):

@@ -66,6 +66,7 @@ def assert_sound(folder: Path, name: str, sequence: int) -> None:
     facts = json.loads((folder / name / "certificate.json").read_text())
     assert facts["certificate"] == record["certificate"]
     assert facts["release"] == name
+    assert facts["ledger"] == "people.ledger"
     assert facts["entry"] == sequence
     assert facts["release_sha256"] == hashlib.sha256(content).hexdigest()
     lines = {entry.action: entry for entry in ledger_of(folder).entries() if entry.target == sequence}

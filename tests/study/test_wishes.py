@@ -13,7 +13,7 @@ import pytest
 from study.fault_study import study_in, vestry
 
 from vestry.conjugate.family import family_from
-from vestry.conjugate.simulation import released_width
+from vestry.conjugate.table_forecast import released_width
 from vestry.errors import StudyFileError
 from vestry.persons.person_posterior import PersonAverageDistribution
 from vestry.planning import _gaussian_rho, forecast_at
@@ -258,3 +258,9 @@ def test_release_repeats_the_plan_s_warning_before_it_asks(tmp_path, monkeypatch
 
 def test_usage_has_no_braces():
     assert re.search(r"Usage: .*vestry plan \[OPTIONS\] STUDY \[NAME\]\.\.\.", vestry("plan", "--help").out)
+
+
+def test_wishes_beside_a_release_that_not_every_mechanism_can_make(tmp_path):
+    path = wishing(tmp_path, {"stay": 2.0}, "stay").config.path
+    path.write_text(path.read_text() + '\n[release.quality]\nmodel = "quality"\nspend = { epsilon = 0.1 }\n')
+    assert Study.open(path).wishes().fits

@@ -332,8 +332,13 @@ class ConjugateModel(ABC):
         return declaration(self.name, {**asked, "by": self.keys[0] if len(self.keys) == 1 else self.by})
 
     def caution(self, prepared: PreparedSums, schema: TableSchema, n: int) -> str:
-        """Say that a plan looks at each group alone, where they will be pooled."""
-        return "the width of each group alone; pooled ones are shorter where groups are alike" if self.pool else ""
+        """Say what a plan supposes of groups that will be pooled: nothing else is known of how they differ."""
+        if not self.pool:
+            return ""
+        return (
+            "groups are taken to differ as the prior says; pooled intervals are shorter where groups are alike, and"
+            " wider for few groups under much noise"
+        )
 
     def by_words(self) -> str:
         """Return the end of a question."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
 from vestry.conjugate.family import ConjugateFamily, family_from
+from vestry.conjugate.table_forecast import LEVEL, LOOKED_AT, released_width, table_widths
 from vestry.mcmc.truncated_draws import truncated_beta
 from vestry.mechanisms.additive_noise import CUBE, LAPLACE, Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
@@ -17,18 +17,15 @@ from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.model.request import WIDE, PreparedSums
 from vestry.numerics import Array
 from vestry.posterior import Posterior
-from vestry.posterior.mixture import ClippedMeans, draw_dirichlet
+from vestry.posterior.mixture import ClippedMeans
 from vestry.releases import Certificate, NoisyStatistics, Release
 
-LEVEL = 0.9
 # Simulated datasets.
 _DATASETS = 32
 # Draws from a posterior that is truncated.
 _DRAWS = 4000
 # Draws from a truncated posterior; and so many from the whole one must lie inside to stand for it.
 _TRUNCATED, _INSIDE = 1000, 200
-# Parameters whose intervals are averaged.
-_LOOKED_AT = 4
 # Beyond this scale a rounded normal cannot be told from the discrete Gaussian.
 _ROUND = 3.0
 _NOTHING = Certificate({}, {}, "simulated", "", 0.0, "", "", {})
@@ -47,7 +44,9 @@ def forecast(prepared: PreparedSums, n: int, rng: np.random.Generator) -> tuple[
     """
     look = _drawn_widths
     if isinstance(prepared.mechanism, Additive):
-        look = _noisy_widths if prepared.numbers else _sparse_widths
+        if not prepared.numbers:  # a table of unknown concentration
+            return _table_widths(prepared, prepared.mechanism, n, rng)
+        look = _noisy_widths
     looks = [look(prepared, n, (part, _DATASETS), rng) for part in range(_DATASETS)]
     widths, exact, kls = zip(*looks, strict=True)
     kl = float(np.mean(kls))
@@ -63,18 +62,12 @@ def _of_kinds(family: ConjugateFamily, widths: Sequence[float]) -> Widths:
     return tuple(widths) if family.parameters else (float(np.mean(widths)),)
 
 
-def released_width(exact: float, prior: float, noise: float) -> float:
-    """Return the width of an interval with noise, from that without noise, the prior's, and the noise on the estimate.
-
-    Precisions add and so do variances: with widths in place of deviations, 1/exact^2 = 1/prior^2 + 1/own^2 is what the
-    prior and the records give, and 1/width^2 = 1/prior^2 + 1/(own^2 + noise^2) what is left of it, where `noise` is the
-    90 % width of a normal variable with the noise's deviation (at 90 % that of Laplace noise is within 1 %). This is
-    exact for normal means; elsewhere `quality/plan_widths.py` compares it with releases.
-    """
-    if not exact < prior:
-        return exact
-    spread = (exact * prior) ** 2 / (prior**2 - exact**2) + noise**2
-    return prior * math.sqrt(spread / (spread + prior**2))
+def _table_widths(
+    prepared: PreparedSums, mechanism: Additive, n: int, rng: np.random.Generator
+) -> tuple[Widths, Widths, None]:
+    public, levels = mechanism.layout.count is not None, family_from(prepared.described).probabilities() or 2
+    width, exact = table_widths(levels, None, mechanism.deviation, n, rng, public=public)
+    return (width,), (exact,), None
 
 
 def _noisy_widths(
@@ -92,32 +85,8 @@ def _noisy_widths(
         post = noise_aware(prepared, noisy_statistics(mechanism, units, rng)).distributions["all"]
         widths = [float(np.diff(post.marginal(i).interval(LEVEL))[0]) for i in range(len(noise))]
     else:
-        widths = [released_width(*each) for each in zip(exact, known, WIDE * np.array(noise), strict=True)]
+        widths = released_width(exact, known, WIDE * np.array(noise, dtype=float)).tolist()
     return _of_kinds(family, widths), _of_kinds(family, exact.tolist()), math.inf
-
-
-def _sparse_widths(
-    prepared: PreparedSums, n: int, stratum: tuple[int, int], rng: np.random.Generator
-) -> tuple[Widths, Widths, float]:
-    """Return the same for a table of unknown concentration: of its largest levels.
-
-    Without privacy the concentration, and which levels occur, are taken for known.
-    """
-    mechanism, (family, prior) = prepared.mechanism, _family_and_prior(prepared)
-    assert isinstance(mechanism, Additive)  # noqa: S101 - the caller has looked
-    shapes = prior.shapes(rng)
-    used = np.flatnonzero(shapes)
-    theta = np.zeros(shapes.size)
-    theta[used] = draw_dirichlet(rng, shapes[None, used])[0]
-    counts = np.array(family.simulate(theta, n, rng))
-    content = mechanism.statistics(tuple(family.to_units(mechanism.layout, list(counts), n)))
-    largest = np.argsort(-theta)[: min(used.size, _LOOKED_AT)]
-    own = shapes[largest] + counts[largest]
-    rest = np.maximum(shapes.sum() + n - own, 1e-9)
-    exact = betaincinv(own, rest, (1 + LEVEL) / 2) - betaincinv(own, rest, (1 - LEVEL) / 2)
-    noise = [family.noise_on_estimate(content, float(theta[place]), int(place)) or 0.0 for place in largest]
-    widths = [released_width(float(w), 1.0, WIDE * sd) for w, sd in zip(exact, noise, strict=True)]
-    return _of_kinds(family, widths), _of_kinds(family, exact), math.inf
 
 
 def _drawn_widths(
@@ -136,7 +105,7 @@ def _drawn_widths(
     drawn = _draw_truncated(whole, mechanism.truncation, rng.spawn(1)[0])  # the next dataset is as for other mechanisms
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="weibull")
     # A truncated posterior gives no weight to parameters that the posterior allows.
-    return _of_kinds(family, (high - low)[:_LOOKED_AT]), exact, math.inf
+    return _of_kinds(family, (high - low)[:LOOKED_AT]), exact, math.inf
 
 
 def _family_and_prior(prepared: PreparedSums) -> tuple[ConjugateFamily, Any]:
@@ -158,7 +127,7 @@ def _draw_truncated(whole: Any, low: float, rng: np.random.Generator) -> np.ndar
     if len(inside) >= _INSIDE:
         return inside
     total, high = sum(whole.concentrations), 1 - (len(whole.concentrations) - 1) * low
-    alone = np.array(whole.concentrations[:_LOOKED_AT])[:, None] * np.ones(_TRUNCATED)
+    alone = np.array(whole.concentrations[:LOOKED_AT])[:, None] * np.ones(_TRUNCATED)
     return truncated_beta(rng, alone, total - alone, low=low, high=high).T
 
 
@@ -214,7 +183,7 @@ def noise_aware(prepared: PreparedSums, statistics: NoisyStatistics) -> Posterio
 def _ends(member: Any, inside: Any = None) -> Array:
     """Return the ends of the intervals that are looked at; of means that stay inside their interval, those inside."""
     tail = (1 - LEVEL) / 2
-    ends = np.stack([np.ravel(member.quantile(p))[:_LOOKED_AT] for p in (tail, 1 - tail)], axis=1)
+    ends = np.stack([np.ravel(member.quantile(p))[:LOOKED_AT] for p in (tail, 1 - tail)], axis=1)
     if isinstance(inside, ClippedMeans):
         ends[: inside.means] = np.clip(ends[: inside.means], inside.low, inside.high)
     return ends

@@ -456,6 +456,10 @@ class QualityReader(Reader):
         """How many shares there are."""
         return len(self.conditions)
 
+    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+        """Say that a forecast is of a share of one half: where every value fits most intervals have no width."""
+        return ("interval of a share of one half",)
+
     def noise_aware(self, statistics: NoisyStatistics) -> Shares | MixedShares:
         """Return the shares, the noise and the number of records summed out."""
         cube = statistics.noise == CUBE

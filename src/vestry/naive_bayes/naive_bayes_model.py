@@ -7,7 +7,6 @@ from them for nothing. Or draws of the tables are released, from truncated and t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,12 +15,12 @@ import numpy as np
 
 import vestry.model.histograms as counts
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily, swamping
+from vestry.conjugate.table_forecast import table_widths
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.table_sample import TableSample, calibrate_tables
 from vestry.model.histograms import NOISES, concentration, feature_levels
 from vestry.model.request import (
-    WIDE,
     PreparedSums,
     Request,
     Size,
@@ -138,22 +137,20 @@ class NaiveBayes:
     ) -> tuple[float, float, None]:
         """Return the expected width of a level's 90 % interval, and the same without privacy, at n records per class.
 
-        Levels are taken to be equally probable, and distributions to be normal; the widths are averaged over the
-        features.
+        Tables are drawn from the prior; the widths are averaged over the features. See `table_widths`, which says
+        what is looked at.
         """
-        mechanism, private, exact = prepared.mechanism, [], []
-        for size in (len(names) for names in feature_levels(schema.domains, self.features)):
-            p = 1 / size
-            sampling = math.sqrt(p * (1 - p) / (n + size))
+        mechanism, looks = prepared.mechanism, {}
+        sizes = [len(names) for names in feature_levels(schema.domains, self.features)]
+        for size in dict.fromkeys(sizes):
             if isinstance(mechanism, Additive):
-                # To first order of counts that are all noisy, or of one beside a public total.
-                share = 1.0 if mechanism.layout.count is not None else math.sqrt((1 - p) ** 2 + (size - 1) * p**2)
-                spread = math.hypot(sampling, mechanism.deviation * share / (n + size))
-            else:
-                spread = math.sqrt(p * (1 - p) / (n / mechanism.value + size))
-            private.append(WIDE * spread)
-            exact.append(WIDE * sampling)
-        return sum(private) / len(private), sum(exact) / len(exact), None
+                public = mechanism.layout.count is not None
+                looks[size] = table_widths(size, self.prior, mechanism.deviation, n, rng, public=public)
+            else:  # of draws, at a temperature
+                tempered, _ = table_widths(size, self.alpha, 0.0, max(1, round(n / mechanism.value)), rng, public=True)
+                looks[size] = tempered, table_widths(size, self.alpha, 0.0, n, rng, public=True)[0]
+        private, exact = np.mean([looks[size] for size in sizes], axis=0)
+        return float(private), float(exact), None
 
     def caution(self, prepared: Any, schema: TableSchema, n: int) -> str:
         """Say that a declared prior would swamp the table of a feature of which most levels are empty."""

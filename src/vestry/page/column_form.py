@@ -92,6 +92,8 @@ def _levels(given: Mapping[str, str]) -> dict[str, Any]:
     lines = [line.strip() for line in given.get("levels", "").splitlines() if line.strip()]
     levels = [_level(given.get("level_type", "text"), line) for line in lines]
     exact = given.get("exact") == "yes"
+    if not levels and given.get("from"):  # a condition is true or false
+        return {}
     return {"levels": levels, **({"exact": True} if exact else {})}
 
 

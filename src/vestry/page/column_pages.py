@@ -29,6 +29,11 @@ def columns(visit: Visit, error: str = "", status: int = 200) -> Response:
     return visit.page("columns.html", status=status, person=_person(draft), **facts)
 
 
+def known_names(visit: Visit, draft: StudyDraft) -> list[str]:
+    """Return the names of columns that may be shown: declared ones, and those of the data."""
+    return list(dict.fromkeys([*_types(visit, draft)[0], *draft.section("columns")]))
+
+
 def names(visit: Visit) -> Response:
     """Note that the first line of the CSV file holds names, as the user says, if it looks like it."""
     draft = visit.draft()

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from vestry.errors import InvalidParameter, VestryError
+from vestry.page.column_pages import known_names
 from vestry.page.study_draft import StudyDraft
 from vestry.page.visit import Visit
 from vestry.privacy.neighbours import Neighbours, Unit
@@ -97,4 +98,5 @@ def _shown(visit: Visit, draft: StudyDraft, fields: Mapping[str, str], error: st
     known = {"unit": "row", "person": "", "rows": "", "neighbours": "", "expected_rows": ""}
     blank = {**known, **dict.fromkeys(IMPRINT, "")}
     return visit.page("protect.html", status=422 if error else 200, fields={**blank, **fields}, papers=PAPERS,
-                      owned=owned, error=error, seal=draft.seal, here="/protect")  # fmt: skip
+                      owned=owned, names=known_names(visit, draft), error=error,
+                      seal=draft.seal, here="/protect")  # fmt: skip

@@ -78,6 +78,7 @@ def application(
     routes = [Route(path, _endpoint(desk, path), methods=_methods(path)) for path in paths]
     routes.append(Route("/static/{name}", _static, methods=["GET"]))
     app = Starlette(routes=routes, exception_handlers={404: _not_found(desk), 405: _not_found(desk)})
+    app.router.redirect_slashes = False  # what is not a path is not found
     return Guard(app, address, desk.entrance, lambda status, sentence: _refused(desk, status, sentence), peer,
                  on_request)  # fmt: skip
 

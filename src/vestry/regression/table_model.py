@@ -10,18 +10,16 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive, calibrate_noise
 from vestry.model.request import WIDE, PreparedSums, Request, Size, TableSchema, declared
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import Gaussian
 from vestry.regression.moments import LevelColumn
 from vestry.regression.outcome_table import OutcomeTable
-from vestry.regression.table_reader import TableReader, parse_terms, table_reader
-from vestry.regression.table_target import Whitening
+from vestry.regression.table_reader import parse_terms, table_reader
 from vestry.schema.domain import Domain, Levels
 
 # The method's name; the precision of the prior where none is declared, a standard deviation of 2.5; numbers of one
 # release at most.
 TABLE, USUAL_PRECISION, MOST_NUMBERS = "table", 0.16, 5_000
-# How often a plan makes up records, and how far coefficients of made-up ones lie from 0.
-_REPEATS, _EFFECT = 4, 0.5
+# How often a plan makes up coefficients, at most and at least; their size; cells x coefficients^2 of all together.
+_REPEATS, _FEWEST, _EFFECT, _WORK = 32, 4, 0.5, 2e7
 # Cells with fewer records than this many standard deviations of the noise say little.
 _DISTINCT = 1.0
 
@@ -81,39 +79,60 @@ def size_of_table(table: OutcomeTable) -> Size:
 
 
 def forecast_table(prepared: PreparedSums, n: int, rng: np.random.Generator) -> tuple[float, float, None]:
-    """Return the mean width of the coefficients' 90 % intervals, with privacy and without.
+    """Return the mean width of the coefficients' 90 % intervals, intercepts aside, with privacy and without.
 
-    Records are made up: every predictor uniform on its levels, coefficients of about 0.5 in size. The widths are those
-    of normal approximations at the mode, the noise Gaussian with its variance.
+    Records are supposed to be spread evenly over the cells, m in each, and coefficients to be 0.5 in size, of either
+    sign, without an intercept; of counts, around a rate of a quarter of the largest. The widths are those of normal
+    approximations, by the Fisher information: with x the features of a cell, sigma the noise's deviation and p the
+    classes' probabilities,
+
+        levels   I = sum over cells of xx' (x) [A - bb'/(d + 1)],  A = J'V^-1 J,  b = J'V^-1 m p,  d = m p'V^-1 m p,
+                 J = m (diag(p) - pp') without its first column,  V = diag(m p) + sigma^2,
+        counts   I = sum over cells of xx'/[(S + sigma^2)/S^2 + sigma^2/(u m)^2],  S = m rate, u the units of a record,
+
+    to which the prior's precision is added. The logarithm of a cell's m is unknown too, and has an information of 1
+    beside d.
     """
     reader = table_reader(prepared.described, prepared.numbers)
     mechanism = prepared.mechanism
     assert isinstance(mechanism, Additive)  # noqa: S101 - it was prepared so
-    found = []
-    for _ in range(_REPEATS):
-        exact = _made_up(reader, n, rng)
-        noisy = exact + np.round(rng.normal(0, mechanism.deviation, exact.shape))
-        found.append([_width(reader, *each) for each in ((noisy, max(mechanism.deviation, 0.05)), (exact, 0.05))])
-    private, without = np.mean(found, axis=0)
-    return float(private), float(without), None
+    table, size = reader.table, len(reader.coefficients)
+    features = table.features(reader.terms, table.cells)
+    repeats = int(np.clip(_WORK // (len(features) * size**2), _FEWEST, _REPEATS))
+    theta = _EFFECT * rng.choice([-1.0, 1.0], (repeats, size))
+    theta[:, len(reader.features) - 1 :: len(reader.features)] = 0.0
+    outcomes = reader.outcomes_at(theta, table.cells)
+    precision = np.diag(np.tile(reader.precisions, size // len(reader.features)))
+    widths = []
+    for noise in (mechanism.deviation, 0.0):
+        if table.high is None:
+            cells = _odds_information(outcomes, n / len(features), noise)
+        else:
+            cells = _rate_information(outcomes * table.high / 4, n / len(features), noise, table.units)
+        known = features.T @ (np.moveaxis(cells, 1, 3)[..., None] * features)
+        known = known.transpose(0, 1, 3, 2, 4).reshape(-1, size, size)
+        spreads = np.sqrt(np.diagonal(np.linalg.inv(known + precision), axis1=1, axis2=2))
+        widths.append(WIDE * float(spreads.reshape(-1, len(reader.features))[:, :-1].mean()))
+    return widths[0], widths[1], None
 
 
-def _width(reader: TableReader, numbers: Array, deviation: float) -> float:
-    root = Whitening.of(reader.target(numbers, Gaussian(deviation))).root
-    spreads = np.sqrt((root**2).sum(axis=1)).reshape(-1, len(reader.features))
-    return WIDE * float(spreads[:, :-1].mean())
+def _odds_information(shares: Array, records: float, noise: float) -> Array:
+    """Return what each cell's noisy counts tell of its log odds, by draw and cell: a matrix of the classes but one."""
+    p = np.moveaxis(shares, 1, 2)
+    means = records * p
+    weights = 1 / (means + noise**2)
+    slopes = means[..., None] * (np.eye(p.shape[-1]) - p[..., None, :])[..., 1:]
+    own = np.einsum("rcl,rcla,rclb->rcab", weights, slopes, slopes)
+    cross = np.einsum("rcl,rcla->rca", weights * means, slopes)
+    total = (weights * means**2).sum(axis=-1) + 1
+    return np.asarray(own - cross[..., None] * cross[..., None, :] / total[..., None, None])
 
 
-def _made_up(reader: TableReader, n: int, rng: np.random.Generator) -> Array:
-    """Return the numbers of n records, one row per cell."""
-    table, cells = reader.table, len(reader.table.cells)
-    records = rng.multinomial(n, np.full(cells, 1 / cells))
-    theta = rng.normal(0, _EFFECT, (1, len(reader.coefficients)))
-    outcomes = reader.outcomes_at(theta, table.cells)[0]
-    if table.high is None:
-        return np.array([rng.multinomial(*each) for each in zip(records, outcomes.T, strict=True)], dtype=float)
-    sums = rng.poisson(records * outcomes[0] * table.high / 4)
-    return np.column_stack([records * table.units, np.minimum(sums, records * table.high)]).astype(float)
+def _rate_information(rates: Array, records: float, noise: float, units: int) -> Array:
+    """Return what each cell's noisy sum and number of records tell of its log rate."""
+    sums = np.maximum(records * rates[:, 0], 1e-9)
+    variance = (sums + noise**2) / sums**2 + (noise / (units * records)) ** 2
+    return np.asarray(1 / variance)[..., None, None]
 
 
 def caution_of(prepared: PreparedSums, n: int) -> str:

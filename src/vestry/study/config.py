@@ -17,7 +17,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from vestry.data.source import Dialect, dialect_from, find_way
@@ -27,7 +27,7 @@ from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose
 from vestry.pipeline import ChargeIndex, asked_as, is_drawn
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.registry import MODELS
+from vestry.registry import MODELS, SOURCES
 from vestry.schema.derivation import check_derived
 from vestry.schema.domain import Domain, domain_from
 from vestry.schema.statistics import SumQuery
@@ -115,6 +115,20 @@ class StudyConfig:
         """The folder of the file."""
         return self.path.parent
 
+    @property
+    def ledger_name(self) -> str:
+        """The ledger's address without the folders of this machine: what a certificate and a report say."""
+        return without_folders(self.ledger)
+
+    @property
+    def public_text(self) -> str:
+        """What the file says, as a report shows it: without the folders of this machine."""
+        text = self.text
+        for address in (self.data, self.ledger):
+            for written in (address, address.replace("\\", "\\\\")):  # as it is, and as TOML has it
+                text = text.replace(written, without_folders(address))
+        return text
+
     def release(self, name: str) -> ReleaseSpec:
         """Return a release by its name."""
         for each in self.releases:
@@ -123,6 +137,28 @@ class StudyConfig:
         known = [each.name for each in self.releases]
         instead = " or ".join(get_close_matches(name, known) or known[:3])
         raise InvalidParameter("a release", name, f"one of the study's ({', '.join(known)})", instead)
+
+
+def without_folders(address: str) -> str:
+    """Return an address with a file's name in place of an absolute path; a relative path and a server's as they are.
+
+    A relative path says where a file is beside the study; an absolute one tells of the machine and its users.
+    """
+    scheme, mark, rest = address.partition("://")
+    if not mark:
+        return _name(address)
+    if scheme in SCHEMES:
+        return address
+    if f"{scheme}://FILE/TABLE" in SOURCES:
+        file, _, table = rest.rpartition("/")
+        return f"{scheme}://{_name(file)}/{table}"
+    return f"sqlite:///{_name(rest.removeprefix('/'))}" if scheme == "sqlite" else f"{scheme}://{_name(rest)}"
+
+
+def _name(path: str) -> str:
+    """Return the name of a file whose path begins at a disk's root or at a home; any other path as it is."""
+    absolute = PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute() or path.startswith("~")
+    return PureWindowsPath(path).name if absolute else path
 
 
 def read(path: str | Path) -> StudyConfig:

@@ -95,8 +95,8 @@ def report_content(
         remaining=state.filter.left(state.spent),
         columns={name: domain.to_dict() for name, domain in config.schema.domains.items()},
         public=_public(config),
-        source=config.text,
-        ledger=_relative(config.ledger),
+        source=config.public_text,
+        ledger=config.ledger_name,
         head=summary.head,
         results=tuple(sorted(results, key=lambda result: result.entry)),
         issuer=config.imprint.get("issuer", ""),
@@ -104,11 +104,6 @@ def report_content(
         date=config.imprint.get("date") or _last_day(ledger),
         purpose=config.imprint.get("purpose", ""),
     )
-
-
-def _relative(address: str) -> str:
-    """Return a ledger's address without the folders of this machine."""
-    return Path(address).name if Path(address).is_absolute() else address
 
 
 def _last_day(ledger: Ledger) -> str:

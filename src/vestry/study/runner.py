@@ -357,7 +357,7 @@ class ReleaseRunner:
                 "release": spec.name,
                 "question": spec.request.model.question(),
                 "purpose": spec.purpose,
-                "ledger": self.ledger.address,
+                "ledger": self.config.ledger_name,
                 "entry": entry.sequence,
                 "spent": str(spec.request.guarantee),
                 "remaining": state.filter.left(state.spent),

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
-from vestry.conjugate.simulation import LEVEL, noisy_statistics
+from vestry.conjugate.table_forecast import table_widths
 from vestry.errors import InvalidParameter
 from vestry.model.cell_counts import CellCounts
 from vestry.model.histograms import NOISES, calibrate_counts, check_distinct, concentration, listed
@@ -31,8 +31,8 @@ from vestry.schema.domain import Domain
 from vestry.tables.joint_table import JointTable
 
 _FEWEST, _MOST = 2, 3
-# Cells that must be able to occur; simulated releases of a forecast, and intervals of each that are looked at.
-_LEAST_CELLS, _RELEASES, _LOOKED_AT = 3, 4, 6
+# Cells that must be able to occur.
+_LEAST_CELLS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,18 +210,13 @@ class ContingencyTable:
     def forecast(
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
     ) -> tuple[float, float, None]:
-        """Return the expected 90 % width of a cell, and that without noise, where all cells are equally likely."""
-        reader, widths = contingency_reader(prepared.described, prepared.numbers), []
-        shares = np.zeros(len(prepared.mechanism.layout.names))
-        shares[list(reader.cells)] = 1 / reader.dimension
-        for _ in range(_RELEASES):
-            counts = rng.multinomial(n, shares).tolist()
-            noisy = reader.noise_aware(noisy_statistics(prepared.mechanism, counts, rng))
-            exact = reader.plug_in(prepared.mechanism.statistics(tuple(counts)))
-            looked_at = range(min(reader.dimension, _LOOKED_AT))
-            widths.append([[np.ptp(each.marginal(i).interval(LEVEL)) for i in looked_at] for each in (noisy, exact)])
-        private, without = np.mean(widths, axis=(0, 2))
-        return float(private), float(without), None
+        """Return the expected 90 % width of a cell, and that without noise, of tables that are drawn from the prior.
+
+        See `table_widths`, which says which cells are looked at.
+        """
+        reader, mechanism = contingency_reader(prepared.described, prepared.numbers), prepared.mechanism
+        public = mechanism.layout.count is not None
+        return (*table_widths(reader.dimension, reader.alpha, mechanism.deviation, n, rng, public=public), None)
 
     def size(self, domains: Mapping[str, Domain]) -> Size:
         """Return how many cells there are."""

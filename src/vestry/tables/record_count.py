@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vestry.conjugate.simulation import LEVEL, noisy_statistics
+from vestry.conjugate.simulation import noisy_statistics
+from vestry.conjugate.table_forecast import LEVEL
 from vestry.errors import InvalidParameter
 from vestry.model.cell_counts import PERSONS, RECORDS, CellCounts
 from vestry.model.histograms import NOISES, calibrate_counts
