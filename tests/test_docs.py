@@ -24,6 +24,7 @@ RUNNER = Path(__file__).parent / "docs_runner.py"
 # A table of numbers, and no example.
 TABLES = {"benchmarks.md"}
 LONG = {
+    "any-model.md",
     "budget.md",
     "chains.md",
     "estimators.md",
