@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 
+import pandas as pd
 import pytest
 import typer
 
@@ -99,10 +100,10 @@ def test_every_example_of_a_mechanism_runs(vestry, path):
 def test_the_examples_of_a_study_tell_one_story(vestry, tmp_path, monkeypatch):
     """Each is run in the folder that those before it have left; releases are confirmed, since nobody is asked here."""
     monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"ward": ["A", "B"], "days": [3, 4]}).to_parquet("patients.parquet")
     lines = [line for name in ("init", "check", "plan", "release", "report") for line in examples(f"vestry {name}")]
-    for place, line in enumerate(lines):
-        if place:
-            monkeypatch.chdir(tmp_path / "readmissions")
+    for line in lines:
+        monkeypatch.chdir(tmp_path if line.startswith("vestry init") else tmp_path / "readmissions")
         words = shlex.split(line.removeprefix("cd readmissions && "))[1:]
         done = vestry(*words, *(["--yes"] if words[0] == "release" else []))
         assert done.code == 0, (line, done.err)
