@@ -100,7 +100,10 @@ def test_every_example_of_a_mechanism_runs(vestry, path):
 def test_the_examples_of_a_study_tell_one_story(vestry, tmp_path, monkeypatch):
     """Each is run in the folder that those before it have left; releases are confirmed, since nobody is asked here."""
     monkeypatch.chdir(tmp_path)
-    pd.DataFrame({"ward": ["A", "B"], "days": [3, 4]}).to_parquet("patients.parquet")
+    patients = pd.DataFrame({"ward": ["A", "B"], "days": [3, 4]})
+    patients.to_parquet("patients.parquet")
+    patients.to_csv("patients.csv", index=False)
+    (tmp_path / "dictionary.csv").write_text("name,type,levels,low,high,missing,unit\nstay,number,,0,60,drop,days\n")
     lines = [line for name in ("init", "check", "plan", "release", "report") for line in examples(f"vestry {name}")]
     for line in lines:
         monkeypatch.chdir(tmp_path if line.startswith("vestry init") else tmp_path / "readmissions")
