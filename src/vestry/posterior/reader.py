@@ -220,6 +220,10 @@ class Reader:
             return f"{_INTERVALS[label]}, rows as independent: {NOT_CALIBRATED}"
         return _INTERVALS.get(label, label)
 
+    def answer(self, calibrated: Any) -> str:
+        """Say what kind of answer draws are, given their mechanism or certificate; nothing where it is plain."""
+        return ""
+
     def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
         """Say what the widths of a forecast are of: what the release will have, or that it has no interval."""
         return ("range of a draw (no interval)" if drawn else f"interval of the {self.parameter}",)
