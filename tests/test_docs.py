@@ -21,15 +21,17 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(console|python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 RUNNER = Path(__file__).parent / "docs_runner.py"
-# A table of numbers, and no example.
-TABLES = {"benchmarks.md"}
+# A table of numbers, and an example that has a test of its own (tests/study/test_uses.py).
+TABLES = {"benchmarks.md", "uses.md"}
 LONG = {
+    "any-model.md",
     "budget.md",
     "chains.md",
     "estimators.md",
     "event-logs.md",
     "family.md",
     "first-study.md",
+    "levels.md",
     "loss.md",
     "persons.md",
     "python.md",

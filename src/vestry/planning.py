@@ -56,6 +56,8 @@ class Forecast:
         What a declared prior would do to the answer; empty if nothing.
     what
         What the width is of, for example `interval of the mean, in units of stay`, or that there is no interval.
+    answer
+        What kind of answer a regression over rows is: an estimate with noise, or draws and from what.
     further
         Of parameters of another kind, such as a variance beside a mean: what, width and exact width of each.
     """
@@ -70,6 +72,7 @@ class Forecast:
     reason: str = ""
     caution: str = ""
     what: str = ""
+    answer: str = ""
     further: tuple[tuple[str, float, float], ...] = ()
 
     @property
@@ -211,7 +214,8 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
     words = [_in_units(each, request.model) for each in reader.widths_of(drawn=noise is None)]
     widths, exact = (np.atleast_1d(each).tolist() for each in (width, exact_width))
     (what, first, second), *further = zip(words, widths, exact, strict=True)
-    return replace(forecast, width=first, exact_width=second, kl=kl, what=what, further=tuple(further))
+    found = replace(forecast, width=first, exact_width=second, kl=kl, what=what, further=tuple(further))
+    return replace(found, answer=reader.answer(mechanism))
 
 
 def _quickly(request: Request) -> Request:

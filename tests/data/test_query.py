@@ -268,7 +268,6 @@ def test_the_count_is_refused_where_it_is_private(unit, neighbours):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"columns": {}}, "columns must be one or more columns"),
         ({"columns": {"ward": "a"}}, "the column ward must be levels or an interval"),
         ({"columns": {1: Interval(0, 1)}}, "a column's name must be text"),
         ({"max_rows": 0}, "max_rows must be a whole number"),

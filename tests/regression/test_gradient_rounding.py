@@ -10,6 +10,7 @@ from vestry.errors import InvalidParameter
 from vestry.regression import gradient as front
 from vestry.regression import losses
 from vestry.regression.loss import LangevinStep
+from vestry.regression.residual_scale import ResidualScale
 from vestry.regression.rounding_error import gradient_error, step_error
 
 pytestmark = pytest.mark.oracle
@@ -31,13 +32,15 @@ EXACT = {
     ),
     "softplus-hinge": lambda loss, eta, y: -y / (1 + mp.exp(-(1 - y * eta) / loss.width)),
     "smooth-quantile": lambda loss, eta, y: 1 / (1 + mp.exp(-(eta - y) / loss.width)) - loss.quantile,
+    "residual-scale": lambda loss, eta, y: EXACT[loss.loss.name](loss.loss, eta, y) * mp.mpf(loss.weight),
     "probit": lambda loss, eta, y: -y * mp.npdf(eta) / mp.ncdf(y * eta),
     "complementary-log-log": lambda loss, eta, y: mp.exp(eta) if y < 0 else -mp.exp(eta) / mp.expm1(mp.exp(eta)),
 }
 SINGLE = [
     losses.Logistic(), losses.Huber(0.7), losses.PseudoHuber(0.7), losses.LogCosh(), losses.SmoothHinge(0.3),
     losses.SoftplusHinge(0.1), losses.SmoothQuantile(0.2, 0.05), losses.Probit(30.0),
-    losses.ComplementaryLogLog(20.0),
+    losses.ComplementaryLogLog(20.0), ResidualScale(losses.Huber(0.02), 0.01),
+    ResidualScale(losses.PseudoHuber(0.7), 0.1),
 ]  # fmt: skip
 
 

@@ -14,8 +14,8 @@ EXAMPLES = examples(
     "vestry init readmissions",
     "cd readmissions && vestry check study.toml",
     "vestry init clinic --from patients.parquet",
-    "vestry init clinic --from patients.csv --header",
-    "vestry init clinic --from dictionary.csv",
+    "vestry init ward --from patients.csv --header",
+    "vestry init survey --from dictionary.csv",
 )
 
 

@@ -130,7 +130,8 @@ def _write_draws(found: Posterior, releases: list[Path], path: Path) -> None:
 def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
     """Return what is told of a posterior, as a record and as lines."""
     if found.label == "released draws":
-        return {"rows": _draw_rows(found)}, draw_lines(found)
+        answer = found.reader.answer(found.certificate)
+        return {"rows": _draw_rows(found), **({"answer": answer} if answer else {})}, draw_lines(found)
     rows = found.rows(prob)
     record: dict[str, Any] = {"prob": prob, "rows": rows}
     if found.reader.display == "levels":
@@ -209,7 +210,8 @@ def draw_lines(found: Posterior, most: int | None = None) -> list[str]:
     first = f"; the first {_MOST_DRAWS}" if count > _MOST_DRAWS else ""
     more = [f"and {len(rows) - len(cells)} more"] if len(rows) > len(cells) else []
     table = columns([(*names, *heads), *cells], names=len(names))
-    return [f"no interval: {said}{first}:", *table, *more]
+    answer = found.reader.answer(found.certificate)
+    return [f"no interval: {said}{first}:", *table, *more, *([answer] if answer else [])]
 
 
 def _draw_rows(found: Posterior) -> Rows:

@@ -348,7 +348,7 @@ def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]
         widths = short(each.width), short(each.exact_width)
         rows.append((each.mechanism, value, each.what, *widths, *kl, each.note))
         rows += [("", "", what, short(width), short(exact), *empty, "") for what, width, exact in each.further]
-    return columns(rows, indent=2)
+    return [*columns(rows, indent=2), *(f"  {each.mechanism}: {each.answer}" for each in forecasts if each.answer)]
 
 
 def _outcome_record(outcome: ReleaseOutcome, warned: tuple[str, ...]) -> dict[str, Any]:
@@ -362,8 +362,9 @@ def _outcome_record(outcome: ReleaseOutcome, warned: tuple[str, ...]) -> dict[st
 def _outcome_lines(outcome: ReleaseOutcome, warned: tuple[str, ...]) -> list[str]:
     from vestry.report.guarantee_section import weight
 
-    weakened = " ".join(weight(outcome.release.certificate).split())  # a terminal needs no thin spaces
-    how = [f"  {weakened}"] if weakened else []
+    certificate = outcome.release.certificate
+    weakened = " ".join(weight(certificate).split())  # a terminal needs no thin spaces
+    how = [f"  {weakened}"] if weakened and not outcome.posterior.reader.answer(certificate) else []
     if outcome.moved is not None:
         how.append(f"  another release was in its place; it is now {outcome.moved}")
     how += [f"  warning: {each}" for each in warned]

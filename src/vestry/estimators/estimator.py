@@ -22,7 +22,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.loss import Loss
-from vestry.regression.method import POSTERIOR, Regression, penalty, regression, try_out
+from vestry.regression.method import POSTERIOR, Regression, penalty, regression, shrinkage, try_out
 from vestry.regression.problem import LinearProblem
 from vestry.releases import Draws, Release
 from vestry.schema.design_matrix import INTERCEPT, RowEncoder
@@ -99,6 +99,7 @@ class PrivateEstimator(PrivateFit):
             "radius": encoder.radius,
             "intercept": encoder.intercept,
             **described,
+            "shrinkage": float(f"{shrinkage(mechanism, _variances(encoder)):.3g}"),
             "at_most": max_rows,
             "ledger": "elsewhere" if ledger is None else ledger.terms.dataset,
         }
@@ -156,3 +157,11 @@ class PrivateEstimator(PrivateFit):
     def _dimensions(self) -> tuple[list[str], dict[str, list[Any]]]:
         """Return the dimensions of an intercept, with their coordinates."""
         return [], {}
+
+
+def _variances(encoder: RowEncoder) -> np.ndarray:
+    """Return the variance of each feature if rows are uniform on their bounds: a box, or a ball."""
+    width, radius = len(encoder.middle), encoder.radius
+    if not encoder.boxed and radius is not None:
+        return np.full(width, radius**2 / (width + 2))
+    return np.full(width, 1 / 3 if radius is None else min(1 / 3, radius**2 / width))

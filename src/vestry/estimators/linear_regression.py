@@ -23,12 +23,16 @@ from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.registry import LOSSES
 from vestry.regression.loss import Loss
 from vestry.regression.losses import robust_losses
+from vestry.regression.method import POSTERIOR
 from vestry.regression.moment_model import MOMENTS
+from vestry.regression.residual_scale import check_residual_sd, with_residual_scale
 from vestry.releases import Release
 from vestry.validation import require_choice, require_number
 
 # The threshold where none is declared, as a share of the outcome's reach.
 _SHARE = 0.25
+# What belongs to methods over rows, and what it is where it is not said.
+_OF_ROWS = {"draws": 1, "regularisation": None, "threshold": None, "residual_sd": None, "loss": "huber"}
 
 
 @dataclass(eq=False, repr=False)
@@ -50,8 +54,12 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     loss
         `huber`, `pseudo-huber`, or another that is registered and has a threshold.
     threshold
-        In units of the outcome. None: an eighth of the interval of its bounds, or a quarter of the farther end without
-        an intercept.
+        In units of the outcome. None: twice `residual_sd`; without it an eighth of the interval of its bounds, or a
+        quarter of the farther end without an intercept.
+    residual_sd
+        For the posterior: the standard deviation of the residuals, in units of the outcome, known or from another
+        release. Draws are then from the posterior of normal residuals, tempered as the guarantee needs it. None: their
+        spread has no scale.
     prior_precision
         For the posterior and for moments, on scaled features and outcomes. None: 1 for moments; for the posterior the
         number of coefficients, so that the prior expects |theta|^2 = 1, where scaled outcomes are at most 1 in size; or
@@ -81,15 +89,19 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     outcome_bounds: Any = None
     loss: str = "huber"
     threshold: float | None = None
+    residual_sd: float | None = None
 
     _family = "linear"
 
     def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
         middle, reach, stand_in = self._scale()
         require_choice("loss", self.loss, robust_losses(), 'loss="huber"')
-        threshold = _SHARE
+        threshold, residual_sd = None, None
         if self.threshold is not None:
             threshold = require_number("threshold", self.threshold, "threshold=1.0", above=0) / reach
+        if self.residual_sd is not None:
+            residual_sd = check_residual_sd(self.residual_sd, reach=reach, method=self.method, drawn=POSTERIOR)
+        loss = with_residual_scale(LOSSES[self.loss], threshold=threshold, residual_sd=residual_sd, usual=_SHARE)
 
         def encode() -> np.ndarray:
             values = checks.numbers(y)
@@ -98,7 +110,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
             scaled[np.isnan(values)] = stand_in
             return np.asarray(scaled)
 
-        return LOSSES[self.loss](threshold), {"classes": [], "outcome": [middle, reach]}, encode
+        return loss, {"classes": [], "outcome": [middle, reach]}, encode
 
     def _scale(self) -> tuple[float, float, float]:
         """Return the outcome's middle and reach, and what a missing one becomes after scaling."""
@@ -114,7 +126,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     def _plan(self, rows: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> Any:
         if self.method != MOMENTS:
             return super()._plan(rows, y, names, ledger)
-        for name, usual in (("draws", 1), ("regularisation", None), ("threshold", None), ("loss", "huber")):
+        for name, usual in _OF_ROWS.items():
             if getattr(self, name) != usual:
                 raise InvalidParameter(name, getattr(self, name), f"omitted for the method {MOMENTS}", f"no {name}")
         encoder, neighbours, guarantee = self._declared(rows.shape[1], ledger)

@@ -55,6 +55,7 @@ HELP = {
     "radius": ("Radius", "How long the vector of coefficients may be at most. Empty means the default."),
     "interactions": ("Interactions", "Products of predictors, each written a:b, with commas between them."),
     "loss": ("Loss", "How errors are weighed. Empty means the default."),
+    "residual_sd": ("Residual sd", "For draws: the standard deviation of residuals. Empty means that it is not known."),
     "threshold": ("Threshold", "Where the loss goes over to its linear part. Empty means the default."),
     "features": ("Features", "The columns of levels that are looked at."),
     "target": ("Classes", "The column of levels that holds the classes. Choose nothing for a density."),

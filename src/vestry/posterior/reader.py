@@ -144,7 +144,9 @@ class Reader:
     def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
         """Compute the posterior of each group; `other_prior` tells that the prior is not the release's own."""
         if options:
-            raise InvalidParameter("options", sorted(options), "given for hidden states alone", "no such option")
+            raise InvalidParameter(
+                "options", sorted(options), "options of this model, which has none", "no such option"
+            )
         if not any(isinstance(content, Draws) for content in release.contents.values()):
             with refuse_extremes():
                 return self.read_statistics(release, method)
@@ -215,6 +217,10 @@ class Reader:
         `several_rows` tells that a unit may have several, which the model takes as independent.
         """
         return _plain_method(label, several_rows=several_rows)
+
+    def answer(self, calibrated: Any) -> str:
+        """Say what kind of answer draws are, given their mechanism or certificate; nothing where it is plain."""
+        return ""
 
     def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
         """Say what the widths of a forecast are of: what the release will have, or that it has no interval."""

@@ -32,6 +32,10 @@ class Coefficients(Reader):
         The same of the outcome, where it is a number.
     intercept
         Whether the last feature is one.
+    residual_sd
+        Of the residuals, on the scale of the outcome, where it was declared.
+    shrinkage
+        By which share the penalty shrinks coefficients at least; None for releases that do not say.
     """
 
     method: str
@@ -40,6 +44,8 @@ class Coefficients(Reader):
     scales: tuple[tuple[float, float] | None, ...]
     outcome: tuple[float, float] | None
     intercept: bool
+    residual_sd: float | None = None
+    shrinkage: float | None = None
 
     parameter = "coefficient"
     display = "coefficients"
@@ -58,8 +64,29 @@ class Coefficients(Reader):
 
     def interval_method(self, label: str, *, several_rows: bool) -> str:
         """Say what was released, for it has no interval."""
+        if self.method == "posterior" and self.outcome is not None and self.residual_sd is None:
+            return "no interval: draws without a residual scale"
         what = "draws of a tempered posterior" if self.method == "posterior" else "one noisy estimate"
         return f"no interval: {what}"
+
+    def answer(self, calibrated: Any) -> str:
+        """Say what the coefficients are, and how far the penalty shrinks them."""
+        said = [self._kind(calibrated.value if calibrated.parameter == "likelihood_power" else 1.0)]
+        if self.shrinkage is not None:
+            what = "prior" if self.method == "posterior" else "penalty"
+            lost = f"{100 * self.shrinkage:.2g} %" if self.shrinkage >= _LITTLE else f"less than {100 * _LITTLE:g} %"
+            said.append(f"the {what} shrinks coefficients by {lost} if predictors are uniform on their domains")
+        return "; ".join(said)
+
+    def _kind(self, power: float) -> str:
+        if self.method != "posterior":
+            return "an estimate with noise, not an interval"
+        counts = f"each record counts {100 * power:.2g} %" if power < 1 else "each record counts in full"
+        if self.outcome is not None and self.residual_sd is None:
+            return f"draws without a residual scale: {counts}, and their spread is not a standard error"
+        if power < 1:
+            return f"tempered draws: {counts}, so they spread about {power**-0.5:.2g} times as far as at full power"
+        return f"draws from the posterior: {counts}"
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> NoReturn:
         """Refuse: what new records give depends on their predictors."""
@@ -96,6 +123,14 @@ class Coefficients(Reader):
         return found.reshape(len(values), -1)
 
 
+# Less shrinkage than this is not told exactly.
+_LITTLE = 0.001
+
+
+def _optional(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
 def coefficients_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> Coefficients:
     """Read what a release says of its regression."""
     try:
@@ -107,8 +142,10 @@ def coefficients_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> 
             scales=tuple(None if each is None else (float(each[0]), float(each[1])) for each in family["scales"]),
             outcome=None if outcome is None else (float(outcome[0]), float(outcome[1])),
             intercept=bool(family["intercept"]),
+            residual_sd=_optional(family.get("loss", {}).get("residual_sd")),
+            shrinkage=_optional(family.get("shrinkage")),
         )
-    except (KeyError, TypeError, ValueError, IndexError):
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise InvalidParameter(
             "a release", "one that lacks a part of its regression", "whole", "the original file"
         ) from None

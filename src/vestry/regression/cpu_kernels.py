@@ -55,6 +55,7 @@ def _arithmetic() -> ModuleType:
     module = ModuleType("vectorised")
     vars(module).update({name: getattr(numba_math, name) for name in numba_math.__all__})
     vars(module)["tanh"] = tanh()
+    vars(module)["inner"] = _numba().njit(error_model="numpy")  # compiled code calls compiled code alone
     return module
 
 

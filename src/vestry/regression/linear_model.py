@@ -30,6 +30,7 @@ from vestry.regression.method import METHODS, POSTERIOR
 from vestry.regression.moment_model import MOMENTS, forecast_moments, prepare_moments, size_of_moments
 from vestry.regression.moment_reader import moment_reader
 from vestry.regression.regression_model import PreparedRows, RowModel
+from vestry.regression.residual_scale import check_residual_sd, with_residual_scale
 from vestry.schema.design_matrix import HALF
 from vestry.schema.domain import Domain
 from vestry.validation import require_choice, require_number
@@ -37,7 +38,7 @@ from vestry.validation import require_choice, require_number
 # The loss where none is declared; and its threshold, as a share of half the outcome's interval.
 _USUAL, _SHARE = "huber", 0.25
 # What belongs to methods over rows.
-_OF_ROWS = ("regularisation", "radius", "threshold")
+_OF_ROWS = ("regularisation", "radius", "threshold", "residual_sd")
 
 
 def linear_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> Any:
@@ -61,7 +62,11 @@ class LinearRegression(RowModel):
         Over rows: `huber`, `pseudo-huber`, or another that is registered and has a threshold.
     threshold
         Over rows: residuals beyond it, in units of the outcome, weigh no more than it: it bounds what one record can
-        do. Omitted, an eighth of the outcome's interval.
+        do. Omitted, twice `residual_sd`, or without it an eighth of the outcome's interval.
+    residual_sd
+        For the posterior: the standard deviation of the residuals, in units of the outcome, known or from another
+        release. Draws are then from the posterior of normal residuals, tempered as the guarantee needs it. Omitted,
+        their spread has no scale.
     by
         For moments: columns of levels, whose combinations have a regression each.
     """
@@ -69,6 +74,7 @@ class LinearRegression(RowModel):
     method: str | None = None
     loss: str = _USUAL
     threshold: float | None = None
+    residual_sd: float | None = None
     by: By = None  # type: ignore[misc]
 
     name = "linear"
@@ -117,15 +123,16 @@ class LinearRegression(RowModel):
     def loss_for(self, domains: Mapping[str, Domain]) -> Loss:
         """Return the loss of the scaled outcome."""
         domain = interval_of(domains, self.outcome)
-        share = _SHARE if self.threshold is None else self.threshold / ((domain.high - domain.low) / 2)
-        chosen: Loss = LOSSES[self.loss](share)
-        return chosen
+        half = (domain.high - domain.low) / 2
+        given = {"threshold": self.threshold, "residual_sd": self.residual_sd}
+        scaled = {key: None if value is None else value / half for key, value in given.items()}
+        return with_residual_scale(LOSSES[self.loss], **scaled, usual=_SHARE)
 
     def check(self, domains: Mapping[str, Domain]) -> None:
         """Refuse an outcome or a threshold that is not a number, and options of another method."""
         check_grouping(self.by)
         super().check(domains)
-        interval_of(domains, self.outcome)
+        outcome = interval_of(domains, self.outcome)
         groups_of(domains, self.by)
         require_choice("loss", self.loss, robust_losses(), f'loss = "{_USUAL}"')
         if self.threshold is not None:
@@ -137,6 +144,9 @@ class LinearRegression(RowModel):
                 raise InvalidParameter("intercept", False, f"true for the method {MOMENTS}", "intercept = true")
         elif self.by is not None:
             raise InvalidParameter("by", self.by, f"omitted for the method {self.chosen}", f'method = "{MOMENTS}"')
+        if self.residual_sd is not None:
+            half = (outcome.high - outcome.low) / 2
+            check_residual_sd(self.residual_sd, reach=half, method=self.chosen, drawn=POSTERIOR)
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRows | PreparedSums:  # type: ignore[override]
         """Calibrate from declarations and, where it is public, the number of records."""
@@ -171,6 +181,8 @@ class LinearRegression(RowModel):
         written = {**super().to_dict(), "method": self.chosen}
         if self.loss == _USUAL:
             del written["loss"]
+        if self.residual_sd is None:
+            del written["residual_sd"]
         if self.by is None:
             del written["by"]
         elif len(grouping(self.by)) == 1:  # a list of one column asks what the column asks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -67,6 +68,18 @@ def regression(
 def penalty(mechanism: Regression) -> float:
     """Return the precision of the prior, or lam: what keeps coefficients small."""
     return mechanism.prior_precision if isinstance(mechanism, LangevinSample) else mechanism.regularisation
+
+
+def shrinkage(mechanism: Regression, variances: Sequence[float] | np.ndarray) -> float:
+    """Return by which share the penalty shrinks coefficients, averaged over predictors of these variances.
+
+    A coefficient comes out as b n v rho/(b n v rho + m) of itself, with m the penalty, rho the power of the likelihood,
+    n the most records, v the variance of a scaled predictor given the others and b the largest curvature of the loss:
+    at least so much is lost.
+    """
+    problem, power = mechanism.problem, mechanism.likelihood_power if isinstance(mechanism, LangevinSample) else 1.0
+    known = power * problem.loss.curvature * problem.max_rows * np.asarray(variances)
+    return float(np.mean(penalty(mechanism) / (penalty(mechanism) + known)))
 
 
 def try_out(mechanism: Regression) -> None:

@@ -29,7 +29,16 @@ from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.langevin import LangevinSample
 from vestry.regression.loss import Loss
 from vestry.regression.losses import Logistic
-from vestry.regression.method import METHODS, POSTERIOR, Regression, made_up_pass, penalty, regression, try_out
+from vestry.regression.method import (
+    METHODS,
+    POSTERIOR,
+    Regression,
+    made_up_pass,
+    penalty,
+    regression,
+    shrinkage,
+    try_out,
+)
 from vestry.regression.model_formula import FromFormula
 from vestry.regression.objective_perturbation import ObjectivePerturbation
 from vestry.regression.problem import LinearProblem
@@ -174,7 +183,20 @@ class RowModel(FromFormula, ABC):
             draws=1 if request.draws is None else request.draws,
         )
         numbers = (float(penalty(mechanism)),)
-        return PreparedRows(self, mechanism, design, self._described(design, loss), numbers, _labels(design, loss))
+        lost = shrinkage(mechanism, self._variances(schema.domains))
+        described = {**self._described(design, loss), "shrinkage": float(f"{lost:.3g}")}
+        return PreparedRows(self, mechanism, design, described, numbers, _labels(design, loss))
+
+    def _variances(self, domains: Mapping[str, Domain]) -> list[float]:
+        """Return each feature's variance given the others, for predictors that are uniform on their domains.
+
+        1/3 of a scaled number; of K levels, the difference to the first has the variance 2 K/n. Rows that are scaled
+        down to a radius have at most its square in all.
+        """
+        sizes = [len(d.names) if isinstance(d := domains[column], Levels) else 0 for column in self.predictors]
+        length = sum((k - 1) / k if k else 1 / 3 for k in sizes)
+        share = 1.0 if self.radius is None else min(1.0, self.radius**2 / length)
+        return [share / (2 * k) if k else share / 3 for k in sizes for _ in range(max(1, k - 1))]
 
     def size(self, domains: Mapping[str, Domain]) -> Size:
         """Return how many coefficients there are; of several classes, each has all."""
@@ -240,7 +262,7 @@ def expected_widths(mechanism: Regression, design: Design, n: int, rng: np.rando
     theta = rng.normal(0, 1 / math.sqrt(max(precision, 1.0)), (problem.features,))
     eta = rows @ theta
     if problem.loss.outcomes == "numbers":
-        weights = np.ones(size)
+        weights = np.full(size, problem.loss.curvature)
     else:
         step, one = 1e-4, np.ones(size)
         # Of several classes, the derivative of two.

@@ -8,7 +8,6 @@ from vestry.display.formatting import number
 from vestry.display.templates import Album, Content, beside, paragraph, table
 from vestry.report import figures
 from vestry.report.content import Result
-from vestry.report.guarantee_section import weight_parts
 
 # Draws that the table shows, and coefficients that the picture's text names.
 _MOST_DRAWS, _MOST_DESCRIBED = 5, 12
@@ -46,9 +45,10 @@ def parts(result: Result, album: Album) -> list[Content]:
         else "A coefficient is what the log odds gain when its column grows by one, or when the level is the named one"
         " and not the first."
     )
+    answer = reading.answer(result.release.certificate)
     return [
         paragraph(f"What was released: {_what(reading.method, len(values))}, and no interval. {odds}"),
-        *weight_parts(result.release.certificate),
+        paragraph(f"{answer[:1].upper()}{answer[1:]}."),
         beside(
             album.figure(
                 figures.points(result.posterior, result.labels),
