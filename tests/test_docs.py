@@ -31,6 +31,7 @@ LONG = {
     "event-logs.md",
     "family.md",
     "first-study.md",
+    "levels.md",
     "loss.md",
     "persons.md",
     "python.md",
