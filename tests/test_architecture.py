@@ -72,10 +72,16 @@ def room_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else ""
 
 
+@functools.cache
+def walk(tree: ast.AST) -> list[ast.AST]:
+    """Return every node; a tree is walked once."""
+    return list(ast.walk(tree))
+
+
 def imports_of(tree: ast.AST) -> set[str]:
     """Return every imported module, whether at the top or inside a function."""
     found = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -104,7 +110,7 @@ def faults(sources: dict[str, str]) -> list[str]:
             other = room_of(name) if top == "vestry" else ""
             if other in ROW and room and other != room and ROW[other] >= ROW[room]:
                 found.append(f"{module}: {room} imports {other}, sideways or upward")
-        for node in ast.walk(tree):
+        for node in walk(tree):
             name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
             if name in ENTROPY and room != "noise":
                 found.append(f"{module}: {name} belongs to noise")
@@ -126,7 +132,7 @@ def model_tests(sources: dict[str, str]) -> list[str]:
     owned = [(x, room_of(module)) for module, tree in trees.items() for x in tree.body if isinstance(x, ast.ClassDef)]
     rooms, found = {x.name: room for x, room in owned if room in MODEL_ROOMS}, []
     for module, tree in trees.items():
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
                 asked = {ast.unparse(x) for x in ast.walk(node.args[1])}
             else:

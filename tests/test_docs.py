@@ -24,12 +24,14 @@ RUNNER = Path(__file__).parent / "docs_runner.py"
 # A table of numbers, and an example that has a test of its own (tests/study/test_uses.py).
 TABLES = {"benchmarks.md", "uses.md"}
 LONG = {
+    "any-model.md",
     "budget.md",
     "chains.md",
     "estimators.md",
     "event-logs.md",
     "family.md",
     "first-study.md",
+    "levels.md",
     "loss.md",
     "persons.md",
     "python.md",

@@ -51,6 +51,7 @@ def test_a_plug_in_posterior_is_called_so(shown):
     assert all(row.endswith("  not calibrated") for row in rows)
 
 
+@pytest.mark.long
 def test_several_releases_are_read_as_one_if_it_is_said_of_whom(vestry, tmp_path):
     """Two of the same people say more than one, and of other people more than that; what cannot be known is asked."""
     files = [tmp_path / f"{name}.json" for name in ("spring", "autumn")]

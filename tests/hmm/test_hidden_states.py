@@ -111,6 +111,7 @@ def test_the_same_release_gives_the_same_states(release, sampled):
     assert (other.most_probable == again.most_probable).mean() > 0.95
 
 
+@pytest.mark.long
 def test_other_states_priors_and_sweeps_are_free(release, sampled):
     found = Posterior.from_release(release, prior=(0.5, 2.0), states=3, sweeps=30, burn_in=10, chains=2)
     assert list(found.distributions) == ["state 1", "state 2", "state 3"]

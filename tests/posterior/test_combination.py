@@ -90,6 +90,7 @@ def test_a_proportion_of_public_records(noises, z, alpha, beta):
 
 
 @each_noise
+@pytest.mark.long
 def test_a_proportion_of_a_private_number_of_records(noises):
     s, f = (each.ravel() for each in np.meshgrid(np.arange(120), np.arange(140)))
     parts = [noisy([9 + SHIFTS[at], 21 - SHIFTS[at]], *each) for at, each in enumerate(noises)]
@@ -122,7 +123,7 @@ def test_categories(noises, public):
 
 
 @each_noise
-@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("private", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_rate_of_counts(noises, private):
     units = 2 if private else None
     s, n = (each.ravel() for each in np.meshgrid(np.arange(260), np.arange(90) if private else [20]))
@@ -230,6 +231,7 @@ def test_a_proportion_of_other_people(noises):
     assert told(found) == pytest.approx(by_quadrature(density, 0, 1), abs=2e-4)
 
 
+@pytest.mark.long
 def test_a_rate_and_a_mean_of_other_people():
     parts = [noisy([45], LAPLACE, 4.0, count=20), noisy([70], GAUSSIAN, 9.0, count=40)]
     made = [release({"name": "gamma-poisson", "high": 9.0}, (2.0, 1.0), each) for each in parts]

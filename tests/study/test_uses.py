@@ -26,6 +26,7 @@ def test_the_page_tells_what_the_releases_cost():
     assert f"cost epsilon {spent:g} together" in (ROOT / "docs" / "uses.md").read_text()
 
 
+@pytest.mark.long
 def test_without_data_it_says_what_to_write():
     environment = {key: value for key, value in os.environ.items() if key != "VESTRY_DATA"}
     script = [sys.executable, str(ROOT / "examples" / "uses.py"), "out"]
