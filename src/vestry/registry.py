@@ -40,6 +40,8 @@ MODELS = LazyTable(
         "quality": "vestry.data_quality.quality_model:Quality",
         "count": "vestry.tables.record_count:RecordCount",
         "table": "vestry.tables.contingency_table:ContingencyTable",
+        "histogram": "vestry.tables.histogram:Histogram",
+        "quantile": "vestry.tables.quantiles:Quantiles",
         "levels": "vestry.levels.level_discovery:LevelDiscovery",
     }
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from vestry.errors import InvalidParameter
@@ -263,6 +264,12 @@ _DOMAIN = _check_that(
     "a column as it was declared",
 )
 _COUNTED = _check_that(lambda value: value in ("records", "persons"), "records or persons")
+_BINS: dict[str, Check] = {
+    "column": _text,
+    "edges": _list(_number, least=3),
+    "since": _or_null(_text),
+    "missing": _truth,
+}
 _FAMILIES: dict[str, dict[str, Check]] = {
     "beta-bernoulli": {},
     "dirichlet-categorical": {},
@@ -279,6 +286,8 @@ _FAMILIES: dict[str, dict[str, Check]] = {
         "zeros": _list(_count),
     },
     "count": {"of": _COUNTED},
+    "histogram": _BINS,
+    "quantile": {**_BINS, "quantiles": _list(_number, least=1)},
     "levels": {"column": _text, "of": _COUNTED, "least": _one, "margin": _one},
     "hmm": {
         "states": _one,
@@ -365,6 +374,13 @@ def _check_noisy(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
             raise _refusal("contents", "of another kind", "noisy statistics")
 
 
+def _check_edges(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
+    if any(not low < high for low, high in pairwise(family["edges"])):
+        raise _refusal("family.edges", "not increasing", "increasing")
+    if any(not 0 < q < 1 for q in family.get("quantiles", ())):
+        raise _refusal("family.quantiles", "not a probability", "between 0 and 1")
+
+
 def _check_whole(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
     if list(record["contents"]) != ["all"]:
         raise _refusal("contents", "of other groups", "of the group all")
@@ -390,6 +406,8 @@ _CHECKS: dict[str, tuple[Callable[[Mapping[str, Any], Mapping[str, Any]], None],
     "hmm": (_check_levels, _check_cells),
     "quality": (_check_whole,),
     "table": (_check_whole,),
+    "histogram": (_check_edges, _check_noisy),
+    "quantile": (_check_edges, _check_noisy),
     "levels": (_check_whole, _check_noisy, _check_values),
     "logistic": (_check_coefficients,),
     "linear": (_check_coefficients,),

@@ -57,6 +57,8 @@ LINES = {
     "hmm": 'sequence = { region = "ward", time = "month" }\nfeatures = ["yes"]\nstates = 3\ncell = "public"',
     "quality": 'columns = ["ward", "stay"]\npurpose = "first of all"',
     "count": 'by = "ward"',
+    "histogram": 'column = "stay"\nbins = 12',
+    "quantile": 'column = "stay"\nquantiles = [0.25, 0.5]\nbins = [0, 5, 10, 60]\nby = "ward"',
     "levels": 'column = "diagnosis"\nleast = 3',
     "table": 'columns = ["yes", "ward"]\nzeros = [["true", "A"], ["false", "B"]]',
 }

@@ -97,6 +97,13 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({kind_of(self.data)}, columns: {', '.join(self.columns)})"
 
+    def declaring(self, columns: Mapping[str, Domain]) -> Table:
+        """Return the same records with other declarations of some columns."""
+        if not columns:
+            return self
+        how = {"unit": self.unit, "neighbours": self.neighbours, "max_rows": self.max_rows, "csv": self.csv}
+        return Table(self.data, {**self.columns, **columns}, **how)  # type: ignore[arg-type]
+
     def check(self, tally: SumQuery) -> None:
         """Try everything that can fail without touching a value: connect, the schema, the query, its bounds.
 

@@ -11,7 +11,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, NamedTuple, Protocol
 
@@ -312,6 +312,8 @@ class PreparedSums:
     ----------
     tally
         What is collected, in one query.
+    declared
+        Columns that are read as something else than the table declares: numbers in bins.
     """
 
     model: Model
@@ -321,18 +323,19 @@ class PreparedSums:
     tally: SumQuery
     groups: tuple[str, ...]
     labels: tuple[str, ...]
+    declared: Mapping[str, Domain] = field(default_factory=dict)
 
     def check(self, table: Table) -> None:
         """Try all that can fail without touching values."""
-        table.check(self.tally)
+        table.declaring(self.declared).check(self.tally)
 
     def collect(self, table: Table, *, row_key: str) -> Private:
         """Sum over the records."""
-        return table.collect(self.tally, row_key=row_key)
+        return table.declaring(self.declared).collect(self.tally, row_key=row_key)
 
     def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Refuse sums that 64 bits cannot hold."""
-        check_bound(self.tally, domains, max_rows)
+        check_bound(self.tally, {**domains, **self.declared}, max_rows)
 
 
 # Parameters that are estimated one by one, each with its interval: at a few milliseconds each.

@@ -25,6 +25,8 @@ QUESTIONS = {
     "quality": ("Do values fit what is declared?", "Ask this first: it finds wrong levels, ends, missing values."),
 }  # fmt: skip
 MORE_QUESTIONS = {
+    "histogram": ("How are the values of a number spread?", "A histogram over bins, with a band."),
+    "quantile": ("What is the median of a number?", "Or other quantiles, from counts of bins."),
     "levels": ("Which values of a text column occur?", "For levels that nobody has listed. It shows texts of records."),
     "gamma-poisson": ("What is the mean of a count?", "For example: visits per patient."),
     "gamma-exponential": ("What is the rate of waiting times?", "For example: days until the next visit."),
@@ -83,6 +85,8 @@ HELP = {
     "columns": ("Columns", "The columns that are looked at together."),
     "zeros": ("Impossible combinations", "One per line, levels with commas between them."),
     "of": ("What is counted", "Records, or persons."),
+    "bins": ("Bins", "How many of equal width, or their edges with commas between them. Empty: those of the column."),
+    "quantiles": ("Quantiles", "Numbers between 0 and 1, with commas between them. Empty means the median, 0.5."),
     "least": ("At least", "Values that fewer hold are never shown. Empty means 1."),
     "per_person": ("Values per person", "How many different values of each person count. Empty means as many as rows."),
     "formula": ("Formula", "Instead of outcome and predictors, for example: stay ~ age + ward."),
@@ -211,6 +215,8 @@ def release_from(
         record["success"] = _as_declared(record, columns)
     if "by" in record and len(record["by"]) == 1:
         record["by"] = record["by"][0]
+    if "bins" in record and len(record["bins"]) == 1:
+        record["bins"] = record["bins"][0]
     record["spend"] = spend_from(form)
     for each in common_fields():
         value = _value(each, form)

@@ -32,13 +32,23 @@ SCALES: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
 
 
 def contrast_rows(
-    groups: tuple[str, str], draws: tuple[Array, Array], parameters: Sequence[str], tail: float, scale: str
+    groups: tuple[str, str],
+    draws: tuple[Array, Array],
+    parameters: Sequence[str],
+    tail: float,
+    scale: str,
+    outer: Callable[[Array], tuple[Array, Array]] = lambda draws: (draws, draws),
 ) -> list[dict[str, Any]]:
-    """Return one row for each parameter; `tail` is the probability below an interval. `prob_positive` is P(a > b)."""
+    """Return one row for each parameter; `tail` is the probability below an interval. `prob_positive` is P(a > b).
+
+    `outer` says how low and how high draws leave what they are of; an interval takes that in.
+    """
     sign, compare = SCALES[scale]
     compared = compare(*draws)
     above = (draws[0] > draws[1]).mean(axis=0)
-    ends = np.quantile(compared, [tail, 1 - tail], axis=0)
+    (a_low, a_high), (b_low, b_high) = map(outer, draws)
+    lows, highs = compare(a_low, b_high), compare(a_high, b_low)
+    ends = np.array([np.quantile(lows, tail, axis=0), np.quantile(highs, 1 - tail, axis=0)])
     return [
         {
             "contrast": f"{groups[0]} {sign} {groups[1]}",

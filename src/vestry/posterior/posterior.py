@@ -25,12 +25,13 @@ from vestry.posterior.reader import (
     PLUG_IN,
     Reader,
     ReleasedDraws,
+    edge_method,
     reader_of,
     refuse_extremes,
 )
 from vestry.registry import FACADE
 from vestry.releases import Certificate, Draws, Release
-from vestry.validation import is_number, require_choice, require_whole
+from vestry.validation import is_number, require_choice, require_number, require_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -235,7 +236,7 @@ class Posterior:
             raise InvalidParameter("a contrast", f"{a} and itself", "between two groups", "two different groups")
         tail, generator = tail_of(prob), generator_of(rng)
         pair = self.reader.joint(self._sample((a, b), draws, generator), generator)
-        rows = contrast_rows((a, b), (pair[a], pair[b]), self.parameters, tail, scale)
+        rows = contrast_rows((a, b), (pair[a], pair[b]), self.parameters, tail, scale, self.reader.outer)
         return _frame([{**row, "interval_method": self.interval_method} for row in rows], "contrast", "parameter")
 
     def _contrast_coefficients(self, a: str, b: str, prob: float) -> DataFrame:
@@ -299,6 +300,32 @@ class Posterior:
         """
         drawn = self._sample(tuple(self.distributions), draws, generator_of(rng))
         return self.reader.joint_table(next(iter(drawn.values())), f"{self.interval_method}, {draws} joint draws")
+
+    def distribution_function(self, prob: float = 0.9) -> DataFrame:
+        """Return the probability of a value below each edge of the bins, by group: for histograms and quantiles."""
+        made = Reader.interval_method(self.reader, self.label, several_rows=_has_several_rows(self.certificate))
+        rows = [
+            {"group": group, "below": edge, **_numbers(bins.below(place), prob), "interval_method": made}
+            for group, bins in self._bins()
+            for place, edge in enumerate(bins.edges.tolist())
+        ]
+        return _frame(rows, "group", "below")
+
+    def quantiles(self, *quantiles: float, prob: float = 0.9) -> DataFrame:
+        """Return any quantiles of numbers in bins, by group, each with an interval from edge to edge of bins."""
+        made = edge_method(self.label, several_rows=_has_several_rows(self.certificate))
+        asked = [
+            require_number("a quantile", q, "for example quantiles(0.25, 0.5)", above=0, below=1) for q in quantiles
+        ]
+        rows = [
+            {"group": group, "quantile": q, **_numbers(bins.quantile(q), prob), "interval_method": made}
+            for group, bins in self._bins()
+            for q in asked
+        ]
+        return _frame(rows, "group", "quantile")
+
+    def _bins(self) -> list[tuple[str, Any]]:
+        return [(group, self.reader.binned(each)) for group, each in self.distributions.items()]
 
     def compare(self, *choices: Sequence[str]) -> DataFrame:
         """Return how well regressions on some of the predictors explain the release, for a regression by moments.

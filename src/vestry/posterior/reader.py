@@ -216,9 +216,7 @@ class Reader:
 
         `several_rows` tells that a unit may have several, which the model takes as independent.
         """
-        if several_rows and label in (NOISE_AWARE, POOLED):
-            return f"{_INTERVALS[label]}, rows as independent: {NOT_CALIBRATED}"
-        return _INTERVALS.get(label, label)
+        return _plain_method(label, several_rows=several_rows)
 
     def answer(self, calibrated: Any) -> str:
         """Say what kind of answer draws are, given their mechanism or certificate; nothing where it is plain."""
@@ -249,6 +247,14 @@ class Reader:
     def joint(self, tables: dict[str, Array], rng: np.random.Generator) -> dict[str, Array]:
         """Return draws of several groups that belong together; they are independent unless a model says otherwise."""
         return tables
+
+    def outer(self, draws: Array) -> tuple[Array, Array]:
+        """Return how low and how high each draw leaves its number: as it is, unless a model leaves it open."""
+        return draws, draws
+
+    def binned(self, distribution: Any) -> Any:
+        """Return the probabilities of ordered bins; refused for other models."""
+        raise InvalidParameter("bins", self.parameter, "asked of numbers in bins", 'model = "histogram"')
 
     def classify(self, records: Any, posterior: Any) -> Any:
         """Return the predictive probability of each class; refused for other models."""
@@ -299,6 +305,18 @@ class Reader:
         None for the one variable that every other model has.
         """
         return None
+
+
+def _plain_method(label: str, *, several_rows: bool) -> str:
+    if several_rows and label in (NOISE_AWARE, POOLED):
+        return f"{_INTERVALS[label]}, rows as independent: {NOT_CALIBRATED}"
+    return _INTERVALS.get(label, label)
+
+
+def edge_method(label: str, *, several_rows: bool) -> str:
+    """Say how intervals of quantiles are made: they reach to the edges of bins, and hold the truth more often."""
+    made = _plain_method(label, several_rows=several_rows)
+    return made if NOT_CALIBRATED in made else f"{made}, to the edges of bins: conservative"
 
 
 def reader_of(family: Mapping[str, Any], prior: tuple[float, ...]) -> Reader:
