@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check test-all bench coverage docs lint clean
+.PHONY: demo test check test-all test-models bench coverage docs lint clean
 
 demo: $(VENV)/.core            ## the main job, end to end, on example data
 	@$(BIN)/python examples/demo.py
@@ -20,6 +20,9 @@ check: $(VENV)/.lint           ## what `make test` left out, style and types; ne
 
 test-all: $(VENV)/.all         ## also what needs a server or more time
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
+
+test-models: $(VENV)-models/.done  ## the same posteriors by PyMC and Stan, and as ArviZ shows them
+	MPLBACKEND=Agg $(VENV)-models/bin/python -m pytest -m slow tests/likelihood/test_pymc.py tests/posterior/test_arviz.py
 
 bench: $(VENV)/.all $(VENV)-peer/.done  ## speed, as ratios against peers measured in the same run
 	VESTRY_PEER=$(VENV)-peer/bin/python $(BIN)/python benchmarks/run.py
@@ -41,7 +44,7 @@ lint: $(VENV)/.lint            ## style, types
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(VENV)-peer demo-output bench-output site
+	rm -rf $(VENV) $(VENV)-peer $(VENV)-models demo-output bench-output site
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Vestry needs Python 3.11 or newer; set PYTHON=python3.11")'
@@ -64,6 +67,13 @@ $(VENV)/.all: $(VENV)/.test
 $(VENV)-peer/.done:
 	@$(PYTHON) -m venv $(VENV)-peer
 	@$(VENV)-peer/bin/python -m pip install --quiet --disable-pip-version-check 'diffprivlib==0.6.6' 'scikit-learn<1.6' 'numpy<2.3'
+	@touch $@
+
+# PyMC needs older versions than the extras do; ArviZ 0.23, which comes with it, a Matplotlib below 3.11.
+$(VENV)-models/.done: pyproject.toml
+	@$(PYTHON) -m venv $(VENV)-models
+	@$(VENV)-models/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
+		'pymc>=5.28,<6' 'pystan>=3.10,<4' 'matplotlib<3.11' 'pytest>=9' 'hypothesis>=6.170' 'mpmath>=1.4'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.core

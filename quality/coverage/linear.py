@@ -7,9 +7,9 @@
 
 A study draws predictors, coefficients from the prior (scaled coefficients N(0, .3^2); `fixed` cells keep them at .3
 and -.3 in turn), normal errors of sd .2, and the noise of the release; nothing is clipped. Then the posterior is
-computed as a release is read. Beside it are intervals that ignore the noise: plug-in, and AdaSSP (a ridge as large as
-the noise asks for). `linear.json` keeps, by cell: studies, refusals, and for each coefficient and the residual sd how
-often the interval held the truth, and the sum of widths.
+computed as a release is read, with the sampler's density compiled (`compiled_gram.py`). Beside it are intervals that
+ignore the noise: plug-in, and AdaSSP (a ridge as large as the noise asks for). `linear.json` keeps, by cell: studies,
+refusals, and for each coefficient and the residual sd how often the interval held the truth, and the sum of widths.
 
 Rank calibration draws everything from its prior: the Gram matrix (m uniform, correlation uniform over matrices),
 coefficients, a residual sd that is uniform on (0, 1), all kept with the probability that the outcome's mean square is
@@ -27,12 +27,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import compiled_gram
 import numpy as np
 
 from vestry.mechanisms.additive_noise import calibrate_noise
 from vestry.posterior.mixture import NormalMixture
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
+from vestry.regression.gram_sampler import GramTarget
 from vestry.regression.moment_posterior import LinearPosterior
 from vestry.regression.moment_reader import MomentReader
 from vestry.regression.moments import LevelColumn, Moments, NumberColumn
@@ -217,6 +219,7 @@ def ranks(name: str, studies: int) -> None:
     """Bring a rank calibration to so many studies."""
     cell, place = RANKED[name], 1000 + list(RANKED).index(name)
     run, found = mechanism(cell), load().get(name, {"studies": 0})
+    compile_sampler(cell, run)
     for number in range(found["studies"], studies):
         how, places = run_rank(cell, run, [place, number])
         found["studies"] += 1
@@ -245,10 +248,20 @@ def load() -> dict[str, Any]:
     return dict(json.loads(RESULTS.read_text())) if RESULTS.exists() else {}
 
 
+def compile_sampler(cell: Cell, run: Any) -> None:
+    """Sample with the compiled density, after a look whether it is the library's own."""
+    rng = np.random.default_rng(0)
+    if not cell.blocks:
+        noisy = cell.reader.gram(study(cell, run, rng)[2])
+        compiled_gram.check(GramTarget(noisy, TAU**2), rng)
+        compiled_gram.use()
+
+
 def run_cell(name: str, studies: int) -> None:
     """Bring a cell to so many studies, and save now and then."""
     cell, place = CELLS[name], list(CELLS).index(name)
     run = mechanism(cell)
+    compile_sampler(cell, run)
     sums = {key: np.array(value) for key, value in load().get(name, {}).items()}
     done = int(sums.get("studies", np.zeros(())))
     for number in range(done, studies):
