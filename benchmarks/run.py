@@ -21,6 +21,7 @@ import gradient
 import groups
 import hmm
 import langevin
+import large_regression
 import ledger
 import noise
 import page
@@ -32,7 +33,7 @@ import wide_csv
 
 _MODULES = (
     ledger, accounting, conjugate, noise, exact, audit, data, study, releases, gradient, langevin, estimators, hmm,
-    events, wide_csv, ways_in, groups, plans, page,
+    events, wide_csv, ways_in, groups, plans, page, large_regression,
 )  # fmt: skip
 
 

@@ -46,6 +46,17 @@ def exact(data: Path, group: str, value: str, where: str = "true") -> list[tuple
     return [(str(name), float(found)) for name, found in duckdb.sql(query).fetchall()]
 
 
+def medications(data: Path) -> list[float]:
+    """Return the exact quantiles by gender, each patient's stays weighing one together."""
+    query = f"""
+        with stays as (select *, 1.0 / count(*) over (partition by patient_nbr) as part from '{data}'),
+        summed as (select gender, num_medications as x, sum(sum(part)) over (partition by gender order by
+            num_medications) / sum(sum(part)) over (partition by gender) as below from stays group by 1, 2)
+        select gender, q, min(x) from summed, unnest([0.1, 0.25, 0.5, 0.75, 0.9]) as _(q)
+        where below >= q and gender in ('Female', 'Male') group by 1, 2 order by 1, 2"""
+    return [float(found) for *_, found in duckdb.sql(query).fetchall()]
+
+
 def panel(ax: Any, title: str, frame: Any, marks: list[float], *, xlabel: str) -> None:
     """Draw intervals from top to bottom, with crosses where the exact values are."""
     places = range(len(frame))
@@ -83,9 +94,9 @@ def draw(folder: Path, data: Path) -> Path:
     panel(axes[1, 0], "Tested for A1C, by age and sex: twenty proportions", tested,
           [value for _, value in exact(data, "age || ', ' || gender", "(A1Cresult != 'None')::int",
                                        "gender in ('Female', 'Male')")], xlabel="share of stays")  # fmt: skip
-    panel(axes[1, 1], "Days in hospital: linear regression by moments",
-          named(found["stay"].summary(), "coefficient").drop("intercept"), [], xlabel="days more")  # fmt: skip
-    axes[1, 1].axvline(0, color="0.7", linewidth=0.8)
+    counts = found["medications"].summary().reset_index()
+    counts.index = counts["group"] + ", " + counts["parameter"]
+    panel(axes[1, 1], "Number of medications: quantiles by sex", counts, medications(data), xlabel="medications")
     axes[0, 0].legend(frameon=False)
     path = folder / "uses.png"
     figure.savefig(path, dpi=90)

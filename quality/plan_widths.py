@@ -40,6 +40,8 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.registry import MODELS
 from vestry.schema.domain import domain_from
+from vestry.tables.bin_forecast import SUPPOSED
+from vestry.tables.polya_tree import polya_tree
 
 FILE = Path(__file__).with_name("plan_widths.json")
 WITHIN, RELEASES = 0.15, 200
@@ -109,6 +111,17 @@ def known_cells(rng: Rng, n: int, place: float) -> Frame:
     """Make up a table of wards and grades, from a declared prior."""
     which = rng.choice(9, n, p=rng.dirichlet(np.ones(9)))
     return {"ward": np.array(WARDS)[which // 3], "grade": np.array(GRADES)[which % 3]}
+
+
+def in_bins(bins: int) -> Make:
+    """Make up values of so many bins of equal width, spread as a plan supposes."""
+
+    def make(rng: Rng, n: int, place: float) -> Frame:
+        shares = polya_tree(np.zeros(bins), None, count=None, alpha=SUPPOSED).shares
+        which = rng.choice(bins, n, p=shares[rng.integers(len(shares))])
+        return {"days": 60 * (which + rng.random(n)) / bins}
+
+    return make
 
 
 def mean(rng: Rng, n: int, place: float) -> Frame:
@@ -268,6 +281,12 @@ def largest(*columns: str) -> Look:
     return look
 
 
+def largest_bins(rows: Rows, made: Frame) -> list[float]:
+    """Return the mean width of the bins with the most records."""
+    counts, _ = np.histogram(made["days"], len(rows), (0, 60))
+    return every([rows[at] for at in np.argsort(-counts)[:LOOKED_AT]], made)
+
+
 def tables(rows: Rows, made: Frame) -> list[float]:
     """Return the mean width of all but the classes' own probabilities."""
     return every([row for row in rows if ": " in of_what(row)], made)
@@ -356,6 +375,8 @@ ASKED = {
     "Poisson by table": Asked(_by_table("poisson", "visits"), counts, slopes, 3000),
     "table": Asked(model("table", columns=("ward", "sex")), cells, largest("ward", "sex")),
     "count by ward": Asked(model("count", by="ward"), wards),
+    "histogram": Asked(model("histogram", column="days", bins=12), in_bins(12), largest_bins, 2000),
+    "quantiles": Asked(model("quantile", column="days", quantiles=(0.25, 0.5, 0.75), bins=30), in_bins(30), n=2000),
     "quality": Asked(model("quality", columns=("yes", "days")), half_missing, missing),
 }  # fmt: skip
 VARIANTS = {

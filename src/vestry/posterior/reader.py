@@ -113,6 +113,8 @@ class Reader:
         Whether draws are computed once, and asked for as they are.
     has_table
         Whether it is of a table of several columns, from which more follows.
+    has_bins
+        Whether it is of ordered bins, so that there is a distribution function (`binned`).
     label
         What its posterior is called, where it is not a plug-in.
     average_words
@@ -130,6 +132,7 @@ class Reader:
     released_words: ClassVar[str] = "Sums are in the units of the column, counted from the middle of its interval."
     sampled: ClassVar[bool] = False
     has_table: ClassVar[bool] = False
+    has_bins: ClassVar[bool] = False
     label: ClassVar[str] = NOISE_AWARE
     data_kind: ClassVar[str] = SUMS
     average_words: ClassVar[str] = (

@@ -19,6 +19,7 @@ from vestry.report import (
     regression_section,
     table_section,
 )
+from vestry.report.bin_section import binned_figure, function_parts
 from vestry.report.content import MOST_ROWS, Estimate, Result
 from vestry.report.contingency_section import table_parts
 from vestry.report.guarantee_section import reservations, weight_parts
@@ -124,19 +125,23 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
             )
         )
     parts += [paragraph(said) for said in (posterior.note, posterior.reader.note) if said]
-    drawn = (figures.densities if _is_dense(found) else figures.intervals)(found, result)
     measured = content.shares(result.release, posterior, found)
     return [
         *parts,
-        beside(
-            album.figure(drawn, alternative=_alternative(result, found), caption=_caption(result, found)),
-            _table(result, found),
-        ),
+        beside(_figure(result, found, album), _table(result, found)),
+        *function_parts(result, album),
         *_contrast_parts(result, album),
         *_pool_parts(result),
         *table_parts(result),
         paragraph(noise_sentence(measured)),
     ]
+
+
+def _figure(result: Result, found: tuple[Estimate, ...], album: Album) -> Markup:
+    if result.posterior.reader.has_bins:
+        return binned_figure(result, album)
+    drawn = (figures.densities if _is_dense(found) else figures.intervals)(found, result)
+    return album.figure(drawn, alternative=_alternative(result, found), caption=_caption(result, found))
 
 
 def _is_dense(found: tuple[Estimate, ...]) -> bool:

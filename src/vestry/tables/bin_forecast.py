@@ -1,7 +1,8 @@
 """The widths that a plan expects of histograms and quantiles, before any record is read.
 
-Probabilities of bins are drawn from the prior, and counts from them. With counts s, n their sum and F the share of
-those below an edge, what noise adds to the variance of F is to first order
+Probabilities of bins are drawn from a Polya tree of the declared concentration, or of 2 where none is declared: values
+that fill the bins unevenly, and leave few of them empty. Counts are drawn from them. With counts s, n their sum and F
+the share of those below an edge, what noise adds to the variance of F is to first order
 
     [(1 - F)^2 (sum of V below) + F^2 (sum of V above)]/n^2,   V_j = sigma^2 (1 - (1 - f) e^(-s_j/sigma)),
 
@@ -13,6 +14,7 @@ may be the one that is asked for, from edge to edge: no plan is below the width 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from vestry.tables.binned_column import BinCounts
 
 # Tables that are made up, and bins of each whose widths are averaged: the largest.
 _TABLES, LOOKED_AT = 256, 4
+# The concentration that is supposed where none is declared.
+SUPPOSED = 2.0
 # The part of the noise's variance that is left in an empty bin.
 _HIDDEN = 0.3
 
@@ -58,7 +62,8 @@ def quantile_widths(
 
 def _tables(bins: BinCounts, mechanism: Any, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Make up counts, and return them with what is left of the noise's variance in each."""
-    counts = rng.multinomial(n, bins.before().draw(rng, _TABLES)).astype(float)
+    supposed = replace(bins, alpha=SUPPOSED if bins.alpha is None else bins.alpha).before()
+    counts = rng.multinomial(n, supposed.draw(rng, _TABLES)).astype(float)
     sigma = max(mechanism.deviation, 1e-9)
     return counts, sigma**2 * (1 - (1 - _HIDDEN) * np.exp(-counts / sigma))
 

@@ -30,6 +30,7 @@ class HistogramReader(Reader):
     bins: BinCounts
 
     parameter = "probability"
+    has_bins: ClassVar[bool] = True
 
     @property
     def dimension(self) -> int:

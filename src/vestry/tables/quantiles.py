@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -22,6 +23,8 @@ from vestry.tables.binned_column import BinCounts, BinnedColumn, plain_edges, re
 from vestry.validation import require_number
 
 MEDIAN = (0.5,)
+# The interval that is written as dates.
+_WRITTEN = 0.9
 # A plan says so where the bins are more than this part of an interval.
 _COARSE = 0.5
 
@@ -34,6 +37,7 @@ class QuantileReader(Reader):
     quantiles: tuple[float, ...]
 
     parameter = "quantile"
+    has_bins: ClassVar[bool] = True
 
     @property
     def dimension(self) -> int:
@@ -81,6 +85,15 @@ class QuantileReader(Reader):
     def interval_method(self, label: str, *, several_rows: bool) -> str:
         """Say that intervals reach to the edges of bins, and so hold the truth more often than they say."""
         return edge_method(label, several_rows=several_rows)
+
+    def remark(self, distribution: QuantilePosterior, index: int) -> str:
+        """Write an interval of days as dates; nothing for numbers."""
+        if self.bins.since is None:
+            return ""
+        first = datetime.date.fromisoformat(self.bins.since)
+        low, high = distribution.marginal(index).interval(_WRITTEN)
+        days = [(first + datetime.timedelta(days=each)).isoformat() for each in (low, high)]
+        return f"{_WRITTEN:.0%}: {' to '.join(days)}"
 
     def outer(self, draws: Array) -> tuple[Array, Array]:
         """Return the edges of the bin of each draw."""
@@ -143,6 +156,10 @@ class Quantiles:
         """Every column that is read."""
         return self._asked.columns
 
+    @property
+    def _named(self) -> tuple[str, ...]:
+        return tuple("median" if q == MEDIAN[0] else f"{q:g}-quantile" for q in self.quantiles)
+
     def check(self, domains: Mapping[str, Domain]) -> None:
         """Refuse a column, quantiles, bins, groups and a prior that do not fit."""
         example = "quantiles = [0.25, 0.5, 0.75]"
@@ -160,8 +177,7 @@ class Quantiles:
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations and, where it is public, the number of records."""
-        labels = tuple(f"{q:g}" for q in self.quantiles)
-        return self._asked.prepare(self, request, schema, count, labels)
+        return self._asked.prepare(self, request, schema, count, self._named)
 
     def forecast(
         self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
@@ -185,7 +201,7 @@ class Quantiles:
 
     def question(self) -> str:
         """Say in words what is asked."""
-        named = ["median" if q == MEDIAN[0] else f"{q:g}-quantile" for q in self.quantiles]
+        named = self._named
         listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
         return f"The {listed} of {self._asked.words()}"
 
