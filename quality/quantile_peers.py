@@ -114,8 +114,10 @@ def diffprivlib(runs: int) -> dict[str, list[list[float]]]:
     return found
 
 
-def error(column: str, quantiles: tuple[float, ...], answers: Any) -> tuple[float, float]:
-    """Return the mean absolute error over runs and quantiles, and its standard error."""
+def error(column: str, quantiles: tuple[float, ...], answers: Any) -> tuple[float, float] | None:
+    """Return the mean absolute error over runs and quantiles, and its standard error; nothing without answers."""
+    if len(answers) < 2:
+        return None
     truth = np.quantile(values_of(column), quantiles, method="inverted_cdf")
     found = np.array(answers, dtype=float)
     found = np.rint(found) if COLUMNS[column][3] else found
@@ -139,7 +141,8 @@ def compare(runs: int) -> None:
                     row[f"held, {near}"] = float(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean())
                     row[f"width, {near}"] = float((ends[:, 1] - ends[:, 0]).mean())
                 row["opendp"] = error(column, quantiles, opendp(column, quantiles, epsilon, runs))
-                row["diffprivlib"] = error(column, quantiles, theirs[f"{column}, {kind}, {epsilon}"])
+                answers = theirs[f"{column}, {kind}, {epsilon}"]
+                row["diffprivlib"], row["diffprivlib answered"] = error(column, quantiles, answers), len(answers)
                 kept[f"{column}, {kind}, {epsilon}"] = row
                 FILE.write_text(json.dumps(kept, indent=1) + "\n")
                 print(column, kind, epsilon, row, flush=True)
@@ -152,7 +155,7 @@ def show() -> None:
     print("|---|---|---|---|---|---|")
     for name, row in json.loads(FILE.read_text()).items():
         parts = [row[each] for each in ("vestry, add-remove", "opendp", "vestry, replace", "diffprivlib")]
-        errors = " | ".join(f"{mean:.2g} ({spread:.1g})" for mean, spread in parts)
+        errors = " | ".join("fails" if each is None else f"{each[0]:.2g} ({each[1]:.1g})" for each in parts)
         print(f"| {name} | {errors} | {row['width, add-remove']:.2g}; {row['held, add-remove']:.2f} |")
 
 
