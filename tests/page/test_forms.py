@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -73,6 +74,21 @@ def test_every_model_is_asked_in_plain_words():
     for model in MODELS:
         assert {each.key for each in question_fields(model)} <= set(HELP), model
     assert all(words.endswith(".") for _, words in (*HELP.values(), *COMMON_HELP.values()))
+
+
+def test_a_form_offers_what_fits(tmp_path):
+    """Levels of bins and conditions can be chosen, groups are of columns of levels, and a name is a common word."""
+    (tmp_path / "study.toml").write_text(
+        f'{COLUMNS}long = {{ from = "stay > 7" }}\n[release.share]\nmodel = "count"\n'
+    )
+    page = Browser(tmp_path).get("/question?model=beta-bernoulli").text
+    assert 'name="name" type="text" value="share-2"' in page
+    for level in ("65 to 120", "true", "C"):
+        assert f'<option value="{level}">' in page
+    groups = re.findall('name="key-by" value="([a-z]+)"', page)
+    assert groups == ["yes", "ward", "month", "age", "cases", "long"]
+    assert ">stay: a number</option>" in page
+    assert ">age: a number, in bins</option>" in page
 
 
 @pytest.mark.parametrize("model", cases(LINES, quick=["beta-bernoulli", "table", "hmm"]))

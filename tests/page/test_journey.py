@@ -97,21 +97,32 @@ def test_a_person_and_the_first_page(studied, tmp_path):
     assert "is row in the ledger" in studied.get("/check").text
 
 
+def test_a_person_is_identified_by_a_column_of_the_table(browser, tmp_path):
+    browser.fill("/", "/begin", file="people.csv", header="yes")
+    before = (tmp_path / "study.toml").read_bytes()
+    answer = browser.fill("/protect", "/protect", unit="person", person="nobody", rows="2")
+    assert (answer.status_code, "Person must be a column of the table" in answer.text) == (422, True)
+    assert (tmp_path / "study.toml").read_bytes() == before
+    assert browser.fill("/protect", "/protect", unit="person", person="patient_id", rows="2").status_code == 200
+
+
 WRONG = [
-("/column?name=note", "/column", {"levels": "A"}, "two or more"),
+("/column?name=note", "/column", {"levels": "A, B"}, "two or more, each on a line of its own"),
         ("/column?name=note", "/column", {"levels": "A\nA"}, "different from each other"),
         ("/column?name=note", "/column", {"levels": "A\nB", "level_type": "whole"}, "a whole number"),
         ("/column?name=note", "/column", {"levels": "A\nB", "level_type": "truth"}, "true or false"),
         ("/column?name=note", "/column", {"levels": "A\nB", "missing": "value", "missing_value": "C"},
          "one of the levels"),
         ("/column?name=note&kind=number", "/column", {"low": "a", "high": "1"}, "a number"),
-        ("/column?name=note&kind=number", "/column", {"low": "2", "high": "1"}, "a low end below"),
+        ("/column?name=note&kind=number", "/column", {"low": "2", "high": "1"}, "below the high end"),
         ("/column?name=note&kind=number", "/column", {"low": "0", "high": "inf"}, "a number"),
         ("/column?name=note&kind=number", "/column", {"low": "0", "high": "9", "bins": "0, 5"}, "three edges"),
         ("/column?name=note&kind=count", "/column", {"high": "2.5"}, "a whole number"),
         ("/column?name=note&kind=date", "/column", {"low": "yesterday", "high": "2024-01-01"}, "a day"),
+        ("/column?name=note&kind=date", "/column", {"low": "2024-01-01", "high": "2023-12-31"},
+         "the first day must be before the last day, 2023-12-31"),
         ("/column?name=note&kind=date", "/column",
-         {"low": "2020-01-01", "high": "2024-01-01", "format": "%q"}, "%Y, %m, %d"),
+         {"low": "2020-01-01", "high": "2024-01-01", "format": "%q"}, "%y, %m, %d"),
         ("/column", "/column", {"name": "", "levels": "A\nB"}, "one line of text"),
         ("/column?name=note", "/column", {"levels": "A\nB", "from": "1 +"}, "at character"),
         ("/protect", "/protect", {"unit": "person", "person": "", "rows": "2"}, "identifies a person"),
@@ -121,19 +132,22 @@ WRONG = [
         ("/protect", "/protect", {"expected_rows": "-3"}, "a whole number"),
         ("/question?model=beta-bernoulli", "/question", {"name": "a b"}, "letters, digits"),
         ("/question?model=beta-bernoulli", "/question", {"name": "readmission"}, "not another question"),
-        ("/question?model=beta-bernoulli", "/question", {"name": "x", "key-column": ""}, "column"),
+        ("/question?model=beta-bernoulli", "/question", {"name": "x", "key-column": ""}, "column is needed"),
         ("/question?model=beta-bernoulli", "/question",
          {"name": "x", "key-column": "readmitted", "key-success": "maybe"}, "success"),
         ("/question?model=normal-mean", "/question",
          {"name": "x", "key-column": "stay_days", "key-variance": "big", "key-prior": "0, 1"}, "a number"),
+        ("/question?model=normal-inverse-gamma", "/question",
+         {"name": "x", "key-column": "stay_days", "key-prior": ""}, "prior is needed. the mean that you expect"),
         ("/question?model=count", "/question", {"name": "x", "epsilon": ""}, "a number above 0"),
         ("/question?model=count", "/question", {"name": "x", "epsilon": "-1"}, "epsilon"),
         ("/question?model=count", "/question", {"name": "x", "epsilon": "1", "rho": "1"}, "known combination"),
         ("/budget", "/budget", {"total-epsilon": "much"}, "a number"),
+        ("/budget", "/budget", {"total-epsilon": "", "total-delta": "1e-6"}, "epsilon must be a number above 0"),
         ("/budget", "/budget", {"step-readmission": "99"}, "a whole number from 0 to 75"),
         ("/release", "/release", {"typed": "People"}, "type the study&#39;s name"),
-        ("/release", "/release", {"typed": "people", "release": []}, "Choose at least one"),
-        ("/release", "/release", {"typed": "people", "release": ["../x"]}, "Choose at least one"),
+        ("/release", "/release", {"typed": "people", "release": []}, "choose at least one"),
+        ("/release", "/release", {"typed": "people", "release": ["../x"]}, "choose at least one"),
         ("/release", "/release", {"typed": "people", "key": ""}, "no key"),
 ]  # fmt: skip
 
@@ -143,7 +157,7 @@ def test_wrong_inputs_are_refused_and_shown_again(studied, tmp_path):
     for page, action, fields, said in WRONG:
         answer = studied.fill(page, action, fields)
         assert answer.status_code == 422, (page, fields)
-        assert said in re.search('role="alert".*?</p>', answer.text, re.DOTALL)[0]
+        assert said in re.search('role="alert".*?</p>', answer.text, re.DOTALL)[0].lower(), (page, fields)
         for value in fields.values():
             if value and isinstance(value, str) and "\n" not in value and action == "/column":
                 assert f'"{value}"' in answer.text or f">{value}<" in answer.text

@@ -117,11 +117,21 @@ def tick(reader, label):
     assert box.is_checked()
 
 
+def choose(reader, label, value):
+    choice = reader.page.get_by_label(label, exact=False).first
+    if isinstance(reader, Typist):
+        reader.reach(choice)
+        reader.page.keyboard.type(value)
+    else:
+        choice.select_option(value)
+    assert choice.input_value() == value
+
+
 def journey(reader):
     """From an empty folder to a ledger with one line for each question."""
     page = reader.page
     reader.heading("Begin a study")
-    tick(reader, "Of a CSV file")
+    tick(reader, "The first line of the CSV file")
     reader.click("button", "Begin with this file", "Columns")
     for name, levels in (("ward", "A\nB\nC"), ("readmitted", "no\nyes")):
         reader.click("link", re.compile(f"Declare {name}"), name)
@@ -132,7 +142,7 @@ def journey(reader):
     reader.type("Low end", "60")
     reader.type("High end", "0")
     reader.click("button", "Save", "stay_days")
-    assert "a low end below the high end" in page.get_by_role("alert").inner_text()
+    assert "must be below the high end" in page.get_by_role("alert").inner_text()
     reader.type("Low end", "0")
     reader.type("High end", "60")
     reader.click("button", "Save", "Columns")
@@ -141,13 +151,8 @@ def journey(reader):
     reader.click("button", "Save and go on", "Questions")
     reader.click("link", "What share has a property?", "What share has a property?")
     reader.type("Name", "readmission")
-    choice = page.get_by_label("Column", exact=False).first
-    if isinstance(reader, Typist):
-        reader.reach(choice)
-        page.keyboard.type("readmitted")
-    else:
-        choice.select_option("readmitted")
-    reader.type("Level that counts", "yes")
+    choose(reader, "Column", "readmitted")
+    choose(reader, "Level that counts", "yes")
     reader.click("button", "Save", "Questions")
     reader.click("link", "Next: the budget", "Budget")
     before = page.locator("#out-readmission").inner_text()
@@ -170,9 +175,10 @@ def finish(reader, folder):
     page = reader.page
     page.wait_for_selector("h1:has-text('Releasing')")
     page.reload()
-    page.get_by_role("link", name="Read the report").click()
-    page.wait_for_selector("h2:has-text('What is protected')")
-    page.go_back()
+    with reader.context.expect_page() as opened_tab:
+        page.get_by_role("link", name="Read the report").click()
+    opened_tab.value.wait_for_selector("h2:has-text('What is protected')")
+    opened_tab.value.close()
     page.goto(f"{reader.running.address}/ledger")
     reader.heading("Ledger")
     assert paid(folder) == ["charge", "charge", "open", "open", "release", "release"]

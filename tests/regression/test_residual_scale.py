@@ -163,11 +163,9 @@ class Calibrated:
 )
 def test_each_answer_is_called_what_it_is(reader: Coefficients, value, said):
     what = "prior" if reader.method == "posterior" else "penalty"
-    shrunk = f"the {what} shrinks coefficients by 3.1 % if predictors are uniform on their domains"
+    shrunk = f"the {what} shrinks coefficients by at least 3.1 %, for predictors uniform on their domains"
     assert reader.answer(Calibrated(value)) == f"{said}; {shrunk}"
     assert dataclasses.replace(reader, shrinkage=None).answer(Calibrated(value)) == said
-    little = dataclasses.replace(reader, shrinkage=1e-5).answer(Calibrated(value))
-    assert "shrinks coefficients by less than 0.1 %" in little
 
 
 def test_a_release_says_that_it_has_no_residual_scale():

@@ -18,7 +18,7 @@ from vestry.page.visit import Visit
 from vestry.pipeline import NEW
 from vestry.planning import Forecast, forecast_at
 from vestry.privacy.guarantee import Guarantee
-from vestry.report.guarantee_section import Promise
+from vestry.report.guarantee_section import Promise, protected
 from vestry.study import Study
 from vestry.study.config import ReleaseSpec
 from vestry.study.wishes import fits_together
@@ -70,7 +70,7 @@ def budget(visit: Visit, error: str = "", status: int = 200) -> Response:
     draft = visit.draft()
     fault = draft.fault()
     given = draft.section("study").get("budget")
-    total = {key: str(value) for key, value in given.items()} if isinstance(given, Mapping) else {}
+    total = {key: str(value).replace("e-0", "e-") for key, value in given.items()} if isinstance(given, Mapping) else {}
     facts: dict[str, Any] = {"total": total, "error": error, "seal": draft.seal, "here": "/budget"}
     if fault is not None:
         return visit.page("budget.html", status=status, fault=str(fault), dials=[], **facts, **_NOTHING)
@@ -78,12 +78,14 @@ def budget(visit: Visit, error: str = "", status: int = 200) -> Response:
         study = draft.study()
         return visit.page("budget.html", status=status, fault="", **facts, **_turned(visit, draft, study, {}),
                           owned=study.has_ledger(), top=STEPS, rows=study.assumed,
-                          declared=study.config.expected_rows is not None)  # fmt: skip
+                          declared=study.config.expected_rows is not None,
+                          protects=protected(study.config.schema.unit, study.config.schema.neighbours))  # fmt: skip
     except VestryError as problem:
         return visit.page("budget.html", status=status, fault=str(problem), dials=[], **facts, **_NOTHING)
 
 
-_NOTHING = {"fits": True, "remaining": "", "guess": "", "owned": False, "top": STEPS, "rows": 0, "declared": True}
+_NOTHING = {"fits": True, "remaining": "", "guess": "", "owned": False, "top": STEPS, "rows": 0, "declared": True,
+            "protects": ""}  # fmt: skip
 
 
 def turn(visit: Visit) -> Response:
@@ -98,6 +100,8 @@ def save_budget(visit: Visit) -> Response:
     draft = visit.draft()
     try:
         total = spend_from(visit.form, "total-")
+        if not {"epsilon", "rho", "mu"} & set(total):
+            raise InvalidParameter("epsilon", "nothing", "a number above 0", "for example 1")
         Guarantee.parse(total)
         changed = draft.with_value(("study",), "budget", total)
         steps, before = _steps(visit.form), _steps(visit.form, "was-")

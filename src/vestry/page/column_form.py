@@ -17,12 +17,15 @@ KINDS = {
     "count": ("A count", "visits, siblings: whole numbers from 0. What is larger counts as the largest."),
     "date": ("A date", "a day of admission. Days outside the two ends are moved to the nearer end."),
 }  # fmt: skip
+# What is done with missing values: what it is called, and what it means.
 MISSING = {
-    "never": "There are none (a promise; if one is there, it counts as the first level or the low end)",
-    "drop": "Leave the record out (the number of records is then private)",
-    "level": "A level of its own, called missing",
-    "value": "It counts as this value:",
+    "never": ("There are none", "A promise. One that is there all the same counts as the first level, or the low end."),
+    "drop": ("Leave the record out", "How many records remain is then private."),
+    "level": ("A level of its own, called missing", "Where it tells something that a value is missing."),
+    "value": ("It counts as another value", ""),
 }
+# What a value is not, if it counts as missing.
+LACKS = {"levels": "one of the levels", "number": "a number", "count": "a number", "date": "a date"}
 LEVEL_TYPES = {"text": "text", "whole": "whole numbers", "truth": "true and false"}
 
 
@@ -94,6 +97,9 @@ def _levels(given: Mapping[str, str]) -> dict[str, Any]:
     exact = given.get("exact") == "yes"
     if not levels and given.get("from"):  # a condition is true or false
         return {}
+    if len(levels) < 2:
+        said = ", ".join(lines) or "nothing"
+        raise InvalidParameter("levels", said, "two or more, each on a line of its own", "no, and below it yes")
     return {"levels": levels, **({"exact": True} if exact else {})}
 
 
@@ -111,11 +117,16 @@ def _level(kind: str, text: str) -> str | int | bool:
 
 
 def _number_ends(given: Mapping[str, str]) -> dict[str, Any]:
-    return {"interval": [_number("the low end", given.get("low", "")), _number("the high end", given.get("high", ""))]}
+    ends = [_number("the low end", given.get("low", "")), _number("the high end", given.get("high", ""))]
+    if ends[0] >= ends[1]:
+        raise InvalidParameter("the low end", ends[0], f"below the high end, {ends[1]}", "a smaller one")
+    return {"interval": ends}
 
 
 def _date_ends(given: Mapping[str, str]) -> dict[str, Any]:
     ends = [_day("the first day", given.get("low", "")), _day("the last day", given.get("high", ""))]
+    if ends[0] >= ends[1]:
+        raise InvalidParameter("the first day", str(ends[0]), f"before the last day, {ends[1]}", "an earlier one")
     return {"interval": ends, **({"format": given["format"]} if given.get("format") else {})}
 
 

@@ -10,7 +10,16 @@ from starlette.responses import Response
 
 from vestry.data.source import dialect_from
 from vestry.errors import InvalidParameter, VestryError
-from vestry.page.column_form import KINDS, LEVEL_TYPES, MISSING, declaration, fields_of, kind_of, kind_of_type
+from vestry.page.column_form import (
+    KINDS,
+    LACKS,
+    LEVEL_TYPES,
+    MISSING,
+    declaration,
+    fields_of,
+    kind_of,
+    kind_of_type,
+)
 from vestry.page.study_draft import StudyDraft
 from vestry.page.visit import Visit
 from vestry.study.study_template import column_types
@@ -25,13 +34,22 @@ def columns(visit: Visit, error: str = "", status: int = 200) -> Response:
     declared = draft.section("columns")
     types, asks, fault = _types(visit, draft)
     rows = [(name, _type_words(types.get(name)), _declared_words(declared.get(name))) for name in {**types, **declared}]
-    facts = {"rows": rows, "asks": asks, "fault": fault, "error": error, "seal": draft.seal, "here": "/columns"}
+    path = _path(visit, draft)
+    untyped = bool(types) and path is not None and path.name.lower().endswith(_CSV)
+    facts = {"rows": rows, "asks": asks, "fault": fault, "error": error, "seal": draft.seal, "here": "/columns",
+             "untyped": untyped}  # fmt: skip
     return visit.page("columns.html", status=status, person=_person(draft), **facts)
 
 
 def known_names(visit: Visit, draft: StudyDraft) -> list[str]:
     """Return the names of columns that may be shown: declared ones, and those of the data."""
     return list(dict.fromkeys([*_types(visit, draft)[0], *draft.section("columns")]))
+
+
+def lacking(visit: Visit, draft: StudyDraft, name: str) -> bool:
+    """Tell whether the table is known to have no such column."""
+    types = _types(visit, draft)[0]
+    return bool(types) and name not in types
 
 
 def names(visit: Visit) -> Response:
@@ -91,7 +109,8 @@ def forget_column(visit: Visit) -> Response:
 def _column_page(
     visit: Visit, draft: StudyDraft, name: str, kind: str, fields: Mapping[str, str], error: str = ""
 ) -> Response:
-    facts = {"kinds": KINDS, "missing": MISSING, "level_types": LEVEL_TYPES, "fields": fields, "here": "/columns"}
+    facts = {"kinds": KINDS, "missing": MISSING, "level_types": LEVEL_TYPES, "fields": fields, "here": "/columns",
+             "lacks": LACKS}  # fmt: skip
     declared = name in draft.section("columns")
     return visit.page("column.html", status=422 if error else 200, column=name, kind=kind, declared=declared,
                       error=error, seal=draft.seal, fresh=not name, **facts)  # fmt: skip
@@ -165,4 +184,6 @@ def _declared_words(record: Any) -> str:
     }
     bins = f", in bins {shown['bins']}" if shown["bins"] else ""
     derived = f", computed as {shown['from']}" if shown["from"] else ""
-    return words.get(kind, "computed") + bins + derived
+    missing = {"drop": "; left out if missing", "level": "; missing is a level",
+               "value": f"; {shown['missing_value']} if missing"}.get(shown["missing"], "")  # fmt: skip
+    return words.get(kind, "computed") + bins + derived + missing

@@ -9,10 +9,11 @@ from typing import Any
 from starlette.responses import Response
 
 from vestry.errors import InvalidParameter, VestryError
-from vestry.page.column_pages import known_names
+from vestry.page.column_pages import known_names, lacking
 from vestry.page.study_draft import StudyDraft
 from vestry.page.visit import Visit
 from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.report.guarantee_section import protected
 from vestry.study.config import IMPRINT
 from vestry.study.toml_table import check_text
 
@@ -46,7 +47,7 @@ def save_protect(visit: Visit) -> Response:
     """Write unit, neighbours and the first page's words into the file."""
     draft = visit.draft()
     try:
-        changed = draft.with_value(("study",), "unit", _unit(visit))
+        changed = draft.with_value(("study",), "unit", _unit(visit, draft))
         neighbours = str(Neighbours.parse(visit.given("neighbours")))
         changed = changed.with_value(("study",), "neighbours", neighbours)
         changed = changed.with_value(("study",), "expected_rows", _rows(visit.given("expected_rows")))
@@ -61,13 +62,15 @@ def save_protect(visit: Visit) -> Response:
     return visit.go("/questions" if not visit.given("stay") else "/protect", done="saved")
 
 
-def _unit(visit: Visit) -> Any:
+def _unit(visit: Visit, draft: StudyDraft) -> Any:
     if visit.given("unit") == "row":
         return "row"
     if visit.given("unit") != "person":
         raise InvalidParameter("unit", visit.given("unit"), "a row or a person", "one of them")
     if not visit.given("person"):
         raise InvalidParameter("person", "nothing", "the column that identifies a person", "its name")
+    if lacking(visit, draft, visit.given("person")):
+        raise InvalidParameter("person", visit.given("person"), "a column of the table", "its name as the table has it")
     try:
         rows = int(visit.given("rows"))
     except ValueError:
@@ -94,7 +97,7 @@ def _shown(visit: Visit, draft: StudyDraft, fields: Mapping[str, str], error: st
         study = draft.study()
         if study.has_ledger():
             terms = study.ledger.terms
-            owned = f"unit {terms.unit}, neighbours {terms.neighbours}"
+            owned = protected(terms.unit, terms.neighbours)
     known = {"unit": "row", "person": "", "rows": "", "neighbours": "", "expected_rows": ""}
     blank = {**known, **dict.fromkeys(IMPRINT, "")}
     return visit.page("protect.html", status=422 if error else 200, fields={**blank, **fields}, papers=PAPERS,

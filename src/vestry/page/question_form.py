@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from vestry.errors import InvalidParameter
+from vestry.errors import InvalidParameter, VestryError
 from vestry.registry import MODELS
 
 # In plain words, the commonest first: what is asked, and what it needs.
 QUESTIONS = {
     "beta-bernoulli": ("What share has a property?", "For example: of the patients of each ward, how many come back."),
     "dirichlet-categorical": ("What share has each level?", "For example: how patients divide among diagnoses."),
-    "normal-mean": ("What is the mean of a number?", "For example: the mean length of stay, if its spread is known."),
+    "normal-inverse-gamma": ("What is the mean of a number?", "And its spread. For example: of lengths of stay."),
     "count": ("How many records or persons are there?", "In all, or in each group."),
     "table": ("How do two or three columns go together?", "A table of counts, with its margins and associations."),
     "quality": ("Do values fit what is declared?", "Ask this first: it finds wrong levels, ends, missing values."),
@@ -30,18 +30,38 @@ MORE_QUESTIONS = {
     "levels": ("Which values of a text column occur?", "For levels that nobody has listed. It shows texts of records."),
     "gamma-poisson": ("What is the mean of a count?", "For example: visits per patient."),
     "gamma-exponential": ("What is the rate of waiting times?", "For example: days until the next visit."),
-    "normal-inverse-gamma": ("What are the mean and the spread of a number?", "Both are unknown."),
-    "statistical-query": ("What is the mean of a number, as one query?", "The mechanism of the lecture notes."),
+    "normal-mean": ("What is the mean of a number, if its spread is known?", "The spread then needs no noise."),
+    "statistical-query": ("What is the mean of shares?", "Of a column from 0 to 1, as draws of a posterior."),
     "linear": ("How does a number depend on other columns?", "Linear regression."),
     "logistic": ("How does a yes or no depend on other columns?", "Logistic regression."),
     "poisson": ("How does a count depend on other columns?", "Poisson regression."),
     "naive-bayes": ("Which class does a record belong to?", "A naive Bayes classifier, or a density."),
     "hmm": ("Which hidden states does a log go through?", "A hidden Markov model over regions and times."),
 }
+# What a question is called as long as nobody has named it.
+NAMES = {
+    "beta-bernoulli": "share",
+    "dirichlet-categorical": "shares",
+    "normal-inverse-gamma": "mean",
+    "normal-mean": "mean",
+    "gamma-poisson": "mean-count",
+    "gamma-exponential": "rate",
+}
+# Of each prior: which numbers it is.
+PRIORS = {
+    "beta-bernoulli": "As many yes and as many no as if they had been seen before. Empty means 1, 1.",
+    "dirichlet-categorical": "A number for each level, as if so many had been seen before. Empty means the default.",
+    "normal-mean": "The mean that you expect, and how far off it may be, squared. If you know nothing, the middle of"
+    " the range and its length squared: 30, 3600 for 0 to 60.",
+    "normal-inverse-gamma": "The mean that you expect, 1, 2, and the square of the spread that you expect. If you know"
+    " nothing, take the middle of the range and the square of a sixth of it: 30, 1, 2, 100 for 0 to 60.",
+    "gamma-poisson": "Events, and the records in which they would have been seen before. Empty means the default.",
+    "gamma-exponential": "Waits, and their sum, as if they had been seen before. Empty means the default.",
+}
 # Of each key: its label, and what to write.
 HELP = {
     "column": ("Column", "The column that is asked about."),
-    "success": ("Level that counts", "The level whose share is asked for, as it is declared."),
+    "success": ("Level that counts", "The level of this column whose share is asked for."),
     "by": ("In groups by", "Ask separately for each level of this column. Without groups, choose nothing."),
     "prior": ("Prior", "What is believed beforehand, as numbers with commas between them. Empty means the default."),
     "pool": ("Groups learn from each other", "Small groups then lean on the others when the release is read."),
@@ -99,8 +119,8 @@ class Field:
     Attributes
     ----------
     key, kind
-        The key of the study file, and how it is asked: column, columns, groups, pair, flag, number, numbers, choice,
-        lines or text.
+        The key of the study file, and how it is asked: column, columns, groups, level, pair, flag, number, numbers,
+        choice, lines or text.
     label, help
         What it is called, and what to write.
     required
@@ -128,6 +148,7 @@ def fields_of(model: str) -> list[Field]:
         columns = each.name in MODELS[model].column_keys
         required = each.default is MISSING and each.default_factory is MISSING
         label, words = HELP.get(each.name, (each.name.replace("_", " ").capitalize(), "See the documentation."))
+        words = PRIORS.get(model, words) if each.name == "prior" else words
         kind = _kind(each.name, str(each.type), names_columns=columns)
         found.append(Field(each.name, kind, label, words, required and not by_formula))
     if by_formula:
@@ -144,8 +165,8 @@ def common_fields() -> list[Field]:
 def _kind(key: str, written: str, *, names_columns: bool) -> str:
     if key == "sequence":
         return "pair"
-    if key == "by":
-        return "groups"
+    if key in ("by", "success"):
+        return "groups" if key == "by" else "level"
     if names_columns:
         return "columns" if "tuple" in written and not written.startswith("str |") else "column"
     if key in CHOICES:
@@ -182,6 +203,9 @@ def release_from(
     """Return a release's lines from the fields of its form; what the form does not ask stays as it was."""
     own = fields_of(model)
     asked = {each.key for each in (*own, *common_fields())} | {"model", "spend"}
+    for each in own:
+        if each.required and _value(each, form) is None:
+            raise VestryError(f"{each.label} is needed. {each.help}")
     record: dict[str, Any] = {"model": model}
     for each in own:
         value = _value(each, form)

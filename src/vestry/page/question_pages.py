@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from starlette.responses import Response
 
 from vestry.errors import InvalidParameter, VestryError
+from vestry.page.column_form import kind_of
 from vestry.page.question_form import (
     CHOICES,
     MORE_QUESTIONS,
     NAME,
+    NAMES,
     QUESTIONS,
     SPEND,
     common_fields,
@@ -22,6 +25,7 @@ from vestry.page.question_form import (
 from vestry.page.study_draft import StudyDraft
 from vestry.page.visit import Visit
 from vestry.registry import MODELS
+from vestry.schema.domain import Domain, Levels, domain_from
 
 
 def questions(visit: Visit, error: str = "", status: int = 200) -> Response:
@@ -87,17 +91,14 @@ def _question_page(
     error: str = "", written: str = "",
 ) -> Response:  # fmt: skip
     columns = draft.section("columns")
-    levels = [
-        (column, [*map(_level_text, record["levels"])])
-        for column, record in columns.items()
-        if isinstance(record, Mapping) and isinstance(record.get("levels"), list)
-    ]
+    levels = {column: domain.names for column, domain in _domains(columns).items() if isinstance(domain, Levels)}
     title, example = {**MORE_QUESTIONS, **QUESTIONS}.get(model, (model, ""))
     return visit.page(
         "question.html", status=422 if error else 200, model=model, title=title, example=example, question=name,
         written=written or name or _fresh_name(draft, model), own=fields_of(model), common=common_fields(),
-        values=values, spend={key: str(value) for key, value in spend.items()}, columns=list(columns), levels=levels,
-        choices=CHOICES, error=error, seal=draft.seal, here="/questions",
+        values=values, spend={key: str(value) for key, value in spend.items()},
+        columns={column: _kind_words(record) for column, record in columns.items()},
+        levels=levels, choices=CHOICES, error=error, seal=draft.seal, here="/questions",
     )  # fmt: skip
 
 
@@ -117,7 +118,9 @@ def _shown(visit: Visit, model: str) -> dict[str, Any]:
 
 def _fresh_name(draft: StudyDraft, model: str) -> str:
     known = draft.section("release")
-    return next(name for number in range(1, 10**6) if (name := f"{model}-{number}") not in known)
+    word = NAMES.get(model, model)
+    names = (word if number == 1 else f"{word}-{number}" for number in range(1, 10**6))
+    return next(name for name in names if name not in known)
 
 
 def _words(record: Any) -> str:
@@ -136,5 +139,17 @@ def _spend_words(record: Any) -> str:
     return ", ".join(f"{key} = {value}" for key, value in spend.items()) if isinstance(spend, Mapping) else ""
 
 
-def _level_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _domains(columns: Mapping[str, Any]) -> dict[str, Domain]:
+    """Return what the columns may contain; what is not declared rightly yet is omitted."""
+    found = {}
+    for column, record in columns.items():
+        with suppress(VestryError, TypeError, AttributeError):
+            found[column] = domain_from(record)
+    return found
+
+
+def _kind_words(record: Any) -> str:
+    """Say in a word or two what a column is declared to be."""
+    words = {"levels": "one of a few values", "number": "a number", "count": "a count", "date": "a date"}
+    known = record if isinstance(record, Mapping) else {}
+    return words.get(kind_of(known), "computed") + (", in bins" if "bins" in known else "")

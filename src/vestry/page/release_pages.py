@@ -14,6 +14,7 @@ from vestry.noise import SystemNoise
 from vestry.page.guard import REPORT_POLICY
 from vestry.page.study_draft import FileChanged
 from vestry.page.visit import Visit
+from vestry.report.guarantee_section import protected
 from vestry.study import Study
 from vestry.study.storage import REPORT, RESULTS
 
@@ -58,8 +59,7 @@ def _facts(study: Study) -> dict[str, Any]:
         "fits": fits,
         "due": due,
         "remaining": study.remaining(),
-        "unit": str(config.schema.unit),
-        "neighbours": str(config.schema.neighbours),
+        "protects": protected(config.schema.unit, config.schema.neighbours),
         "budget": str(config.budget),
         "ledger": config.ledger,
         "dataset": config.dataset or config.name,
@@ -108,7 +108,13 @@ def release(visit: Visit, error: str = "", status: int = 200) -> Response:
     # A key for each confirmation that is shown: it pays once.
     key = SystemNoise().random_bytes(16).hex()
     return visit.page("release.html", status=status, **known, **facts, key=key, head=head, chosen=chosen,
-                      typed=study.config.name)  # fmt: skip
+                      first=_first(study, known["due"]), typed=study.config.name)  # fmt: skip
+
+
+def _first(study: Study, due: list[str]) -> str:
+    """Return the release that says whether values fit, if it and others are still to be paid for."""
+    found = [each.name for each in study.config.releases if each.request.model.name == "quality" and each.name in due]
+    return found[0] if found and len(due) > 1 else ""
 
 
 def spend(visit: Visit) -> Response:
@@ -193,7 +199,7 @@ def ledger(visit: Visit, error: str = "", status: int = 200) -> Response:
     terms = book.terms
     return visit.page("ledger.html", status=status, fault="", rows=rows, budget=str(filter.budget),
                       spent=filter.amounts_spent(spent), remaining=filter.left(spent), head=now.head,
-                      dataset=terms.dataset, unit=str(terms.unit), neighbours=str(terms.neighbours),
+                      dataset=terms.dataset, protects=protected(terms.unit, terms.neighbours),
                       **facts)  # fmt: skip
 
 

@@ -112,7 +112,7 @@ class Visit:
 
     def markup(self, template: str, **facts: Any) -> str:
         """Return a page or a piece of one as text."""
-        given = {"error": "", "seal": "", "here": self.path, **facts}
+        given = {"seal": "", "here": self.path, **facts, "error": _sentence(facts.get("error", ""))}
         done = DONE.get(self.asked("done"), "") if not given["error"] else ""
         text: str = _template(template).render(
             **given,
@@ -134,6 +134,11 @@ class Visit:
 def link(path: str, **query: str) -> str:
     """Write an address of the page."""
     return f"{path}?{urlencode(query)}" if query else path
+
+
+def _sentence(text: str) -> str:
+    """Begin with a capital letter, unless the first word is a name."""
+    return text[:1].upper() + text[1:] if text.split(" ")[0].isalpha() else text
 
 
 @cache

@@ -74,8 +74,8 @@ class Coefficients(Reader):
         said = [self._kind(calibrated.value if calibrated.parameter == "likelihood_power" else 1.0)]
         if self.shrinkage is not None:
             what = "prior" if self.method == "posterior" else "penalty"
-            lost = f"{100 * self.shrinkage:.2g} %" if self.shrinkage >= _LITTLE else f"less than {100 * _LITTLE:g} %"
-            said.append(f"the {what} shrinks coefficients by {lost} if predictors are uniform on their domains")
+            lost = f"at least {100 * self.shrinkage:.2g} %"
+            said.append(f"the {what} shrinks coefficients by {lost}, for predictors uniform on their domains")
         return "; ".join(said)
 
     def _kind(self, power: float) -> str:
@@ -121,10 +121,6 @@ class Coefficients(Reader):
             if self.intercept:
                 found[..., -1] += self.outcome[0]
         return found.reshape(len(values), -1)
-
-
-# Less shrinkage than this is not told exactly.
-_LITTLE = 0.001
 
 
 def _optional(value: Any) -> float | None:
