@@ -78,9 +78,7 @@ def test_every_model_is_asked_in_plain_words():
 
 def test_a_form_offers_what_fits(tmp_path):
     """Levels of bins and conditions can be chosen, groups are of columns of levels, and a name is a common word."""
-    (tmp_path / "study.toml").write_text(
-        f'{COLUMNS}long = {{ from = "stay > 7" }}\n[release.share]\nmodel = "count"\n'
-    )
+    (tmp_path / "study.toml").write_text(f'{COLUMNS}long = {{ from = "stay > 7" }}\n[release.share]\nmodel = "count"\n')
     page = Browser(tmp_path).get("/question?model=beta-bernoulli").text
     assert 'name="name" type="text" value="share-2"' in page
     for level in ("65 to 120", "true", "C"):
