@@ -22,7 +22,8 @@ test-all: $(VENV)/.all         ## also what needs a server or more time
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
 test-models: $(VENV)-models/.done  ## the same posteriors by PyMC and Stan, and as ArviZ shows them
-	MPLBACKEND=Agg $(VENV)-models/bin/python -m pytest -m slow tests/likelihood/test_pymc.py tests/posterior/test_arviz.py
+	MPLBACKEND=Agg $(VENV)-models/bin/python -m pytest -m slow tests/likelihood/test_pymc.py \
+		tests/likelihood/test_stan_program.py tests/posterior/test_arviz.py
 
 bench: $(VENV)/.all $(VENV)-peer/.done  ## speed, as ratios against peers measured in the same run
 	VESTRY_PEER=$(VENV)-peer/bin/python $(BIN)/python benchmarks/run.py

@@ -1,4 +1,4 @@
-"""A release as data for any model: exact log-likelihoods in NumPy and JAX, distributions for NumPyro, PyMC and Stan.
+"""A release as data for any model: exact log-likelihoods in NumPy, JAX and PyTensor, for NumPyro and Stan.
 
 `release.likelihood(group)` is where to begin. Distributions of NumPyro are imported when their names are first used.
 """

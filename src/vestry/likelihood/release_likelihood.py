@@ -32,6 +32,7 @@ from vestry.likelihood.count_terms import (
     poisson_term,
     rate_term,
 )
+from vestry.likelihood.stan_program import StanProgram, stan_program
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Gaussian, IntegerNoise, Laplace
 from vestry.posterior.noisy_data import BINOMIAL, GRAM, MULTINOMIAL, POISSON, SUMS, NoisyData
@@ -121,6 +122,10 @@ class Likelihood:
         """Return log p(noisy | parameters), by group; refused where the numbers are not of a kind that has some."""
         allowed = "asked of successes, counts, levels or products; log_prob(statistic) is there for every release"
         raise InvalidParameter("log_likelihood", ", ".join(self.names), allowed, "log_prob(statistic)")
+
+    def to_stan(self, name: str = "release") -> StanProgram:
+        """Return functions, declarations and data for Stan, the data called after `name`; see `stan_program`."""
+        return stan_program(self, name)
 
     def _check_last(self, given: Any, size: int, what: str) -> None:
         shape = getattr(given, "shape", ())
