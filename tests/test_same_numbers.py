@@ -88,6 +88,6 @@ def test_every_model_family_and_mechanism_has_its_cases(script, tmp_path):
             assert any(line.startswith(f"calibrate {mechanism} --family {family} ") for line in lines)
     checked = {line.split()[1] for line in lines if line.startswith("check ")}
     texts = [(tmp_path / name).read_text() for name in checked]
-    newer = {"quality", "count", "table", "poisson", "levels"}  # 0.1.0 does not have them
+    newer = {"quality", "count", "table", "poisson", "levels", "histogram", "quantile"}  # 0.1.0 does not have them
     for model in set(MODELS) - newer:
         assert any(f'model = "{model}"' in text for text in texts)

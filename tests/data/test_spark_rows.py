@@ -13,6 +13,7 @@ from data.test_semantics import EVERY
 
 from vestry import Interval, Ledger, Levels, LogisticRegression, Table, open_release, release
 from vestry.data import spark_rows
+from vestry.data.databases import _spark_setting
 from vestry.data.source import Source
 from vestry.errors import VestryError
 from vestry.privacy.neighbours import Adjacency
@@ -119,6 +120,32 @@ def test_another_version_on_the_executors_is_refused():
     )
     with pytest.raises(VestryError, match="another version of vestry"):
         spark_rows._collect(frame, lambda _: iter(()))
+
+
+class Settings(dict):
+    """Settings of a session, as Spark has them."""
+
+    set = dict.__setitem__
+
+
+def test_a_setting_is_changed_back_even_where_a_query_fails():
+    session = SimpleNamespace(conf=Settings(limit="65535"))
+    with _spark_setting(session, "limit", "8000"):
+        assert session.conf["limit"] == "8000"
+    with pytest.raises(KeyError, match="failed"), _spark_setting(session, "limit", "8000"):
+        session.conf["failed"]
+    assert session.conf["limit"] == "65535"
+
+
+@SLOW
+def test_spark_makes_methods_that_java_compiles_while_it_reads(pyspark, spark, monkeypatch):
+    """Of a frame that a query asks for; afterwards the session is as before."""
+    name, seen = "spark.sql.codegen.hugeMethodLimit", []
+    before, collect = spark.conf.get(name), spark_rows._collect
+    monkeypatch.setattr(spark_rows, "_collect", lambda *given: seen.append(spark.conf.get(name)) or collect(*given))
+    reveal_rows(table(pyspark.load(EVERY)).rows(DESIGN, row_key="k", stay=True)).sums(moments())
+    assert seen == ["8000"]
+    assert spark.conf.get(name) == before != "8000"
 
 
 # --- whole regressions ------------------------------------------------------------------------------------------------

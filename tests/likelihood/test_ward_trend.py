@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -59,3 +60,15 @@ def test_a_release_by_ward_and_month_is_fitted(example, tmp_path):
     draws = {name: np.asarray(each) for name, each in draws.items()}
     assert draws["trend"].shape == (100, len(example.WARDS))
     assert 1.5 < float(draws["slope"].mean()) < 5.0
+
+
+def test_the_page_prints_the_coverage_that_was_found():
+    results = json.loads((ROOT / "quality" / "coverage" / "any_model.json").read_text())["250"]
+    assert len(results) == 200
+    page = PAGE.read_text()
+    for name in results[0]["plug-in"]:
+        found = []
+        for method in ("noise-aware", "plug-in"):
+            holds, widths = np.array([each[method][name] for each in results]).T
+            found += [f"{holds.mean():.3f} ({holds.std(ddof=1) / np.sqrt(200):.3f})", f"{widths.mean():.2f}"]
+        assert f"| `{name}` | {' | '.join(found)} |" in page

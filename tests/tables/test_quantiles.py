@@ -262,6 +262,21 @@ def test_other_models_have_no_bins():
         release_of({"all": (1, 2, 3)}).posterior().predict(5)
 
 
+def test_missing_values_with_their_own_level_are_counted_and_not_looked_at():
+    noisy = NoisyStatistics(("a", "b", "c", "missing"), (300, 500, 200, 9000), "discrete-laplace", 2.0)
+    release = Release({**DESCRIBED, "name": "histogram", "missing": True}, (), {"all": noisy}, CLAIM)
+    plain = release_of({"all": (300, 500, 200)}, name="histogram")
+    assert release.posterior().rows() == plain.posterior().rows()
+    with pytest.raises(InvalidParameter, match="the number of noisy statistics must be 3, not 4"):
+        Release({**DESCRIBED, "name": "histogram"}, (), {"all": noisy}, CLAIM).posterior()
+    prepared, _ = collected(Quantiles("score"), [{"score": 1.0}] * 5, relation="replace")
+    assert prepared.mechanism.layout.count is None
+    domains = {"age": Interval(0, 100)}
+    schema = TableSchema(domains, Unit(), Neighbours.parse("replace"))
+    request = Request(Quantiles("age", bins=4), Guarantee.parse("epsilon=1"), "laplace")
+    assert request.prepare(schema, 5).mechanism.layout.count == 5
+
+
 def test_two_releases_of_the_same_people_are_one():
     a, b = (release_of({"all": each}, scale=60.0) for each in ((310, 480, 205), (295, 510, 196)))
     both = vestry.combine(a, b, same_people=True)

@@ -95,38 +95,54 @@ def open_pyspark(address: str, selection: Selection) -> Source:
             PySparkLogger.getLogger(logger)  # or the first failure would make it after all others are muted
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
         backend = ibis.pyspark.connect(session)
-        with _muted_spark(session):
+        with _around_spark(session):
             of_files = "/" in name or name.endswith(".parquet")
             table = _spark_parquet(session, backend, name) if of_files else _table(backend, name)
         # Bytes are text here: Spark reads text of Parquet files as bytes where a file does not call it text.
         texts = {column: table[column].cast("string") for column, kind in table.schema().items() if kind.is_binary()}
         table = table.mutate(**texts) if texts else table
-        return Source("pyspark", (table,), backend, close=lambda: None, around=lambda: _muted_spark(session))
+        return Source("pyspark", (table,), backend, close=lambda: None, around=lambda: _around_spark(session))
 
     return quietly(opened, failure)
 
 
 def _spark_parquet(session: Any, backend: Any, path: str) -> Any:
     """Return the files at a path, names of folders as text: Spark would guess a type from all of them."""
-    guess = "spark.sql.sources.partitionColumnTypeInference.enabled"
-    before = session.conf.get(guess)
-    session.conf.set(guess, "false")
-    try:
+    with _spark_setting(session, "spark.sql.sources.partitionColumnTypeInference.enabled", "false"):
         return backend.read_parquet(path)
+
+
+@contextmanager
+def _spark_setting(session: Any, name: str, value: str) -> Iterator[None]:
+    """Change a setting of the session, and then change it back."""
+    before = session.conf.get(name)
+    session.conf.set(name, value)
+    try:
+        yield
     finally:
-        session.conf.set(guess, before)
+        session.conf.set(name, before)
+
+
+@contextmanager
+def _around_spark(session: Any) -> Iterator[None]:
+    """Quote no value, and have Java compile what reads the records.
+
+    Java leaves methods of more than 8,000 bytes uncompiled. Spark makes one method of all that a record goes through,
+    for twenty columns a longer one; with this limit it makes several.
+    """
+    if type(session).__module__.startswith("pyspark.sql.connect"):  # its log and its Java are the server's
+        yield
+        return
+    with _muted_spark(session), _spark_setting(session, "spark.sql.codegen.hugeMethodLimit", "8000"):
+        yield
 
 
 @contextmanager
 def _muted_spark(session: Any) -> Iterator[None]:
     """Turn off the log of Spark's own process, which quotes values where a task fails, and then turn it on again.
 
-    Each logger's level is set by itself: `setLogLevel` would also drop the threshold of Spark's shell for good. A
-    session of Spark Connect has its log on the server.
+    Each logger's level is set by itself: `setLogLevel` would also drop the threshold of Spark's shell for good.
     """
-    if type(session).__module__.startswith("pyspark.sql.connect"):
-        yield
-        return
     log4j = session.sparkContext._jvm.org.apache.logging.log4j
     context = log4j.LogManager.getContext(False)
     loggers = list(context.getConfiguration().getLoggers().values())
