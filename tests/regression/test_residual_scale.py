@@ -77,6 +77,7 @@ def test_draws_are_those_of_the_closed_form(power):
 
 
 @pytest.mark.statistical
+@pytest.mark.long
 def test_a_loss_without_the_scale_or_with_its_root_is_seen():
     assert not agree(Huber(9.0), power=1.0, sd=SD)
     assert not agree(ResidualScale(Huber(9.0), math.sqrt(SD)), power=1.0, sd=SD)
@@ -245,6 +246,7 @@ def vestry(*arguments) -> str:
         quick=[("residual_sd = 3.0", "tempered draws: each record counts ")],
     ),
 )
+@pytest.mark.long
 def test_plan_terminal_and_report_say_what_the_answer_is(tmp_path, keys, said):
     study = written(tmp_path, keys)
     method = "objective" if "objective" in keys else "posterior"

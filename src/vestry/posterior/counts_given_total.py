@@ -145,12 +145,21 @@ def _draw_half(left: Measure, right: Measure, sums: Integers, rng: np.random.Gen
         active = active[~taken]
         if active.size == 0:
             return part
+    part[active] = _draw_listed(left, right, sums[active], rng.random(active.size))
+    return part
+
+
+def _draw_listed(left: Measure, right: Measure, sums: Integers, marks: Array) -> Integers:
+    """Draw the same by listing the weights of every x, once for each different sum."""
     values = left.start + np.arange(left.table.size)
-    rows = max(1, _LISTED // values.size)
-    for start in range(0, active.size, rows):
-        some = active[start : start + rows]
-        weights = left.table * right.at(sums[some, None] - values)
-        ladders = np.cumsum(weights, axis=1)
-        mark = rng.random(some.size) * ladders[:, -1]
-        part[some] = values[np.minimum((ladders <= mark[:, None]).sum(axis=1), values.size - 1)]
+    order = np.argsort(sums, kind="stable")
+    different, starts = np.unique(sums[order], return_index=True)
+    alike = np.split(order, starts[1:])
+    part, rows = np.empty(sums.size, dtype=np.int64), max(1, _LISTED // values.size)
+    for first in range(0, different.size, rows):
+        some = different[first : first + rows]
+        ladders = np.cumsum(left.table * right.at(some[:, None] - values), axis=1)
+        for ladder, at in zip(ladders, alike[first : first + rows], strict=True):
+            place = np.searchsorted(ladder, marks[at] * ladder[-1], side="right")
+            part[at] = values[np.minimum(place, values.size - 1)]
     return part
