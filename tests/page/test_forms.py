@@ -89,6 +89,20 @@ def test_a_form_offers_what_fits(tmp_path):
     assert ">age: a number, in bins</option>" in page
 
 
+def test_a_question_that_takes_rows_as_independent_names_those_that_weigh_persons(tmp_path):
+    said = "this question takes them as independent"
+    persons = COLUMNS.replace('unit = "row"', 'unit = { person = "ward", rows = 3 }')
+    for text, model, warned in (
+        (persons, "normal-inverse-gamma", True),
+        (persons, "normal-mean", False),
+        (persons, "count", False),
+        (COLUMNS, "normal-inverse-gamma", False),
+    ):
+        (tmp_path / "study.toml").write_text(text)
+        page = Browser(tmp_path).get(f"/question?model={model}").text
+        assert (said in page) == ('href="/question?model=normal-mean"' in page) == warned, model
+
+
 @pytest.mark.parametrize("model", cases(LINES, quick=["beta-bernoulli", "table", "hmm"]))
 def test_a_question_goes_through_its_form_and_stays_what_it_was(tmp_path, model):
     path = tmp_path / "study.toml"

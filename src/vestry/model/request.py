@@ -91,10 +91,10 @@ def inspects(model: Any) -> bool:
 
 def has_average(model: Any, unit: Unit) -> bool:
     """Tell whether a model's rows can be averaged over persons, and persons have several."""
-    return _can_average(model) and unit.person is not None and unit.rows > 1
+    return can_average(model) and unit.person is not None and unit.rows > 1
 
 
-def _can_average(model: Any) -> bool:
+def can_average(model: Any) -> bool:
     """Tell whether a model says what of its rows is averaged, or what it is over persons itself."""
     return hasattr(model, "averaged") or getattr(model, "over_persons", None) is not None
 
@@ -111,7 +111,7 @@ def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tupl
     if require_choice("average", average, (PERSON, ROW), f'average = "{PERSON}"') == ROW:
         return model, None
     for broken, allowed in (
-        (not _can_average(model), f"{ROW} or omitted for {model.name}"),
+        (not can_average(model), f"{ROW} or omitted for {model.name}"),
         (unit.person is None, f"{ROW} or omitted where the unit is a row"),
         (drawn, f"{ROW} or omitted where draws are released"),
     ):

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from vestry.errors import InvalidParameter, VestryError
+from vestry.model.request import can_average
 from vestry.page.column_form import kind_of
 from vestry.page.question_form import (
     CHOICES,
@@ -98,7 +99,8 @@ def _question_page(
         written=written or name or _fresh_name(draft, model), own=fields_of(model), common=common_fields(),
         values=values, spend={key: str(value) for key, value in spend.items()},
         columns={column: _kind_words(record) for column, record in columns.items()},
-        levels=levels, choices=CHOICES, error=error, seal=draft.seal, here="/questions",
+        levels=levels, others=_weighing_persons(draft, model), choices=CHOICES, error=error, seal=draft.seal,
+        here="/questions",
     )  # fmt: skip
 
 
@@ -137,6 +139,16 @@ def _words(record: Any) -> str:
 def _spend_words(record: Any) -> str:
     spend = record.get("spend") if isinstance(record, Mapping) else None
     return ", ".join(f"{key} = {value}" for key, value in spend.items()) if isinstance(spend, Mapping) else ""
+
+
+def _weighing_persons(draft: StudyDraft, model: str) -> dict[str, str]:
+    """Return the questions that weigh each person once, by model, if this one takes her rows as independent."""
+    unit = draft.section("study").get("unit")
+    several = isinstance(unit, Mapping) and unit.get("rows") != 1
+    if not several or not hasattr(MODELS[model], "family_type") or can_average(MODELS[model]):
+        return {}
+    known = {**QUESTIONS, **MORE_QUESTIONS}
+    return {name: known[name][0] for name in known if name in MODELS and can_average(MODELS[name])}
 
 
 def _domains(columns: Mapping[str, Any]) -> dict[str, Domain]:
