@@ -35,6 +35,7 @@ def test_importing_vestry_loads_nothing_heavy():
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("ledger", "--help"), ("convert", "--help")])
+@pytest.mark.long
 def test_the_first_page_loads_nothing_heavy(arguments):
     assert heavy(loaded(command(*arguments))) == []
 

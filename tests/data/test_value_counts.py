@@ -82,7 +82,8 @@ def test_every_backend_finds_the_same_values(backend, column):
     assert found(table, column) == counted([each[column] for each in backend.seen(ROWS_OF_ALL)])
 
 
-@pytest.mark.parametrize("most", cases([1, 2], quick=[2]))
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.long
 def test_every_backend_takes_the_same_values_of_a_person(backend, most):
     """Names of persons are whole numbers here, and values plain text: the choice is by hashes of both."""
     rows = [row(ward=f"w{place * 7 % 5}", id=place % 4) for place in range(24)] + [row(ward="alone", id=None)]

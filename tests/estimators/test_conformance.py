@@ -49,7 +49,8 @@ def tables(neighbours):
     )
 
 
-ONE = list(cases({"posterior": "replace", "objective": "add-remove", "output": "replace"}))
+ONE = list(cases({"posterior": "replace", "objective": "add-remove"}))
+OUTPUT = list(cases({"output": "replace"}))
 OTHER = list(cases({"posterior": "add-remove", "objective": "replace", "output": "add-remove"}))
 
 
@@ -60,6 +61,12 @@ def _seeded(monkeypatch):
 
 @parametrize_with_checks(ONE, expected_failed_checks=exempt, xfail_strict=True)
 def test_conformance(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks(OUTPUT, expected_failed_checks=exempt, xfail_strict=True)
+def test_conformance_of_output_perturbation(estimator, check):
     check(estimator)
 
 

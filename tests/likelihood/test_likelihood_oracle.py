@@ -57,6 +57,7 @@ def test_a_noisy_poisson_count(z, m, noise, scale):
 
 @each_noise
 @pytest.mark.parametrize("m", [0.01, 4.0, 90.0, 300.0])
+@pytest.mark.long
 def test_what_the_window_omits_is_below_its_bound(m, noise, scale):
     """e^-40 P(0), whatever the parameter: also where it explains the number very badly."""
     z = 40

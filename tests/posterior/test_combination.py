@@ -213,6 +213,7 @@ def by_quadrature(density, low: float, high: float) -> tuple[float, float, float
 
 
 @each_noise
+@pytest.mark.long
 def test_a_proportion_of_other_people(noises):
     sizes = (30, 50, 20)
     parts = [noisy([9 + SHIFTS[at]], *each, count=sizes[at]) for at, each in enumerate(noises)]

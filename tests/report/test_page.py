@@ -140,6 +140,7 @@ def test_estimates_are_the_posterior_s(case):
         assert law.cdf(np.array(ends)) == pytest.approx([0.25, 0.75, 0.05, 0.95], abs=0.08)
 
 
+@pytest.mark.long
 def test_contrasts_are_seeded_by_the_release():
     """Six standard errors of a difference of two independent means, each known exactly."""
     posterior = FOUR.results[0].posterior
