@@ -109,7 +109,7 @@ def test_servers_find_the_same_values(server, spark):
 
 def _agree_on(writer, name: str, seed: int = 0) -> None:
     rng = Random(seed)
-    columns = {}
+    columns = {"folder": Cells("text", tuple(rng.choice(["a", "b", "007"]) for _ in range(ROWS)))}
     for at, kind in enumerate([*rng.sample(list(KINDS), 4), "text"]):
         pool = TEXTS if kind == "text" else KINDS[kind][0]
         columns[f"c{at}"] = Cells(kind, tuple(None if rng.random() < 0.1 else rng.choice(pool) for _ in range(ROWS)))
