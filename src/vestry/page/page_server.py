@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import tempfile
+import threading
 import time
 import webbrowser
 from collections.abc import Callable, Sequence
@@ -26,6 +27,8 @@ from vestry.page.slow_requests import PatientProtocol
 from vestry.page.visit import Desk
 
 LOOPBACK = "127.0.0.1"
+# How long the last page may fetch what it shows, in seconds.
+_LAST_S = 1.0
 # The page ends after so many seconds without a request.
 IDLE_S = 3600.0
 # How often that is looked at, and how many connections there may be.
@@ -139,7 +142,8 @@ def _server(app: Any) -> Any:
 
 
 def _end(server: Any) -> None:
-    server.should_exit = True
+    """End in a moment: the last page still fetches its style sheet."""
+    threading.Timer(_LAST_S, setattr, (server, "should_exit", True)).start()
 
 
 async def _run(server: Any, listening: socket.socket, in_use: Callable[[], bool], door: PrivateFile) -> None:
