@@ -14,6 +14,7 @@ import pytest
 from page.running import opened
 from study.fault_study import HEADER, records, study_in, vestry
 
+from vestry.page.question_form import MORE_QUESTIONS, QUESTIONS
 from vestry.page.routes import GET
 from vestry.study import Study
 
@@ -275,7 +276,7 @@ def test_axe_finds_nothing_on_any_page(chromium, folder, axe, scheme, width):
         study_in(folder, "readmission", "stay")
         assert vestry("release", folder / "study.toml", "readmission", "--yes").code == 0
         paths = [path for path in GET if not path.endswith(("/turn", "/piece")) and path != "/report"]
-        models = ("beta-bernoulli", "linear", "hmm", "table")
+        models = [*QUESTIONS, *MORE_QUESTIONS]
         kinds = ("levels", "number", "count", "date")
         paths += [f"/question?model={model}" for model in models] + [f"/column?name=ward&kind={kind}" for kind in kinds]
         for path in paths:
