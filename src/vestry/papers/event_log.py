@@ -129,14 +129,14 @@ def events(folder: Path) -> EventLog:
     place = {f"{name} Governorate": number for number, name in enumerate(REGIONS)}
     region = np.array([place.get(name, -1) for name in table["adm_1"]])
     month = np.array([12 * (day.year - FIRST_YEAR) + day.month - 1 for day in table["date_start"]])
-    kept = (region >= 0) & (month >= 0) & (month < 12 * YEARS)
+    inside = (region >= 0) & (month >= 0) & (month < 12 * YEARS)
     kinds = np.array([VIOLENCE.index(kind) for kind in table["violence_type"]])
     levels = [kinds, *((np.array(table[column]) > 0).astype(int) for column in DEATHS)]
     features = {"type": VIOLENCE, **dict.fromkeys(DEATHS.values(), ("none", "some"))}
     counts = []
     for level, names in zip(levels, features.values(), strict=True):
         n = np.zeros((len(REGIONS), 12 * YEARS, len(names)))
-        np.add.at(n, (region[kept], month[kept], level[kept]), 1.0)
+        np.add.at(n, (region[inside], month[inside], level[inside]), 1.0)
         counts.append(n)
     return EventLog("Syria 2016-2019", REGIONS, _months(FIRST_YEAR, 12 * YEARS), features, tuple(counts), 3)
 
