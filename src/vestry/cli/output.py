@@ -36,7 +36,8 @@ def emit(record: dict[str, Any], text: str, *, as_json: bool) -> None:
     try:
         typer.echo(printable(json.dumps(record, indent=2, allow_nan=False)))
     except ValueError:
-        raise VestryError("a result is no finite number, so nothing is printed; write more moderate numbers.") from None
+        reason = "a result is not a finite number, so nothing is printed; write more moderate numbers."
+        raise VestryError(reason) from None
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:

@@ -121,7 +121,7 @@ class NaiveBayes:
         return PreparedSums(self, described, numbers, mechanism, tally, groups, labels)
 
     def _calibrate_draws(self, request: Request, cell: counts.Histograms, adjacency: Adjacency) -> TableSample:
-        """Calibrate draws: one truncated Dirichlet a feature and class, and one for the classes."""
+        """Calibrate draws: one truncated Dirichlet per feature and class, and one for the classes."""
         low, draws = request.truncation, 1 if request.draws is None else request.draws
         sizes = [len(names) for names in cell.levels]
         most = max(*sizes, adjacency.groups)

@@ -184,6 +184,6 @@ def _declared_words(record: Any) -> str:
     }
     bins = f", in bins {shown['bins']}" if shown["bins"] else ""
     derived = f", computed as {shown['from']}" if shown["from"] else ""
-    missing = {"drop": "; left out if missing", "level": "; missing is a level",
+    missing = {"drop": "; omitted if missing", "level": "; missing is a level",
                "value": f"; {shown['missing_value']} if missing"}.get(shown["missing"], "")  # fmt: skip
     return words.get(kind, "computed") + bins + derived + missing

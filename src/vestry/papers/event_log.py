@@ -1,7 +1,7 @@
 """Logs of events as counts by region and month: simulated ones of the paper's two shapes, and a real one.
 
 The paper's logs, of two wars, are not shipped. What ships is a generator of logs of their shape, with states that are
-known: `dense` has about a thousand entries a cell, `sparse` about sixty, growing over time [FouldsGWC16, sec. 5].
+known: `dense` has about a thousand entries per cell, `sparse` about sixty, growing over time [FouldsGWC16, sec. 5].
 
 The real log is the part on Syria, 2016 to 2019, of the UCDP Georeferenced Event Dataset, read from `events.parquet` in
 a folder that the user names. It is prepared as the paper prepares its logs: casualties become 0 or more, by side; a
@@ -75,14 +75,14 @@ class EventLog:
 
 
 def dense(rng: np.random.Generator, *, entries: int = 950) -> EventLog:
-    """Simulate a log of the shape of the paper's larger one: two states, about a thousand entries a cell."""
+    """Simulate a log of the shape of the paper's larger one: two states, about a thousand entries per cell."""
     regions, months = 7, 59
     size = entries * np.exp(rng.normal(0, 0.5, (regions, 1)) + rng.normal(0, 0.2, (regions, months)))
     return _planted(rng, "simulated, dense", size, states=2)
 
 
 def sparse(rng: np.random.Generator) -> EventLog:
-    """Simulate a log of the shape of the smaller one: three states, about sixty entries a cell, most of them late."""
+    """Simulate a log of the shape of the smaller one: three states, about sixty entries per cell, most of them late."""
     regions, months = 7, 72
     growth = np.linspace(-1.6, 1.6, months) + rng.normal(0, 0.7, (regions, 1)) + rng.normal(0, 0.2, (regions, months))
     return _planted(rng, "simulated, sparse", 60 * np.exp(growth), states=3)

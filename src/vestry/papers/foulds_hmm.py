@@ -139,7 +139,7 @@ def _names(commonest: Array, reference: Array, states: int) -> Array:
 
 
 def sizes(rng: np.random.Generator, *, entries: tuple[int, ...], splits: int, sweeps: int) -> Numbers:
-    """Score the hidden Markov model at epsilon 1 on dense logs of more and more entries a cell."""
+    """Score the hidden Markov model at epsilon 1 on dense logs of more and more entries per cell."""
     scores: dict[str, list[Numbers]] = {method: [] for method in METHODS[2:5]}
     for size in entries:
         log = dense(np.random.default_rng(1), entries=size)

@@ -112,7 +112,7 @@ def _claims(low: Numbers, high: Numbers, repeats: int) -> list[dict[str, Any]]:
 
 
 def draw(numbers: Numbers, path: Path) -> None:
-    """Draw KL, held-out log-likelihood and coverage, one column an order."""
+    """Draw KL, held-out log-likelihood and coverage, one column per order."""
     with picture(2, path=path, width=4.2, height=7.6, heights=(1.0, 1.0, 0.7)) as (fig, axes):
         for column, panel in enumerate(numbers["panels"]):
             for name in NAMES:

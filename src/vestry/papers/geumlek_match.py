@@ -64,7 +64,7 @@ def _claims(panels: list[Numbers]) -> list[dict[str, Any]]:
 
 
 def draw(numbers: Numbers, path: Path) -> None:
-    """Draw one panel a proportion."""
+    """Draw one panel per proportion."""
     with picture(3, path=path, width=3.6, height=4.0) as (fig, axes):
         for each, panel in zip(axes, numbers["panels"], strict=True):
             likelihood_panel(each, panel["epsilons"], panel["held_out"])
