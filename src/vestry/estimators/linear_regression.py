@@ -175,8 +175,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         rows = checks.features(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         z = np.roll(self._encoder.encode(rows), 1, axis=1)  # the intercept first
-        found: Any = self.posterior_.distributions["all"]
-        mixture = found.mixture
+        distribution: Any = self.posterior_.distributions["all"]
+        mixture = distribution.mixture
         fitted = z @ mixture.means.T
         mean = fitted @ mixture.weights
         expected = np.asarray(self._middle + self._reach * mean)
