@@ -35,9 +35,9 @@ class Tiles:
     Attributes
     ----------
     values
-        (tiles, features, 64); rows that fill the last tile are zero.
+        (tiles, features, rows of a tile); rows that fill the last tile are zero.
     outcomes
-        (tiles, 64).
+        (tiles, rows of a tile).
     """
 
     values: np.ndarray
@@ -46,7 +46,7 @@ class Tiles:
     @property
     def sums(self) -> int:
         """How many sums of blocks there are."""
-        return -(-len(self.values) * TILE // BLOCK)
+        return -(-self.outcomes.size // BLOCK)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class CpuGradient:
             return
         for number in range(first, last):
             part = slice(number * BLOCK, (number + 1) * BLOCK)
-            inner = _packed(np.array(block.rows[part]), block.outcomes[part])
+            inner = packed(np.array(block.rows[part]), block.outcomes[part])
             self._sums(inner.values, inner.outcomes, theta, self._address, sums[place + number :], 0, 1)
 
 
@@ -164,17 +164,18 @@ def as_rows(rows: Any) -> np.ndarray:
 def tiles(rows: Any, outcomes: Any) -> Tiles | Stored:
     """Copy a block of rows into tiles; leave a memory map where it is."""
     rows, outcomes = as_rows(rows), np.asarray(outcomes, dtype=np.float64)
-    return Stored(rows, outcomes) if isinstance(rows, np.memmap) else _packed(rows, outcomes)
+    return Stored(rows, outcomes) if isinstance(rows, np.memmap) else packed(rows, outcomes)
 
 
-def _packed(rows: np.ndarray, outcomes: np.ndarray) -> Tiles:
+def packed(rows: np.ndarray, outcomes: np.ndarray, *, tile: int = TILE) -> Tiles:
+    """Copy rows into tiles of so many."""
     count, features = rows.shape
-    whole, number = count // TILE, -(-count // TILE)
-    values, y = _aligned((number, features, TILE), rows.dtype), np.ones((number, TILE))
-    values[:whole] = rows[: whole * TILE].reshape(whole, TILE, features).transpose(0, 2, 1)
+    whole, number = count // tile, -(-count // tile)
+    values, y = _aligned((number, features, tile), rows.dtype), np.ones((number, tile))
+    values[:whole] = rows[: whole * tile].reshape(whole, tile, features).transpose(0, 2, 1)
     if whole < number:
         values[whole] = 0.0
-        values[whole, :, : count - whole * TILE] = rows[whole * TILE :].T
+        values[whole, :, : count - whole * tile] = rows[whole * tile :].T
     y.reshape(-1)[:count] = outcomes
     return Tiles(values, y)
 

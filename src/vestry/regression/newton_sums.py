@@ -1,8 +1,9 @@
 """What a pass of Newton's method sums over rows: in this process, or where the rows are.
 
-Blocks of rows (`rounding_error.BLOCK`) are summed on their own, by matrix products in doubles, and their gradients are
-added without an error until the end: whatever the number of blocks and wherever they are, a term passes through fewer
-roundings than `rounding_error.additions` counts. Hessian and slopes only guide the way, and may be less exact.
+Blocks of rows (`rounding_error.BLOCK`) are summed on their own, in doubles, and their gradients are added without an
+error until the end: whatever the number of blocks and wherever they are, a term passes through fewer roundings than
+`rounding_error.additions` counts. The gradient that proves a minimum is summed by matrix products; passes that lead to
+it by loops over tiles (`newton_kernels`), or by numpy. Hessian and slopes only guide the way, and may be less exact.
 """
 
 from __future__ import annotations
@@ -17,13 +18,18 @@ import numpy as np
 
 from vestry.errors import MissingExtra
 from vestry.regression import cpu_kernels, numpy_math
+from vestry.regression.cpu import Tiles, as_rows, packed
 from vestry.regression.loss import Loss
 from vestry.regression.newton import NewtonPoint, NewtonSums
 from vestry.regression.rounding_error import BLOCK
 from vestry.schema.private import Block, RemoteRows
 
+# Of so many numbers rows are held in tiles beside the rows themselves: half a gigabyte of single precision.
+KEPT = 2**27
 # What a second derivative is a difference over.
 _APART = 1e-5
+# Rows that are put into tiles, and summed, at once.
+_AT_ONCE = 4 * BLOCK
 Slopes = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -33,7 +39,8 @@ class RowPasses:
     Parameters
     ----------
     rows
-        Blocks of rows, which are not copied, or rows that stay where they are.
+        Blocks of rows, or rows that stay where they are. Blocks of up to `KEPT` numbers are copied into tiles once,
+        larger ones anew on every pass.
     single
         Whether products of the Hessian are in single precision.
     """
@@ -41,10 +48,14 @@ class RowPasses:
     def __init__(self, loss: Loss, rows: Iterable[Block] | RemoteRows, *, features: int, single: bool = False) -> None:
         self._loss, self._features, self._single = loss, features, single
         self._rows = rows if isinstance(rows, RemoteRows) else list(rows)
+        self._tiles: list[Tiles] | None = None
+        if isinstance(self._rows, list) and _compiles(loss) and sum(len(y) for _, y in self._rows) * features <= KEPT:
+            self._tiles = list(_tiles(iter(self._rows)))
 
     def newton(self, point: NewtonPoint) -> NewtonSums:
         """Return the sums of one pass."""
-        found = self._total(NewtonPass(self._loss, point, single=self._single))
+        function = NewtonPass(self._loss, point, single=self._single)
+        found = self._total(function) if self._tiles is None else function.over(self._tiles)
         size = self._features
         upper = np.triu_indices(size)
         hessian = np.zeros((size, size))
@@ -85,7 +96,27 @@ class NewtonPass:
     single: bool = False
 
     def __call__(self, blocks: Iterator[Block]) -> np.ndarray:
-        """Return the sums."""
+        """Return the sums over blocks of rows: compiled, or by numpy where there is no compiler."""
+        return self.over(_tiles(blocks)) if _compiles(self.loss) else self._by_numpy(blocks)
+
+    def over(self, tiles: Iterable[Tiles]) -> np.ndarray:
+        """Return the sums over rows in tiles."""
+        from vestry.regression.newton_kernels import STRIP, TILE, sums
+
+        point, size = self.point, len(self.point.theta)
+        # Copies, since loops are compiled anew for arrays that cannot be written to.
+        line = np.array(point.theta), np.array(point.direction), np.array(point.offsets)
+        whole = -(-size // STRIP) * STRIP
+        gradients, hessian, along = [], np.zeros((whole, whole)), np.zeros(len(point.offsets))
+        root: np.ndarray = np.zeros((whole, TILE), dtype=self._kind)
+        address = cpu_kernels.derivatives(self.loss).address
+        for each in tiles:
+            part = np.zeros((each.sums, size))
+            sums(each.values, each.outcomes, *line, _APART, address, BLOCK // TILE, root, part, hessian, along)
+            gradients += list(part)
+        return self._joined(gradients, hessian[:size, :size].T, along)
+
+    def _by_numpy(self, blocks: Iterator[Block]) -> np.ndarray:
         slopes, point = slopes_of(self.loss), self.point
         size, both = len(point.theta), np.column_stack([point.theta, point.direction])
         gradients, hessian, along = [], np.zeros((size, size)), np.zeros(len(point.offsets))
@@ -96,11 +127,36 @@ class NewtonPass:
             if point.direction.any():
                 along += [slopes(eta + offset * z, y) @ z for offset in point.offsets]
             weights = np.sqrt(np.maximum(slopes(eta + _APART, y) - slope, 0.0) / _APART)
-            kind = np.float32 if self.single else np.float64
-            root = (stored if self.single else part).astype(kind, copy=False) * weights.astype(kind)[:, None]
+            root = stored.astype(self._kind, copy=False) * weights.astype(self._kind)[:, None]
             hessian += root.T @ root
-        gradient = _added(gradients or [np.zeros(size)], size)
-        return np.concatenate([gradient, hessian[np.triu_indices(size)], along])
+        return self._joined(gradients, hessian, along)
+
+    @property
+    def _kind(self) -> type:
+        return np.float32 if self.single else np.float64
+
+    def _joined(self, gradients: list[np.ndarray], hessian: np.ndarray, along: np.ndarray) -> np.ndarray:
+        size = len(self.point.theta)
+        return np.concatenate([_added(gradients or [np.zeros(size)], size), hessian[np.triu_indices(size)], along])
+
+
+def _compiles(loss: Loss) -> bool:
+    """Say whether there is a compiler."""
+    try:
+        cpu_kernels.derivatives(loss)
+    except MissingExtra:
+        return False
+    return True
+
+
+def _tiles(blocks: Iterator[Block]) -> Iterator[Tiles]:
+    """Yield rows in tiles for the compiled sums, some blocks of BLOCK rows at a time."""
+    from vestry.regression.newton_kernels import TILE
+
+    for rows, outcomes in blocks:
+        for first in range(0, len(outcomes), _AT_ONCE):
+            part = slice(first, first + _AT_ONCE)
+            yield packed(as_rows(rows[part]), np.asarray(outcomes[part], dtype=np.float64), tile=TILE)
 
 
 def _parts(blocks: Iterator[Block]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
