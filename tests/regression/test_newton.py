@@ -105,18 +105,44 @@ def test_the_gradient_of_each_block_is_summed_on_its_own():
 def test_rows_that_are_too_many_to_be_held_twice_are_put_into_tiles_on_every_pass(monkeypatch):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     x, y = made_up(9000)
-    made, tiles = [], newton_sums._tiles
-    monkeypatch.setattr(newton_sums, "_tiles", lambda blocks: made.append(1) or tiles(blocks))
+    made, packed = [], newton_sums.packed
+    monkeypatch.setattr(newton_sums, "packed", lambda *given, **named: made.append(1) or packed(*given, **named))
     kept = RowPasses(Logistic(), [(x, y)], features=4)
+    assert len(made) == 2  # pieces
     monkeypatch.setattr(newton_sums, "KEPT", 9000 * 4 - 1)
     anew = RowPasses(Logistic(), [(x, y)], features=4)
-    assert len(made) == 1
+    assert len(made) == 2
     for _ in range(2):
         ours, theirs = kept.newton(POINT), anew.newton(POINT)
         assert (ours.gradient == theirs.gradient).all()
         assert (ours.hessian == theirs.hessian).all()
         assert (ours.slopes == theirs.slopes).all()
-    assert len(made) == 3
+    assert len(made) == 6
+
+
+@pytest.mark.parametrize("kept", [2**27, 0])
+def test_shares_of_the_processors_are_summed_as_one(monkeypatch, kept):
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+    x, y = made_up(40_000)
+    whole = RowPasses(Logistic(), [(x, y)], features=4).newton(POINT)
+    monkeypatch.setattr(newton_sums, "KEPT", kept)
+    monkeypatch.setattr(newton_sums, "ALONE", 4 * 40_000)
+    monkeypatch.setattr(newton_sums, "cores", lambda: 3)
+    shared = RowPasses(Logistic(), [(x, y)], features=4)
+    assert len(shared._shares) == 3
+    found = shared.newton(POINT)
+    assert found.gradient == pytest.approx(whole.gradient, rel=1e-13)
+    assert found.hessian == pytest.approx(whole.hessian, rel=1e-12)
+    assert found.slopes == pytest.approx(whole.slopes, rel=1e-12)
+    assert len(RowPasses(Logistic(), [(x[1:], y[1:])], features=4)._shares) == 1
+
+
+@pytest.mark.parametrize(("pieces", "shares"), [(0, 4), (1, 4), (3, 4), (5, 4), (13, 2), (16, 5)])
+def test_pieces_are_shared_out_evenly(pieces, shares):
+    found = newton_sums._split(list(range(pieces)), shares)
+    assert list(itertools.chain(*found)) == list(range(pieces))
+    assert len(found) == max(1, min(pieces, shares))
+    assert max(map(len, found)) - min(map(len, found)) <= 1
 
 
 def test_loops_are_not_compiled_anew_for_a_point_that_cannot_be_written_to():

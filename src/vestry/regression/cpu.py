@@ -25,7 +25,7 @@ from vestry.regression.loss import LangevinStep, Loss
 from vestry.regression.rounding_error import BLOCK
 
 # Below this many numbers one thread is faster than the hand-over to several.
-_ALONE = 2**18
+ALONE = 2**18
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class CpuGradient:
         if any(each.shape[1:2] != self.shape for each in arrays):
             raise InvalidParameter("blocks", [each.shape[1] for each in arrays], "of one number of features", "one")
         numbers = sum(each.size for each in arrays)
-        self._threads = 1 if numbers < _ALONE else threads or cores()
+        self._threads = 1 if numbers < ALONE else threads or cores()
         self._slots = sum(each.sums for each in self._blocks)
         self._tasks = list(self._split())
 
@@ -95,7 +95,7 @@ class CpuGradient:
             for task in self._tasks:
                 self._add(theta, sums, task)
         else:
-            list(_pool(os.getpid(), self._threads).map(lambda task: self._add(theta, sums, task), self._tasks))
+            list(pool(os.getpid(), self._threads).map(lambda task: self._add(theta, sums, task), self._tasks))
         return _total(sums)
 
     def run(self, theta: np.ndarray, noise: np.ndarray, step: LangevinStep) -> np.ndarray:
@@ -210,6 +210,6 @@ def cores() -> int:
 
 
 @cache
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+def pool(process: int, threads: int) -> ThreadPoolExecutor:
     """Keep the threads of a process: a fork has none of its parent's."""
     return ThreadPoolExecutor(threads, thread_name_prefix="vestry-gradient")

@@ -9,16 +9,19 @@ it by loops over tiles (`newton_kernels`), or by numpy. Hessian and slopes only 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from vestry.errors import MissingExtra
 from vestry.regression import cpu_kernels, numpy_math
-from vestry.regression.cpu import Tiles, as_rows, packed
+from vestry.regression.cpu import ALONE, Tiles, as_rows, cores, packed, pool
 from vestry.regression.loss import Loss
 from vestry.regression.newton import NewtonPoint, NewtonSums
 from vestry.regression.rounding_error import BLOCK
@@ -28,7 +31,7 @@ from vestry.schema.private import Block, RemoteRows
 KEPT = 2**27
 # What a second derivative is a difference over.
 _APART = 1e-5
-# Rows that are put into tiles, and summed, at once.
+# Rows of a piece, which is put into tiles, and summed, at once.
 _AT_ONCE = 4 * BLOCK
 Slopes = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -40,7 +43,7 @@ class RowPasses:
     ----------
     rows
         Blocks of rows, or rows that stay where they are. Blocks of up to `KEPT` numbers are copied into tiles once,
-        larger ones anew on every pass.
+        larger ones anew on every pass; the tiles are shared out among the processors.
     single
         Whether products of the Hessian are in single precision.
     """
@@ -48,14 +51,17 @@ class RowPasses:
     def __init__(self, loss: Loss, rows: Iterable[Block] | RemoteRows, *, features: int, single: bool = False) -> None:
         self._loss, self._features, self._single = loss, features, single
         self._rows = rows if isinstance(rows, RemoteRows) else list(rows)
-        self._tiles: list[Tiles] | None = None
-        if isinstance(self._rows, list) and _compiles(loss) and sum(len(y) for _, y in self._rows) * features <= KEPT:
-            self._tiles = list(_tiles(iter(self._rows)))
+        self._shares: list[list[Block]] | list[list[Tiles]] = []
+        if isinstance(self._rows, list) and _compiles(loss):
+            numbers = sum(len(y) for _, y in self._rows) * features
+            threads = 1 if numbers < ALONE else cores()
+            pieces = _pieces(self._rows)
+            self._shares = _split(list(_tiles(pieces)), threads) if numbers <= KEPT else _split(list(pieces), threads)
 
     def newton(self, point: NewtonPoint) -> NewtonSums:
         """Return the sums of one pass."""
         function = NewtonPass(self._loss, point, single=self._single)
-        found = self._total(function) if self._tiles is None else function.over(self._tiles)
+        found = self._shared(function) if self._shares else self._total(function)
         size = self._features
         upper = np.triu_indices(size)
         hessian = np.zeros((size, size))
@@ -66,6 +72,13 @@ class RowPasses:
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         """Return the sum of the gradients at theta."""
         return self._total(GradientPass(self._loss, theta))
+
+    def _shared(self, function: NewtonPass) -> np.ndarray:
+        """Return the sums over rows in memory, each share in a thread of its own."""
+        if len(self._shares) == 1:
+            return function.over(self._shares[0])
+        found = pool(os.getpid(), len(self._shares)).map(function.over, self._shares)
+        return _added(list(found), self._features)
 
     def _total(self, function: NewtonPass | GradientPass) -> np.ndarray:
         if isinstance(self._rows, RemoteRows):
@@ -97,10 +110,10 @@ class NewtonPass:
 
     def __call__(self, blocks: Iterator[Block]) -> np.ndarray:
         """Return the sums over blocks of rows: compiled, or by numpy where there is no compiler."""
-        return self.over(_tiles(blocks)) if _compiles(self.loss) else self._by_numpy(blocks)
+        return self.over(_pieces(blocks)) if _compiles(self.loss) else self._by_numpy(blocks)
 
-    def over(self, tiles: Iterable[Tiles]) -> np.ndarray:
-        """Return the sums over rows in tiles."""
+    def over(self, pieces: Iterable[Block | Tiles]) -> np.ndarray:
+        """Return the sums over pieces of blocks, which may be in tiles already."""
         from vestry.regression.newton_kernels import STRIP, TILE, sums
 
         point, size = self.point, len(self.point.theta)
@@ -110,7 +123,7 @@ class NewtonPass:
         gradients, hessian, along = [], np.zeros((whole, whole)), np.zeros(len(point.offsets))
         root: np.ndarray = np.zeros((whole, TILE), dtype=self._kind)
         address = cpu_kernels.derivatives(self.loss).address
-        for each in tiles:
+        for each in _tiles(pieces):
             part = np.zeros((each.sums, size))
             sums(each.values, each.outcomes, *line, _APART, address, BLOCK // TILE, root, part, hessian, along)
             gradients += list(part)
@@ -149,14 +162,26 @@ def _compiles(loss: Loss) -> bool:
     return True
 
 
-def _tiles(blocks: Iterator[Block]) -> Iterator[Tiles]:
-    """Yield rows in tiles for the compiled sums, some blocks of BLOCK rows at a time."""
-    from vestry.regression.newton_kernels import TILE
-
+def _pieces(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield blocks in pieces that are put into tiles at once."""
     for rows, outcomes in blocks:
         for first in range(0, len(outcomes), _AT_ONCE):
-            part = slice(first, first + _AT_ONCE)
-            yield packed(as_rows(rows[part]), np.asarray(outcomes[part], dtype=np.float64), tile=TILE)
+            yield rows[first : first + _AT_ONCE], outcomes[first : first + _AT_ONCE]
+
+
+def _tiles(pieces: Iterable[Block | Tiles]) -> Iterator[Tiles]:
+    """Yield pieces in tiles for the compiled sums."""
+    from vestry.regression.newton_kernels import TILE
+
+    for each in pieces:
+        yield each if isinstance(each, Tiles) else packed(as_rows(each[0]), np.asarray(each[1], float), tile=TILE)
+
+
+def _split(pieces: list[Any], shares: int) -> list[list[Any]]:
+    """Split pieces into so many runs of nearly equal number; fewer, if there are not so many pieces."""
+    count = max(1, min(shares, len(pieces)))
+    ends = [len(pieces) * place // count for place in range(count + 1)]
+    return [pieces[first:last] for first, last in itertools.pairwise(ends)]
 
 
 def _parts(blocks: Iterator[Block]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
