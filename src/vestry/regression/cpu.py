@@ -171,7 +171,7 @@ def packed(rows: np.ndarray, outcomes: np.ndarray, *, tile: int = TILE) -> Tiles
     """Copy rows into tiles of so many."""
     count, features = rows.shape
     whole, number = count // tile, -(-count // tile)
-    values, y = _aligned((number, features, tile), rows.dtype), np.ones((number, tile))
+    values, y = aligned((number, features, tile), rows.dtype), np.ones((number, tile))
     values[:whole] = rows[: whole * tile].reshape(whole, tile, features).transpose(0, 2, 1)
     if whole < number:
         values[whole] = 0.0
@@ -180,7 +180,7 @@ def packed(rows: np.ndarray, outcomes: np.ndarray, *, tile: int = TILE) -> Tiles
     return Tiles(values, y)
 
 
-def _aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return an array that starts at a line of the cache, so that no load of a vector takes two."""
     size = math.prod(shape) * dtype.itemsize
     memory = np.empty(size + 64, np.uint8)

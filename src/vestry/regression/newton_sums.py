@@ -21,7 +21,7 @@ import numpy as np
 
 from vestry.errors import MissingExtra
 from vestry.regression import cpu_kernels, numpy_math
-from vestry.regression.cpu import ALONE, Tiles, as_rows, cores, packed, pool
+from vestry.regression.cpu import ALONE, Tiles, aligned, as_rows, cores, packed, pool
 from vestry.regression.loss import Loss
 from vestry.regression.newton import NewtonPoint, NewtonSums
 from vestry.regression.rounding_error import BLOCK
@@ -121,7 +121,8 @@ class NewtonPass:
         line = np.array(point.theta), np.array(point.direction), np.array(point.offsets)
         whole = -(-size // STRIP) * STRIP
         gradients, hessian, along = [], np.zeros((whole, whole)), np.zeros(len(point.offsets))
-        root: np.ndarray = np.zeros((whole, TILE), dtype=self._kind)
+        root = aligned((whole, TILE), np.dtype(self._kind))
+        root[size:] = 0.0
         address = cpu_kernels.derivatives(self.loss).address
         for each in _tiles(pieces):
             part = np.zeros((each.sums, size))
