@@ -120,10 +120,11 @@ def test_rows_that_are_too_many_to_be_held_twice_are_put_into_tiles_on_every_pas
     assert len(made) == 6
 
 
-@pytest.mark.parametrize("kept", [2**27, 0])
+@pytest.mark.parametrize("kept", [2**27, 3 * 4 * 4])
 def test_shares_of_the_processors_are_summed_as_one(monkeypatch, kept):
     pytest.importorskip("numba", reason="the extra `glm` is not installed")
     x, y = made_up(40_000)
+    monkeypatch.setattr(newton_sums, "cores", lambda: 1)
     whole = RowPasses(Logistic(), [(x, y)], features=4).newton(POINT)
     monkeypatch.setattr(newton_sums, "KEPT", kept)
     monkeypatch.setattr(newton_sums, "ALONE", 4 * 40_000)
@@ -134,7 +135,9 @@ def test_shares_of_the_processors_are_summed_as_one(monkeypatch, kept):
     assert found.gradient == pytest.approx(whole.gradient, rel=1e-13)
     assert found.hessian == pytest.approx(whole.hessian, rel=1e-12)
     assert found.slopes == pytest.approx(whole.slopes, rel=1e-12)
-    assert len(RowPasses(Logistic(), [(x[1:], y[1:])], features=4)._shares) == 1
+    assert len(RowPasses(Logistic(), [(x[1:], y[1:])], features=4)._shares) == 1  # too few numbers
+    monkeypatch.setattr(newton_sums, "KEPT", 3 * 4 * 4 - 1)
+    assert len(RowPasses(Logistic(), [(x, y)], features=4)._shares) == 2  # no room for a third Hessian
 
 
 @pytest.mark.parametrize(("pieces", "shares"), [(0, 4), (1, 4), (3, 4), (5, 4), (13, 2), (16, 5)])

@@ -122,7 +122,7 @@ class RidgeObjective:
             return GRADIENTS
         d = self.problem.features
         costs = {
-            NEWTON: newton.PASSES * (_PRODUCT * d * d + _NUMBER * d + _PASS) / cores(),
+            NEWTON: newton.PASSES * (_PRODUCT * d * d + _NUMBER * d + _PASS),
             ONE_BY_ONE: self.readings(tolerance) * (2 * d + _UPDATE),
             GRADIENTS: self.iterations(tolerance) * (d + _ROW) / cores(),
         }

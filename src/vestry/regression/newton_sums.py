@@ -27,7 +27,8 @@ from vestry.regression.newton import NewtonPoint, NewtonSums
 from vestry.regression.rounding_error import BLOCK
 from vestry.schema.private import Block, RemoteRows
 
-# Of so many numbers rows are held in tiles beside the rows themselves: half a gigabyte of single precision.
+# Of so many numbers rows are held in tiles beside the rows themselves: half a gigabyte of single precision. Hessians
+# that are summed side by side have no more numbers either.
 KEPT = 2**27
 # What a second derivative is a difference over.
 _APART = 1e-5
@@ -54,7 +55,8 @@ class RowPasses:
         self._shares: list[list[Block]] | list[list[Tiles]] = []
         if isinstance(self._rows, list) and _compiles(loss):
             numbers = sum(len(y) for _, y in self._rows) * features
-            threads = 1 if numbers < ALONE else cores()
+            # Each share has a Hessian of its own.
+            threads = 1 if numbers < ALONE else max(1, min(cores(), KEPT // features**2))
             pieces = _pieces(self._rows)
             self._shares = _split(list(_tiles(pieces)), threads) if numbers <= KEPT else _split(list(pieces), threads)
 
