@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from vestry.errors import GuaranteeUnreachable
 from vestry.privacy.neighbours import Adjacency
-from vestry.regression import certified_minimum
+from vestry.regression import accelerated_descent, certified_minimum
 from vestry.regression.accelerated_descent import iterations, minimise
 from vestry.regression.certified_minimum import RidgeObjective
 from vestry.regression.losses import LogCosh, Logistic
@@ -95,6 +95,15 @@ def test_the_count_is_the_least_that_is_promised_to_do(condition, tolerance):
     a = [0.0, *rates(1 / condition, count)]
     assert 3.0 / math.sqrt(1 + a[count] / condition) <= tolerance * (1 + 1e-6)
     assert count == 1 or 3.0 / math.sqrt(1 + a[count - 1] / condition) > tolerance * (1 - 1e-6)
+
+
+def test_a_count_is_computed_once(monkeypatch):
+    steps, following = [], accelerated_descent._next
+    monkeypatch.setattr(accelerated_descent, "_next", lambda *given: steps.append(1) or following(*given))
+    constants = {"strong_convexity": 1.0, "smoothness": 47.0, "reach": 3.0, "tolerance": 1e-5}
+    count = iterations(**constants)
+    assert iterations(**constants) == count == len(steps)
+    assert iterations(**constants | {"tolerance": 1e-3}) < count
 
 
 @pytest.mark.long

@@ -69,6 +69,99 @@ def test_a_pass_sums_what_the_formulas_say(compiler, single):
     assert found.slopes == pytest.approx(slopes, rel=1e-10)
 
 
+@pytest.mark.parametrize("features", [1, 3, 5, 8, 13])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("single", [False, True])
+def test_compiled_sums_are_those_of_numpy(features, kind, single):
+    """Of features that fill no strip, of rows that fill no tile, in several parts and pieces; a line and none."""
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+    rng = np.random.default_rng(features)
+    rows, y = rng.standard_normal((9001, features)).astype(kind), rng.standard_normal(9001)
+    blocks = [(rows[:8700], y[:8700]), (rows[8700:8701], y[8700:8701]), (rows[8701:], y[8701:])]
+    theta, other = rng.standard_normal((2, features))
+    for direction in (other, 0 * other):
+        sent = NewtonPass(PseudoHuber(0.7), NewtonPoint(theta, direction, np.array([-1.0, 2.0, 5.0])), single=single)
+        found, expected = sent(iter(blocks)), sent._by_numpy(iter(blocks))
+        assert found[:features] == pytest.approx(expected[:features], rel=1e-12, abs=1e-9)
+        close = 1e-5 if single else 1e-12
+        assert found[features:-3] == pytest.approx(expected[features:-3], rel=close, abs=close * 9001)
+        assert found[-3:] == pytest.approx(expected[-3:], rel=1e-12)
+        assert expected[-3:].any() == direction.any()
+
+
+def test_the_gradient_of_each_block_is_summed_on_its_own():
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+    from vestry.regression import cpu, cpu_kernels
+    from vestry.regression.newton_kernels import TILE, sums
+
+    x, y = made_up(3000)
+    tiles, root, gradients = cpu.packed(x, y, tile=TILE), np.zeros((4, TILE)), np.zeros((2, 4))
+    line = POINT.theta, POINT.direction, POINT.offsets, 1e-5, cpu_kernels.derivatives(Logistic()).address
+    sums(tiles.values, tiles.outcomes, *line, 2048 // TILE, root, gradients, np.zeros((4, 4)), np.zeros(3))
+    for part, found in zip((slice(0, 2048), slice(2048, 3000)), gradients, strict=True):
+        assert found == pytest.approx(by_formula(x[part], y[part], POINT)[0], rel=1e-12)
+
+
+def test_rows_that_are_too_many_to_be_held_twice_are_put_into_tiles_on_every_pass(monkeypatch):
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+    x, y = made_up(9000)
+    made, packed = [], newton_sums.packed
+    monkeypatch.setattr(newton_sums, "packed", lambda *given, **named: made.append(1) or packed(*given, **named))
+    kept = RowPasses(Logistic(), [(x, y)], features=4)
+    assert len(made) == 2  # pieces
+    monkeypatch.setattr(newton_sums, "KEPT", 9000 * 4 - 1)
+    anew = RowPasses(Logistic(), [(x, y)], features=4)
+    assert len(made) == 2
+    for _ in range(2):
+        ours, theirs = kept.newton(POINT), anew.newton(POINT)
+        assert (ours.gradient == theirs.gradient).all()
+        assert (ours.hessian == theirs.hessian).all()
+        assert (ours.slopes == theirs.slopes).all()
+    assert len(made) == 6
+
+
+@pytest.mark.parametrize("kept", [2**27, 3 * 4 * 4])
+def test_shares_of_the_processors_are_summed_as_one(monkeypatch, kept):
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+    x, y = made_up(40_000)
+    monkeypatch.setattr(newton_sums, "cores", lambda: 1)
+    whole = RowPasses(Logistic(), [(x, y)], features=4).newton(POINT)
+    monkeypatch.setattr(newton_sums, "KEPT", kept)
+    monkeypatch.setattr(newton_sums, "ALONE", 4 * 40_000)
+    monkeypatch.setattr(newton_sums, "cores", lambda: 3)
+    shared = RowPasses(Logistic(), [(x, y)], features=4)
+    assert len(shared._shares) == 3
+    found = shared.newton(POINT)
+    assert found.gradient == pytest.approx(whole.gradient, rel=1e-13)
+    assert found.hessian == pytest.approx(whole.hessian, rel=1e-12)
+    assert found.slopes == pytest.approx(whole.slopes, rel=1e-12)
+    assert len(RowPasses(Logistic(), [(x[1:], y[1:])], features=4)._shares) == 1  # too few numbers
+    monkeypatch.setattr(newton_sums, "KEPT", 3 * 4 * 4 - 1)
+    assert len(RowPasses(Logistic(), [(x, y)], features=4)._shares) == 2  # no room for a third Hessian
+
+
+@pytest.mark.parametrize(("pieces", "shares"), [(0, 4), (1, 4), (3, 4), (5, 4), (13, 2), (16, 5)])
+def test_pieces_are_shared_out_evenly(pieces, shares):
+    found = newton_sums._split(list(range(pieces)), shares)
+    assert list(itertools.chain(*found)) == list(range(pieces))
+    assert len(found) == max(1, min(pieces, shares))
+    assert max(map(len, found)) - min(map(len, found)) <= 1
+
+
+def test_loops_are_not_compiled_anew_for_a_point_that_cannot_be_written_to():
+    pytest.importorskip("numba", reason="the extra `glm` is not installed")
+    from vestry.regression import newton_kernels
+
+    passes = RowPasses(Logistic(), [made_up()], features=4)
+    found = passes.newton(POINT)
+    compiled = len(newton_kernels.sums.signatures)
+    fixed = NewtonPoint(*(np.array(part) for part in (POINT.theta, POINT.direction, POINT.offsets)))
+    for part in (fixed.theta, fixed.direction, fixed.offsets):
+        part.flags.writeable = False
+    assert (passes.newton(fixed).gradient == found.gradient).all()
+    assert len(newton_kernels.sums.signatures) == compiled
+
+
 class Parts(RemoteRows):
     """Rows in parts that are summed one by one, as executors would; each function is carried by bytes."""
 

@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 from vestry.errors import InvalidParameter
+from vestry.noise import SystemNoise
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.regression import certified_minimum, newton_sums, sdca
@@ -24,11 +25,12 @@ from vestry.regression.losses import (
     SmoothQuantile,
     SoftplusHinge,
 )
-from vestry.regression.method import regression, try_out
+from vestry.regression.method import made_up_pass, regression, try_out
 from vestry.regression.problem import LinearProblem
 
 pytest.importorskip("numba", reason="the extra `glm` is not installed")
 
+from vestry.regression import newton_kernels
 from vestry.regression.sdca_rows import Rows
 
 # Written out anew: the derivative in eta.
@@ -339,7 +341,26 @@ def test_the_way_that_will_be_taken_is_tried_before_a_charge(monkeypatch, method
         raise RuntimeError("no compiler")
 
     try_out(made)
-    monkeypatch.setattr(Rows, "update", fails)
-    monkeypatch.setattr(newton_sums, "slopes_of", fails)
-    with pytest.raises(RuntimeError, match="no compiler"):
-        try_out(made)
+    used = [(newton_kernels, "sums"), (newton_sums, "slopes_of")] if made.way == NEWTON else [(Rows, "update")]
+    for owner, name in used:
+        with monkeypatch.context() as broken:
+            broken.setattr(owner, name, fails)
+            with pytest.raises(RuntimeError, match="no compiler"):
+                try_out(made)
+
+
+@pytest.mark.parametrize(("rows", "single"), [(32_561, True), (10_000_000, False)])
+def test_what_is_tried_is_of_the_precision_that_will_be_taken(monkeypatch, rows, single):
+    """Loops are compiled for each precision: another one would show nothing."""
+    given, used = LinearProblem(Logistic(), 5, 3.7, Adjacency("add-remove"), rows), []
+
+    class Seen(newton_sums.RowPasses):
+        def __init__(self, *given, single, **named):
+            used.append(single)
+            super().__init__(*given, single=single, **named)
+
+    monkeypatch.setattr(certified_minimum, "RowPasses", Seen)
+    for method in ("objective", "output"):
+        made = regression(given, Guarantee.parse("epsilon=1,delta=1e-6"), method=method, regularisation=12.0)
+        made.draw([(np.zeros((1, 5), np.float32), np.ones(1))], SystemNoise())
+        assert used.pop() == made_up_pass(made).single == single

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,8 +21,12 @@ Gradient = Callable[[np.ndarray], np.ndarray]
 LONGEST = 10**6
 
 
+@lru_cache(maxsize=64)
 def iterations(*, strong_convexity: float, smoothness: float, reach: float, tolerance: float) -> int:
-    """Return how many gradients bring the last point within `tolerance` of the minimum, from within `reach` of it."""
+    """Return how many gradients bring the last point within `tolerance` of the minimum, from within `reach` of it.
+
+    The last answers are kept: a fit asks several times.
+    """
     q, scale, count = strong_convexity / smoothness, 0.0, 0
     if q >= 1:
         return 1

@@ -30,7 +30,7 @@ FEW = 100
 # What an update costs beyond twice its numbers, and a row of a full gradient beyond its own; what a row of a Newton
 # pass costs, with each of its products and of its numbers: in numbers of a gradient.
 _UPDATE, _ROW = 280, 11
-_PASS, _PRODUCT, _NUMBER = 170, 0.045, 3.2
+_PASS, _PRODUCT, _NUMBER = 65, 0.06, 2.7
 # Beyond this condition the Hessian's products are in doubles.
 _SINGLE = 1e6
 Losses = Callable[[np.ndarray], np.ndarray]
@@ -106,6 +106,11 @@ class RidgeObjective:
         )
 
     @property
+    def single(self) -> bool:
+        """Whether the Hessian's products are in single precision: where its condition is moderate."""
+        return self.curvature <= _SINGLE * self.regularisation
+
+    @property
     def sends_hessian(self) -> bool:
         """Whether records that stay elsewhere can be summed by Newton's method: few features, one predictor."""
         return self.problem.loss.predictors == 1 and self.problem.features <= FEW
@@ -160,7 +165,7 @@ class RidgeObjective:
             return bool(np.linalg.norm(theta) <= farthest and np.linalg.norm(slope(losses, theta)) <= enough)
 
         if isinstance(rows, RemoteRows) or self.way(tolerance, device) == NEWTON:
-            passes = RowPasses(problem.loss, rows, features=problem.features, single=curvature <= _SINGLE * lam)
+            passes = RowPasses(problem.loss, rows, features=problem.features, single=self.single)
             search = newton.NewtonSearch(passes.newton, linear, regularisation=lam)
             for count in newton.ROUNDS:
                 theta = search.walk(count)

@@ -25,7 +25,7 @@ from vestry.regression.loss import LangevinStep, Loss
 from vestry.regression.rounding_error import BLOCK
 
 # Below this many numbers one thread is faster than the hand-over to several.
-_ALONE = 2**18
+ALONE = 2**18
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Tiles:
     Attributes
     ----------
     values
-        (tiles, features, 64); rows that fill the last tile are zero.
+        (tiles, features, rows of a tile); rows that fill the last tile are zero.
     outcomes
-        (tiles, 64).
+        (tiles, rows of a tile).
     """
 
     values: np.ndarray
@@ -46,7 +46,7 @@ class Tiles:
     @property
     def sums(self) -> int:
         """How many sums of blocks there are."""
-        return -(-len(self.values) * TILE // BLOCK)
+        return -(-self.outcomes.size // BLOCK)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class CpuGradient:
         if any(each.shape[1:2] != self.shape for each in arrays):
             raise InvalidParameter("blocks", [each.shape[1] for each in arrays], "of one number of features", "one")
         numbers = sum(each.size for each in arrays)
-        self._threads = 1 if numbers < _ALONE else threads or cores()
+        self._threads = 1 if numbers < ALONE else threads or cores()
         self._slots = sum(each.sums for each in self._blocks)
         self._tasks = list(self._split())
 
@@ -95,7 +95,7 @@ class CpuGradient:
             for task in self._tasks:
                 self._add(theta, sums, task)
         else:
-            list(_pool(os.getpid(), self._threads).map(lambda task: self._add(theta, sums, task), self._tasks))
+            list(pool(os.getpid(), self._threads).map(lambda task: self._add(theta, sums, task), self._tasks))
         return _total(sums)
 
     def run(self, theta: np.ndarray, noise: np.ndarray, step: LangevinStep) -> np.ndarray:
@@ -126,7 +126,7 @@ class CpuGradient:
             return
         for number in range(first, last):
             part = slice(number * BLOCK, (number + 1) * BLOCK)
-            inner = _packed(np.array(block.rows[part]), block.outcomes[part])
+            inner = packed(np.array(block.rows[part]), block.outcomes[part])
             self._sums(inner.values, inner.outcomes, theta, self._address, sums[place + number :], 0, 1)
 
 
@@ -164,22 +164,23 @@ def as_rows(rows: Any) -> np.ndarray:
 def tiles(rows: Any, outcomes: Any) -> Tiles | Stored:
     """Copy a block of rows into tiles; leave a memory map where it is."""
     rows, outcomes = as_rows(rows), np.asarray(outcomes, dtype=np.float64)
-    return Stored(rows, outcomes) if isinstance(rows, np.memmap) else _packed(rows, outcomes)
+    return Stored(rows, outcomes) if isinstance(rows, np.memmap) else packed(rows, outcomes)
 
 
-def _packed(rows: np.ndarray, outcomes: np.ndarray) -> Tiles:
+def packed(rows: np.ndarray, outcomes: np.ndarray, *, tile: int = TILE) -> Tiles:
+    """Copy rows into tiles of so many."""
     count, features = rows.shape
-    whole, number = count // TILE, -(-count // TILE)
-    values, y = _aligned((number, features, TILE), rows.dtype), np.ones((number, TILE))
-    values[:whole] = rows[: whole * TILE].reshape(whole, TILE, features).transpose(0, 2, 1)
+    whole, number = count // tile, -(-count // tile)
+    values, y = aligned((number, features, tile), rows.dtype), np.ones((number, tile))
+    values[:whole] = rows[: whole * tile].reshape(whole, tile, features).transpose(0, 2, 1)
     if whole < number:
         values[whole] = 0.0
-        values[whole, :, : count - whole * TILE] = rows[whole * TILE :].T
+        values[whole, :, : count - whole * tile] = rows[whole * tile :].T
     y.reshape(-1)[:count] = outcomes
     return Tiles(values, y)
 
 
-def _aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return an array that starts at a line of the cache, so that no load of a vector takes two."""
     size = math.prod(shape) * dtype.itemsize
     memory = np.empty(size + 64, np.uint8)
@@ -209,6 +210,6 @@ def cores() -> int:
 
 
 @cache
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+def pool(process: int, threads: int) -> ThreadPoolExecutor:
     """Keep the threads of a process: a fork has none of its parent's."""
     return ThreadPoolExecutor(threads, thread_name_prefix="vestry-gradient")

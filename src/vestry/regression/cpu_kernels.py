@@ -21,7 +21,7 @@ from vestry.regression.rounding_error import BLOCK
 # Rows of a tile.
 TILE = 64
 # Sums may be taken in any order and products fused; NaN and infinity keep their meaning.
-_SUMS = {"reassoc", "contract", "nsz"}
+SUMS = {"reassoc", "contract", "nsz"}
 
 
 def _numba() -> Any:
@@ -110,7 +110,7 @@ def _power_of_two() -> Any:
 
 
 @cache
-def _call() -> Any:
+def call_by_address() -> Any:
     """Compile what the language lacks: a call by address, of a derivative for a number of predictors."""
     from numba.core import types
     from numba.extending import intrinsic
@@ -165,10 +165,10 @@ def _data(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 @cache
 def block_sums() -> Any:
     """Compile the gradients of the blocks from the first to the last, each summed on its own."""
-    call, fetch = _call(), _fetch(4 * TILE)
+    call, fetch = call_by_address(), _fetch(4 * TILE)
     per_block = BLOCK // TILE
 
-    @_numba().njit(error_model="numpy", fastmath=_SUMS, nogil=True)
+    @_numba().njit(error_model="numpy", fastmath=SUMS, nogil=True)
     def sums(values, outcomes, theta, address, out, first, last):  # type: ignore[no-untyped-def]
         number, features, _ = values.shape
         fours = features // 4 * 4
@@ -218,9 +218,9 @@ def coordinates() -> Any:
     What rounding takes from theta is kept in `low`, and added with the next change: late changes are below theta's last
     digit, and there are so many that theta and the dual would part. That sum must not be reordered; a predictor's may.
     """
-    numba, call, fetch, ahead = _numba(), _call(), _fetch(1), 8
+    numba, call, fetch, ahead = _numba(), call_by_address(), _fetch(1), 8
 
-    @numba.njit(error_model="numpy", fastmath=_SUMS)
+    @numba.njit(error_model="numpy", fastmath=SUMS)
     def dot(row, theta):  # type: ignore[no-untyped-def]
         total = 0.0
         for j in range(len(theta)):

@@ -10,11 +10,11 @@ import numpy as np
 from vestry.errors import InvalidParameter
 from vestry.privacy.guarantee import Guarantee
 from vestry.regression import default_penalty
-from vestry.regression.certified_minimum import NEWTON, ONE_BY_ONE
+from vestry.regression.certified_minimum import NEWTON, ONE_BY_ONE, RidgeObjective
 from vestry.regression.gradient import gradient
 from vestry.regression.langevin import LangevinSample, posterior
 from vestry.regression.newton import PLACES, NewtonPoint
-from vestry.regression.newton_sums import NewtonPass
+from vestry.regression.newton_sums import GradientPass, NewtonPass
 from vestry.regression.objective_perturbation import ObjectivePerturbation, objective_perturbation
 from vestry.regression.output_perturbation import OutputPerturbation, output_perturbation
 from vestry.regression.problem import LinearProblem
@@ -89,12 +89,14 @@ def try_out(mechanism: Regression) -> None:
     if not isinstance(mechanism, LangevinSample) and mechanism.way == ONE_BY_ONE:
         Rows(problem.loss, made_up).update(np.zeros(1, int), np.zeros(1), theta, theta.copy(), share=0.5, lam=1.0)
     elif not isinstance(mechanism, LangevinSample) and mechanism.way == NEWTON:
-        made_up_pass(problem)(iter(made_up))
+        made_up_pass(mechanism)(iter(made_up))
+        GradientPass(problem.loss, theta)(iter(made_up))
     else:
         gradient(problem.loss, made_up, device=mechanism.device)(theta)
 
 
-def made_up_pass(problem: LinearProblem) -> NewtonPass:
-    """Return a pass of Newton's method at a made-up point, to be tried where the records are."""
-    point = np.ones(problem.features)
-    return NewtonPass(problem.loss, NewtonPoint(point, point, PLACES))
+def made_up_pass(mechanism: Regression) -> NewtonPass:
+    """Return a pass of Newton's method at a made-up point, to be tried where the records are: compiled as theirs."""
+    problem = mechanism.problem
+    point, single = np.ones(problem.features), RidgeObjective(problem, penalty(mechanism)).single
+    return NewtonPass(problem.loss, NewtonPoint(point, point, PLACES), single=single)

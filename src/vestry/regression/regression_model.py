@@ -75,7 +75,7 @@ class PreparedRows:
     def check(self, table: Table) -> None:
         """Try all that can fail without touching values."""
         table.check(self.design.tally)
-        if not (self.mechanism.few_passes and table.can_stay(self.design, made_up_pass(self.mechanism.problem))):
+        if not (self.mechanism.few_passes and table.can_stay(self.design, made_up_pass(self.mechanism))):
             try_out(self.mechanism)
 
     def collect(self, table: Table, *, row_key: str) -> PrivateRows:
