@@ -230,3 +230,29 @@ def test_two_cells_of_one_name_are_refused():
     domains = {"a": Levels("x, y", "x"), "b": Levels("z", "y, z")}
     with pytest.raises(InvalidParameter, match="columns whose levels tell the cells apart"):
         ContingencyTable(("a", "b")).check(domains)
+
+
+def sparse_table(cells: int, records: int):
+    """Return joint draws of a table of two columns with so many records in each cell, give or take one."""
+    names = [f"l{place}" for place in range(cells // 2)]
+    described = {
+        "name": "table",
+        "columns": [{"name": "a", "levels": names}, {"name": "b", "levels": ["no", "yes"]}],
+        "zeros": [],
+    }
+    claim = Certificate({"epsilon": 0.5}, {"kind": "pure", "count": 1}, "laplace", "scale", 2.0, "", "row", {})
+    values = tuple(records + place % 3 - 1 for place in range(cells))
+    noisy = NoisyStatistics(("",) * cells, values, "discrete-laplace", 2.0)
+    return Release(described, (), {"all": noisy}, claim).posterior().table(200, np.random.default_rng(1))
+
+
+def test_margins_that_lean_on_the_prior_say_so():
+    """Cells that are alike leave open how even the others are: a prior that weighs 0.1 or more pulls margins."""
+    few, many = sparse_table(24, 12), sparse_table(24, 1000)
+    words = "margins lean towards even ones: not calibrated"
+    assert words in few.margin("a").columns.name
+    assert words in few.margin_words
+    assert words not in few.margin("a", "b").columns.name
+    assert words not in few.conditional("b", "a").columns.name
+    assert words not in many.margin("a").columns.name
+    assert many.margin_words == ""

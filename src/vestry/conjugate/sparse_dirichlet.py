@@ -599,6 +599,12 @@ class SparseDirichlet:
         """Refuse: levels that never occur leave the joint distribution without a density."""
         raise InvalidParameter("log_density", "a sparse table", "a distribution with a density", "marginal(i)")
 
+    @property
+    def prior_weight(self) -> float:
+        """How much the prior of even cells weighs: the mean of alpha/(alpha + mu), its records beside the table's."""
+        alpha, mu, _ = _parameters(self.grid.points).T
+        return float(self.grid.weights @ (alpha / (alpha + mu)) / self.grid.weights.sum())
+
     def population(self) -> dict[str, Any]:
         """Return the hyperparameters at the nodes of the quadrature, with their weights.
 

@@ -298,8 +298,10 @@ class Posterior:
 
         All that is asked of it comes from the same draws, so that no two answers disagree.
         """
-        drawn = self._sample(tuple(self.distributions), draws, generator_of(rng))
-        return self.reader.joint_table(next(iter(drawn.values())), f"{self.interval_method}, {draws} joint draws")
+        (group,) = self.distributions
+        sample = self._sample((group,), draws, generator_of(rng))[group]
+        made = f"{self.interval_method}, {draws} joint draws"
+        return self.reader.joint_table(sample, made, self.distributions[group])
 
     def distribution_function(self, prob: float = 0.9) -> DataFrame:
         """Return the probability of a value below each edge of the bins, by group: for histograms and quantiles."""

@@ -19,6 +19,7 @@ def table_parts(result: Result) -> list[Content]:
     rng = np.random.default_rng(int(result.release.to_dict()["sha256"], 16))
     drawn = result.posterior.table(draw_count(result), rng)
     *given, last = reader.columns
+    caution = f" ({drawn.margin_words})" if drawn.margin_words else ""
     alone = [(column, str(level), row) for column in reader.columns for level, row in drawn.margin(column).iterrows()]
     shares = [(*map(str, key), row) for key, row in drawn.conditional(last, tuple(given)).iterrows()]
     pairs = [(one, other) for place, one in enumerate(reader.columns) for other in reader.columns[place + 1 :]]
@@ -26,7 +27,7 @@ def table_parts(result: Result) -> list[Content]:
     return [
         tag("h4", "What follows from the cells"),
         paragraph(_MEANING),
-        _rows("Probability of each level of each column", ("column", "level"), alone, percent=True),
+        _rows(f"Probability of each level of each column{caution}", ("column", "level"), alone, percent=True),
         _rows(f"Proportion of each {last}, given {' and '.join(given)}", reader.columns, shares, percent=True),
         _rows("Association: Cramer's V", ("columns",), measures, percent=False),
     ]

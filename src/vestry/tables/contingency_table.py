@@ -33,6 +33,8 @@ from vestry.tables.joint_table import JointTable
 _FEWEST, _MOST = 2, 3
 # Cells that must be able to occur.
 _LEAST_CELLS = 3
+# From this weight of the prior on, margins are pulled towards even ones by more than their intervals take in.
+_LEANS = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,11 +120,12 @@ class ContingencyReader(Reader):
         """Say which cells are faint."""
         return self._family.remark(self._prior, distribution, index)
 
-    def joint_table(self, draws: Array, made: str) -> JointTable:
+    def joint_table(self, draws: Array, made: str, distribution: Any) -> JointTable:
         """Return joint draws with the shape of the table; a cell that cannot occur has the probability 0."""
         whole = np.zeros((len(draws), self._size))
         whole[:, self.cells] = draws
-        return JointTable(self.columns, self.levels, whole.reshape(-1, *map(len, self.levels)), made)
+        leans = getattr(distribution, "prior_weight", 0.0) >= _LEANS
+        return JointTable(self.columns, self.levels, whole.reshape(-1, *map(len, self.levels)), made, leans)
 
 
 def contingency_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> ContingencyReader:

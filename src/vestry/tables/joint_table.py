@@ -21,6 +21,9 @@ from vestry.validation import require_choice
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+# What is said of margins that the prior pulls.
+_LEANING = f"few records for so many cells, margins lean towards even ones: {NOT_CALIBRATED}"
+
 
 @dataclass(frozen=True, eq=False)
 class JointTable:
@@ -34,17 +37,30 @@ class JointTable:
         One draw per row, and then one axis for each column.
     made
         How intervals are made, in a few words.
+    leans
+        Whether the prior of even cells weighs so much that margins are pulled towards even ones.
     """
 
     columns: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
     cells: Array
     made: str
+    leans: bool = False
+
+    @property
+    def margin_words(self) -> str:
+        """What is to be said of margins; nothing if they are calibrated."""
+        return _LEANING if self.leans else ""
 
     def margin(self, *columns: str, prob: float = 0.9) -> DataFrame:
-        """Return the probabilities of the levels of some columns, the others summed out."""
+        """Return the probabilities of the levels of some columns, the others summed out.
+
+        With few records for many cells they lean towards even margins; the frame then says so.
+        """
         values = self._margin(columns)
-        return self._frame(columns, values.reshape(len(values), -1), prob)
+        frame = self._frame(columns, values.reshape(len(values), -1), prob)
+        labelled = self.margin_words and len(columns) < len(self.columns)
+        return frame.rename_axis(columns=f"{self.made}; {self.margin_words}") if labelled else frame
 
     def conditional(self, column: str, given: str | Sequence[str], prob: float = 0.9) -> DataFrame:
         """Return the probability of each level of a column, given each combination of levels of one or more others.
