@@ -129,10 +129,10 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
     return [
         *parts,
         beside(_figure(result, found, album), _table(result, found)),
-        *function_parts(result, album),
+        *(function_parts(result, album) if posterior.reader.has_bins and result.percent else ()),
         *_contrast_parts(result, album),
         *_pool_parts(result),
-        *table_parts(result),
+        *(table_parts(result) if posterior.reader.has_table else ()),
         paragraph(noise_sentence(measured)),
     ]
 
