@@ -298,7 +298,8 @@ class Request:
     def definition(self, schema: TableSchema) -> str:
         """Return a hash of the request and of the domains it reads: the same question has the same one."""
         read = {column: schema.domains[column].to_dict() for column in self.model.columns}
-        others = {column: found for column in self.model.columns if (found := readings(column, schema.domains))}
+        derived = [column for column in self.model.columns if schema.domains[column].derived is not None]
+        others = {column: found for column in derived if (found := readings(column, schema.domains))}
         asked = {"request": self.to_dict(), "columns": read, **({"readings": others} if others else {})}
         text = json.dumps(asked, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()

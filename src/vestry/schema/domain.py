@@ -263,6 +263,19 @@ def underlying(domain: Domain) -> Domain:
     return domain.interval if isinstance(domain, Bins) else domain
 
 
+def sources(column: str, domain: Domain) -> tuple[str, ...]:
+    """Return the columns of the table that are read for a declared one: itself, or those of its expression."""
+    return (column,) if domain.derived is None else parse(domain.derived).columns
+
+
+def sources_of(domains: Mapping[str, Domain]) -> dict[str, Domain | None]:
+    """Return the columns of the table that are read for declared ones, those of expressions alone without a domain."""
+    read = dict[str, Domain | None]()
+    for column, domain in domains.items():
+        read |= {each: read.get(each) for each in sources(column, domain)} if domain.derived else {column: domain}
+    return read
+
+
 def _edge(given: Any, since: datetime.date | None) -> float:
     """Return an edge as a number, or as days after the low end; NaN, which no edge can be, if it is neither."""
     if since is None:
