@@ -107,6 +107,13 @@ class Levels:
             return declared
         return self.values[0]
 
+    @property
+    def missing_place(self) -> int | None:
+        """The place of a missing value among the names, None where the record is dropped."""
+        if self.missing == DROP:
+            return None
+        return len(self.values) if self.missing == LEVEL else self.values.index(self.stand_in)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a study file writes them; what is at its default is omitted."""
         plain = {"levels": list(self.values), "missing": _plain(self.missing)}
