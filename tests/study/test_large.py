@@ -16,7 +16,7 @@ from vestry.errors import InvalidParameter, StudyFileError
 from vestry.hmm.hmm_model import HiddenMarkovModel
 from vestry.model.request import MOST_COUNTS, MOST_GROUPS, MOST_LEVELS, MOST_PARAMETERS, check_size
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
-from vestry.posterior.netcdf import MOST_NUMBERS, _size
+from vestry.posterior.arviz_tree import MOST_NUMBERS, _size
 from vestry.regression.logistic_model import LogisticRegression
 from vestry.schema.domain import Levels
 from vestry.study import Study
