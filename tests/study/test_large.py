@@ -172,7 +172,7 @@ def test_a_page_tells_of_the_first_rows_of_very_many(monkeypatch):
 
     from vestry.report.page import part
 
-    for room in ("content", "noise_section"):
+    for room in ("content", "release_section"):
         monkeypatch.setattr(f"vestry.report.{room}.MOST_ESTIMATES", 14)
     names = tuple(f"level {place}" for place in range(16))
     made = release(counts(*range(16), names=names), laplace(), family="dirichlet-categorical", prior=(1.0,) * 16)
