@@ -8,9 +8,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -25,7 +27,6 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.releases import Draws
 from vestry.report import figures
-from vestry.report.bibliography import bibliography, cited, reference
 from vestry.report.content import ReportContent, Result, estimates, labels
 from vestry.report.guarantee_section import Promise, profile_of, promise_row, protected, sentences
 from vestry.report.release_section import answer, proof_section, section
@@ -254,6 +255,28 @@ def _references(content: ReportContent) -> list[tuple[str, ...]]:
     """Return key, authors, title and place of every paper that a theorem cites."""
     keys = cited(*(result.release.certificate.theorem for result in content.results))
     return [(key, *reference(key)) for key in keys if key in bibliography()]
+
+
+@cache
+def bibliography() -> dict[str, dict[str, str]]:
+    """Return the fields of every reference, by its key."""
+    text = _text("references.bib")
+    entries = re.findall(r"^@\w+\{(\w+), (.*)\}$", text, re.MULTILINE)
+    return {key: dict(re.findall(r"(\w+)=\{(.*?)\}(?:, |$)", fields)) for key, fields in entries}
+
+
+def reference(key: str) -> tuple[str, str, str]:
+    """Return the authors of a paper, its title, and where and when it was published."""
+    entry = bibliography()[key]
+    people = [" ".join(reversed(name.split(", "))) for name in entry["author"].split(" and ")]
+    where = entry.get("booktitle") or entry.get("journal") or entry.get("publisher", "")
+    note = f"; {entry['note']}" if "note" in entry else ""
+    return ", ".join(people), entry["title"], f"{where} {entry['year']}{note}"
+
+
+def cited(*theorems: str) -> list[str]:
+    """Return the keys of the papers that theorems cite, in the order of the alphabet."""
+    return sorted({key for text in theorems for key in re.findall(r"[A-Z][A-Za-z]+\d\d[a-z]?\b", text)})
 
 
 def _budget(content: ReportContent) -> Markup:
