@@ -33,6 +33,8 @@ from vestry.validation import require_choice
 AUTO = "auto"
 # The column whose levels are the groups, several of them, or none.
 By = str | tuple[str, ...] | None
+# What most forecasts are: the width with privacy and without, and no divergence.
+WidthPair = tuple[float, float, None]
 # What is averaged where a unit has several rows.
 ROW, PERSON = "row", "person"
 

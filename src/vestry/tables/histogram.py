@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vestry.model.request import By, TableSchema
+from vestry.model.request import By, TableSchema, WidthPair
 from vestry.numerics import Array
 from vestry.posterior.noisy_data import NoisyData
 from vestry.posterior.reader import Reader
@@ -107,9 +107,7 @@ class Histogram(BinnedModel):
         """Return the names of the bins."""
         return bins.names[: len(bins.edges) - 1]
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected 90 % width of a bin's probability, and that without noise; see `share_widths`."""
         reader = histogram_reader(prepared.described, prepared.numbers)
         return (*share_widths(reader.bins, prepared.mechanism, n, rng), None)

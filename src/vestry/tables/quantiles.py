@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.errors import InvalidParameter
-from vestry.model.request import By, TableSchema
+from vestry.model.request import By, TableSchema, WidthPair
 from vestry.numerics import Array
 from vestry.posterior.noisy_data import NoisyData
 from vestry.posterior.reader import Reader, edge_method
@@ -161,9 +161,7 @@ class Quantiles(BinnedModel):
         """Return which quantiles are asked for."""
         return {"quantiles": [float(q) for q in self.quantiles]}
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected 90 % width of a quantile, and that without noise; see `quantile_widths`."""
         reader = quantile_reader(prepared.described, prepared.numbers)
         return (*quantile_widths(reader.bins, reader.quantiles, prepared.mechanism, n, rng), None)

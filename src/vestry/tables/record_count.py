@@ -20,6 +20,7 @@ from vestry.model.request import (
     Request,
     Size,
     TableSchema,
+    WidthPair,
     check_grouping,
     declaration,
     grouping,
@@ -82,9 +83,7 @@ class RecordCount:
         groups = groups_of(schema.domains, self.by)
         return PreparedSums(self, {"name": self.name, "of": self.of}, (), mechanism, counts.query, groups, ())
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected width of a 90 % interval; without noise the count is known."""
         reader, widths = count_reader(prepared.described, ()), []
         for _ in range(_RELEASES):
