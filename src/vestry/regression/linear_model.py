@@ -184,8 +184,6 @@ class LinearRegression(RowModel):
             del written["residual_sd"]
         if self.by is None:
             del written["by"]
-        elif len(grouping(self.by)) == 1:  # a list of one column asks what the column asks
-            written["by"] = grouping(self.by)[0]
         return written
 
 

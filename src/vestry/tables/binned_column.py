@@ -160,8 +160,7 @@ class BinnedModel(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""
-        by = grouping(self.by)
-        return declaration(self.name, {**vars(self), "by": by[0] if len(by) == 1 else self.by})
+        return declaration(self.name, vars(self))
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,5 +102,4 @@ class RecordCount:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""
-        by = self.columns[0] if len(self.columns) == 1 else self.by
-        return declaration(self.name, {"by": by, "of": self.of})
+        return declaration(self.name, {"by": self.by, "of": self.of})
