@@ -478,8 +478,8 @@ _FEW, _LONGEST = 12, 900
 def declaration(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a model's declaration, as a study file writes it; a prior comes last."""
     plain = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    # A list of one column asks what the column asks.
-    if "by" in plain and len(by := grouping(plain["by"])) == 1:
+    by = grouping(values.get("by"))
+    if len(by) == 1:  # a list of one column asks what the column asks
         plain["by"] = by[0]
     last = {"prior": plain.pop("prior")} if "prior" in plain else {}
     return {"model": name, **plain, **last}

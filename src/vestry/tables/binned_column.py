@@ -25,6 +25,7 @@ from vestry.model.request import (
     Request,
     Size,
     TableSchema,
+    WidthPair,
     check_grouping,
     declaration,
     declared,
@@ -108,6 +109,14 @@ class BinnedModel(ABC):
     @abstractmethod
     def labels(self, bins: Bins) -> tuple[str, ...]:
         """Return what each parameter is called."""
+
+    @abstractmethod
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
+        """Return the expected 90 % width of a parameter, and that without noise."""
+
+    @abstractmethod
+    def question(self) -> str:
+        """Say in words what is asked."""
 
     @property
     def columns(self) -> tuple[str, ...]:
