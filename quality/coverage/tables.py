@@ -213,6 +213,17 @@ def adult_table() -> tuple[TableReader, np.ndarray]:
     return TableReader(table, tuple((each.name,) for each in columns), USUAL_PRECISION), counts
 
 
+def exact_fit(reader: TableReader, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mode and width of 90 % intervals without noise, by Newton's method; of so many records it is normal."""
+    x, prior = reader.table.features(reader.terms, reader.table.cells), reader.precisions
+    theta, records = np.zeros(len(prior)), counts.sum(axis=1)
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-x @ theta))
+        hessian = x.T @ (x * (records * p * (1 - p))[:, None]) + np.diag(prior)
+        theta += np.linalg.solve(hessian, x.T @ (counts[:, 1] - records * p) - prior * theta)
+    return theta, 3.29 * np.sqrt(np.diag(np.linalg.inv(hessian)))
+
+
 def adult(releases: int) -> None:
     """Release Adult's table so many times, and compare with what the exact one says."""
     reader, exact = adult_table()
@@ -220,8 +231,7 @@ def adult(releases: int) -> None:
         adjacency = Adjacency("add-remove")
         layout = reader.table.layout(adjacency)
         run = calibrate_noise("discrete-laplace", layout, adjacency, Guarantee.parse(f"epsilon={epsilon}"))
-        found = reader.plug_in(run.statistics(tuple(map(int, exact.ravel()))))
-        mean, width = found.theta.mean(axis=0), np.ptp(np.quantile(found.theta, [0.05, 0.95], axis=0), axis=0)
+        mean, width = exact_fit(reader, exact)
         held, ratios, rng = [], [], np.random.default_rng([int(10 * epsilon)])
         for _ in range(releases):
             noisy = exact + noise(run, exact.shape, rng).astype(int)

@@ -79,8 +79,8 @@ def audit(
             "the outputs' shapes", [each.shape for each in outputs], "equal", "as many numbers per trial for both"
         )
     chosen = _choose([each[:cell] for each in outputs], looked, level, log_ratio)
-    found = _bounds([each[cell:] for each in outputs], chosen, looked, level, claimed, where)
-    return Verdict(4 * cell, alarm, found)
+    evidence = _bounds([each[cell:] for each in outputs], chosen, looked, level, claimed, where)
+    return Verdict(4 * cell, alarm, evidence)
 
 
 def _choose(
@@ -99,7 +99,7 @@ def _bounds(
     half: list[Array], chosen: tuple[Choice, Choice], epsilons: Array, level: float, claim: Claim, where: str
 ) -> tuple[Evidence, ...]:
     """Count the chosen events on the other half, and bound delta."""
-    cell, values, found = len(half[0]), {}, []
+    cell, values, evidence = len(half[0]), {}, []
 
     def hits(cut: RejectionRegion, side: int) -> int:
         if (cut.score.name, side) not in values:
@@ -113,8 +113,8 @@ def _bounds(
             # Doubles lose a little; what they may have added is taken off.
             lower = max(0.0, float(low) * (1 - 1e-9) - math.exp(epsilon) * float(high) * (1 + 1e-9))
             claimed = claim.delta(epsilon)
-            found.append(Evidence(epsilon, claimed, lower, DIRECTIONS[direction], str(cut), seen, cell, where))
-    return tuple(found)
+            evidence.append(Evidence(epsilon, claimed, lower, DIRECTIONS[direction], str(cut), seen, cell, where))
+    return tuple(evidence)
 
 
 def _two(neighbours: Sequence[Any]) -> tuple[Any, Any]:

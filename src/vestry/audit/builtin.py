@@ -68,11 +68,11 @@ def audit_shipped(
     if releases:
         routes.append(("release", partial(run_release, mechanism), noise, max(releases, len(pairs) * LEAST_TRIALS)))
     share = alarm / (len(pairs) * len(routes))
-    found = []
+    verdicts = []
     for pair in pairs:
         for name, run, source, count in routes:
             progress(f"{name}: {pair.name}")
-            found.append(
+            verdicts.append(
                 audit(
                     run,
                     pair.datasets,
@@ -84,4 +84,4 @@ def audit_shipped(
                     where=f"{name}: {pair.name}",
                 )
             )
-    return join_verdicts(found)
+    return join_verdicts(verdicts)

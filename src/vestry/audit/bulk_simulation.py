@@ -33,16 +33,16 @@ def simulate(mechanism: BuiltinMechanism, dataset: Dataset, rng: np.random.Gener
     for member in posteriors(mechanism, dataset):
         size = trials * mechanism.draws
         if isinstance(mechanism, TruncatedSample):
-            drawn = _truncated(member, rng, mechanism.truncation, size)
+            draws = _truncated(member, rng, mechanism.truncation, size)
         else:
-            drawn = member.draw(rng, size)
-        parts.append(drawn.reshape(trials, -1))
+            draws = member.draw(rng, size)
+        parts.append(draws.reshape(trials, -1))
     return np.concatenate(parts, axis=1)
 
 
 def posteriors(mechanism: Any, dataset: Dataset) -> list[Distribution]:
     """Return the distribution of a draw in each group, truncation aside."""
-    found = []
+    distributions = []
     for statistics in split_groups(dataset, mechanism.adjacency):
         *units, count = statistics
         sums = mechanism.family.from_units(mechanism.adjacency, units, count)
@@ -50,8 +50,8 @@ def posteriors(mechanism: Any, dataset: Dataset) -> list[Distribution]:
             options = {"likelihood_power": 1 / mechanism.temperature}
         else:
             options = {"likelihood_power": mechanism.likelihood_power, "prior_scale": mechanism.prior_scale}
-        found.append(mechanism.family.update(mechanism.prior, sums, count, **options))
-    return found
+        distributions.append(mechanism.family.update(mechanism.prior, sums, count, **options))
+    return distributions
 
 
 def log_ratio(mechanism: BuiltinMechanism, pair: Pair) -> Callable[[Array], Array]:
@@ -71,8 +71,8 @@ def log_ratio(mechanism: BuiltinMechanism, pair: Pair) -> Callable[[Array], Arra
         members = [pair for pair in zip(before, after, strict=True) for _ in range(mechanism.draws)]
         # At an end of the parameter space both densities may be infinite: that point tells nothing.
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = [p.log_density(x) - q.log_density(x) for (p, q), x in zip(members, columns, strict=True)]
-        return np.asarray(sum(found))
+            log_ratios = [p.log_density(x) - q.log_density(x) for (p, q), x in zip(members, columns, strict=True)]
+        return np.asarray(sum(log_ratios))
 
     return ratio
 

@@ -31,25 +31,25 @@ class Score:
 
     def __call__(self, outputs: Array) -> Array:
         """Return one number per trial. What is not a number counts as below every other."""
-        found = np.asarray(self.function(outputs), dtype=float)
-        if found.shape != (len(outputs),):
+        values = np.asarray(self.function(outputs), dtype=float)
+        if values.shape != (len(outputs),):
             raise InvalidParameter(
-                f"the shape of the {self.name}", found.shape, f"({len(outputs)},)", "one number per trial"
+                f"the shape of the {self.name}", values.shape, f"({len(outputs)},)", "one number per trial"
             )
-        return np.where(np.isnan(found), -np.inf, found)
+        return np.where(np.isnan(values), -np.inf, values)
 
 
 def scores(first: Array, second: Array, log_ratio: Callable[[Any], Any] | None) -> list[Score]:
     """Return what to try, from the half of the outputs on which events are chosen."""
     width = first.shape[1]
-    found = [] if log_ratio is None else [Score("log-likelihood ratio", log_ratio)]
+    candidates = [] if log_ratio is None else [Score("log-likelihood ratio", log_ratio)]
     if width == 1:
-        found.append(Score("output", lambda outputs: outputs[:, 0]))
+        candidates.append(Score("output", lambda outputs: outputs[:, 0]))
     else:
-        found += [_coordinate(i) for i in range(min(width, MOST_COORDINATES))]
-        found.append(Score("sum", lambda outputs: outputs.sum(axis=1)))
+        candidates += [_coordinate(i) for i in range(min(width, MOST_COORDINATES))]
+        candidates.append(Score("sum", lambda outputs: outputs.sum(axis=1)))
     seen = _seen(first, second)
-    return found if seen is None else [*found, seen]
+    return candidates if seen is None else [*candidates, seen]
 
 
 def _coordinate(i: int) -> Score:

@@ -23,8 +23,8 @@ EXAMPLES = examples(
 def calibrate(given: MechanismOption, guarantee: Wanted, json: Json = False) -> None:
     """Find the parameter at which it meets the guarantee, rounded to the private side. Reads no data."""
     with working("calibrating"):
-        found = given.calibrated(guarantee)
-    _show(given.mechanism, given.parameter, found, as_json=json)
+        calibration = given.calibrated(guarantee)
+    _show(given.mechanism, given.parameter, calibration, as_json=json)
 
 
 def price(
@@ -36,24 +36,24 @@ def price(
     _show(given.mechanism, "mu", given.find_mu(likelihood_power), as_json=json)
 
 
-def _show(mechanism: str, parameter: str, found: CalibrationOption, *, as_json: bool) -> None:
+def _show(mechanism: str, parameter: str, calibration: CalibrationOption, *, as_json: bool) -> None:
     from vestry.privacy import pld
     from vestry.privacy.guarantee import decimal
 
     with working("pricing"):
-        spent = pld.price(found.event, found.guarantee)
+        spent = pld.price(calibration.event, calibration.guarantee)
     record = {
         "mechanism": mechanism,
         "parameter": parameter,
-        "value": found.value,
-        **found.details,
-        "guarantee": found.guarantee.to_dict(),
+        "value": calibration.value,
+        **calibration.details,
+        "guarantee": calibration.guarantee.to_dict(),
         "spent": spent.to_dict(),
-        "event": found.event.to_dict(),
-        "theorem": found.theorem,
+        "event": calibration.event.to_dict(),
+        "theorem": calibration.theorem,
     }
-    text = f"{parameter} = {decimal(found.value)}\nmeets {found.guarantee} under {found.guarantee.neighbours}"
-    emit(record, text, as_json=as_json)
+    claim = f"meets {calibration.guarantee} under {calibration.guarantee.neighbours}"
+    emit(record, f"{parameter} = {decimal(calibration.value)}\n{claim}", as_json=as_json)
 
 
 app = group("Find the parameter at which a mechanism meets a guarantee. Reads no data.", EXAMPLES)

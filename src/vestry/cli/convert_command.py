@@ -62,14 +62,14 @@ def convert(
             to_replace(start) if Neighbours.parse(to_neighbours) is Neighbours.REPLACE else start.under(to_neighbours)
         )
     if to is None:
-        found = start.to_dict()
+        fields = start.to_dict()
     elif meet:
         like = _read_target(to)
-        found = like.at(largest_parameter(lambda x: event_of_guarantee(like.at(x)), start)).to_dict()
+        fields = like.at(largest_parameter(lambda x: event_of_guarantee(like.at(x)), start)).to_dict()
     else:
-        found = _convert(start, to)
+        fields = _convert(start, to)
     relation = None if start.neighbours is None else str(start.neighbours)
-    numbers = {key: value for key, value in found.items() if key != "neighbours"}
+    numbers = {key: value for key, value in fields.items() if key != "neighbours"}
     record = {"given": given.to_dict(), "to": to, "guarantee": numbers, "neighbours": relation, **numbers}
     emit(record, _format(numbers, meet), as_json=json)
 

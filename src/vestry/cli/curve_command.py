@@ -51,9 +51,9 @@ def curve(
         record = {"mechanism": given.mechanism, "parameter": given.parameter, "value": value}
         record |= {"renyi": renyi, "profile": profile}
         if delta is not None:
-            found = accountant.epsilon(event, delta)
-            record["at_delta"] = {"delta": delta, "epsilon": _finite(found)}
-            text += f"\n\nepsilon {format_up(found, digits=10)} at delta {decimal(delta)}"
+            epsilon = accountant.epsilon(event, delta)
+            record["at_delta"] = {"delta": delta, "epsilon": _finite(epsilon)}
+            text += f"\n\nepsilon {format_up(epsilon, digits=10)} at delta {decimal(delta)}"
         if plot is not None:
             from vestry.display.plotting import privacy_curve
 
@@ -66,8 +66,8 @@ def _choose(given: MechanismOption, at: float | None, guarantee: str | None) -> 
     if guarantee is not None:
         if at is not None:
             raise InvalidParameter("--at", at, "omitted where --guarantee is given", "one of the two")
-        found = given.calibrated(guarantee)
-        return found.value, found.event
+        calibration = given.calibrated(guarantee)
+        return calibration.value, calibration.event
     value = given.default_value if at is None else at
     if value is None:
         instead = f"{option_name(given.parameter)} 0.5, or --guarantee epsilon=1,delta=1e-6"

@@ -90,11 +90,11 @@ def charge(
     """Charge the budget, before noise is drawn; exit code 3 if it does not fit. A charge cannot be taken back."""
     ledger = _open(url)
     ledger.require(unit=unit, neighbours=neighbours)
-    made = ledger.charge(guarantee, purpose=purpose, who=who, done=done)
+    charge = ledger.charge(guarantee, purpose=purpose, who=who, done=done)
     state = ledger.state()
     remaining, left = state.filter.remaining(state.spent), state.filter.left(state.spent)
-    record = {"entry": made.sequence, "charged": guarantee, "remaining": remaining, "head": made.entry.hash}
-    emit(record, f"charged {guarantee} as entry {made.sequence}\nremaining: {left}", as_json=json)
+    record = {"entry": charge.sequence, "charged": guarantee, "remaining": remaining, "head": charge.entry.hash}
+    emit(record, f"charged {guarantee} as entry {charge.sequence}\nremaining: {left}", as_json=json)
 
 
 @app.command(

@@ -77,10 +77,10 @@ class Mechanisms(Commands):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a mechanism's command, or refuse with the names there are."""
-        found = super().get_command(ctx, cmd_name)
-        if found is None:
+        command = super().get_command(ctx, cmd_name)
+        if command is None:
             raise InvalidParameter("MECHANISM", cmd_name, "one of " + ", ".join(self.commands), "for example laplace")
-        return found
+        return command
 
 
 def group(help_: str, epilog: str) -> typer.Typer:
@@ -96,7 +96,7 @@ def add(app: typer.Typer, verb: str, command: Callable[..., None], entries: Mapp
     for name, entry in entries.items():
         end = ending.format(**vars(entry), option=option_name(entry.parameter))
         line = f"vestry {verb} {name} {entry.example} {end}".rstrip()
-        told = f"{verb.capitalize()}: {entry.words}.\n\n{inspect.getdoc(command)}"
+        description = f"{verb.capitalize()}: {entry.words}.\n\n{inspect.getdoc(command)}"
         known = {"mechanism": name, "parameter": entry.parameter}
         run = expand_dataclass_options(command, entry.options, known, idle=entry.idle, also={"at": entry.parameter})
-        app.command(name, help=told, epilog=examples(line))(run)
+        app.command(name, help=description, epilog=examples(line))(run)

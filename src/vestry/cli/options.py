@@ -88,14 +88,14 @@ def _also(each: inspect.Parameter, name: str | None) -> inspect.Parameter:
 def numbers(option: str, text: str, example: str) -> tuple[float, ...]:
     """Read numbers with commas between them."""
     try:
-        found = tuple(float(part) for part in text.split(","))
+        values = tuple(float(part) for part in text.split(","))
     except ValueError:
         raise InvalidParameter(
             option, text, "numbers with commas between them", f"for example {option} {example}"
         ) from None
-    for number in filter(math.isfinite, found):
+    for number in filter(math.isfinite, values):
         require_moderate(option, number, f"for example {option} {example}")
-    return found
+    return values
 
 
 def option_name(field: str) -> str:

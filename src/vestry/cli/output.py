@@ -36,7 +36,8 @@ def emit(record: dict[str, Any], text: str, *, as_json: bool) -> None:
     try:
         typer.echo(printable(json.dumps(record, indent=2, allow_nan=False)))
     except ValueError:
-        raise VestryError("a result is no finite number, so nothing is printed; write more moderate numbers.") from None
+        reason = "a result is not a finite number, so nothing is printed; write more moderate numbers."
+        raise VestryError(reason) from None
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
@@ -123,11 +124,11 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command below it; each paragraph of its help is one line, which a terminal breaks."""
-        found = super().get_command(ctx, cmd_name)
-        if found is not None:
-            _worded(found.get_params(ctx))
-            found.help = "\n\n".join(" ".join(part.split()) for part in (found.help or "").split("\n\n"))
-        return found
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _worded(command.get_params(ctx))
+            command.help = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
+        return command
 
 
 # What to write for an option; a number where nothing is said.

@@ -66,27 +66,27 @@ def posterior(
     Several releases of one quantity give one posterior. Whether they are of the same people no release tells: say
     --same-people for several releases from one table, --other-people for tables that have nobody in common.
     """
-    told = prior if prior in (None, "sparse") else numbers("--prior", prior, "2,2")
+    chosen_prior = prior if prior in (None, "sparse") else numbers("--prior", prior, "2,2")
     named = None if predictors is None else [each.strip() for each in predictors.split(",") if each.strip()]
     given = {"states": states, "sweeps": sweeps, "predictors": named, "outcome": outcome}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     kind = "plug-in" if plug_in else "noise-aware"
     with working("computing the posterior"):
-        found = _read(release, same_people, told, kind, pool=pool, options=options)
-        record, lines = _describe(found, prob)
+        posterior = _read(release, same_people, chosen_prior, kind, pool=pool, options=options)
+        record, lines = _describe(posterior, prob)
         if len(release) > 1:
             whom = "the same people" if same_people else "other people each"
             record, lines = {**record, "releases": len(release)}, [f"{len(release)} releases, of {whom}.", "", *lines]
         if draws is not None:
-            _write_draws(found, release, draws)
+            _write_draws(posterior, release, draws)
             lines = [*lines, "", f"draws: {draws}"]
             record = {**record, "draws_file": str(draws)}
     if plot is not None:
         from vestry.display.plotting import plot as draw
 
-        draw(found, prob=prob, path=plot)
-    told_of = {"posterior": found.label, "interval_method": found.interval_method}
-    emit({**told_of, **record}, "\n".join(lines), as_json=json)
+        draw(posterior, prob=prob, path=plot)
+    heading = {"posterior": posterior.label, "interval_method": posterior.interval_method}
+    emit({**heading, **record}, "\n".join(lines), as_json=json)
 
 
 def _read(
@@ -113,7 +113,7 @@ def _read(
     return combine(*releases, same_people=same_people, prior=prior)
 
 
-def _write_draws(found: Posterior, releases: list[Path], path: Path) -> None:
+def _write_draws(posterior: Posterior, releases: list[Path], path: Path) -> None:
     """Write draws whose generator is seeded by the releases: the same ones and prior give the same ones."""
     import hashlib
 
@@ -121,62 +121,63 @@ def _write_draws(found: Posterior, releases: list[Path], path: Path) -> None:
     from vestry.posterior.posterior import NOTHING
     from vestry.study.storage import write
 
-    content = draw_file(found, hashlib.sha256(b"".join(each.read_bytes() for each in releases)).hexdigest(), most=None)
+    seed = hashlib.sha256(b"".join(each.read_bytes() for each in releases)).hexdigest()
+    content = draw_file(posterior, seed, most=None)
     if content is None:
         raise VestryError(NOTHING)
     write(path, content)
 
 
-def _describe(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
+def _describe(posterior: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
     """Return what is told of a posterior, as a record and as lines."""
-    if found.label == "released draws":
-        answer = found.reader.answer(found.certificate)
-        return {"rows": _draw_rows(found), **({"answer": answer} if answer else {})}, draw_lines(found)
-    rows = found.rows(prob)
+    if posterior.label == "released draws":
+        answer = posterior.reader.answer(posterior.certificate)
+        return {"rows": _draw_rows(posterior), **({"answer": answer} if answer else {})}, draw_lines(posterior)
+    rows = posterior.rows(prob)
     record: dict[str, Any] = {"prob": prob, "rows": rows}
-    if found.reader.display == "levels":
-        return _found(found, record)
-    lines = [f"{100 * prob:g} % credible intervals ({found.interval_method}):", "", *_table(rows)]
-    if found.note:
-        record["note"] = found.note
-        lines = [found.note, "", *lines]
-    if warned := [each.sentence for each in found.reader.findings(found.distributions)]:
+    if posterior.reader.display == "levels":
+        return _describe_levels(posterior, record)
+    lines = [f"{100 * prob:g} % credible intervals ({posterior.interval_method}):", "", *_table(rows)]
+    if posterior.note:
+        record["note"] = posterior.note
+        lines = [posterior.note, "", *lines]
+    if warned := [each.sentence for each in posterior.reader.findings(posterior.distributions)]:
         record["warnings"] = warned
         lines = [*lines, "", *(f"warning: {each}" for each in warned)]
-    if found.reader.display == "states":
-        states = found.states()
+    if posterior.reader.display == "states":
+        states = posterior.states()
         record["states"] = dict(zip(states.regions, states.most_probable.tolist(), strict=True))
         lines += ["", *_map(states)]
-    if found.label == POOLED:
-        told, more = _pooled(found, prob)
-        record, lines = {**record, **told}, [_POOLED, "", *lines, *more]
+    if posterior.label == POOLED:
+        pooled, more = _pooled(posterior, prob)
+        record, lines = {**record, **pooled}, [_POOLED, "", *lines, *more]
     return record, lines
 
 
-def _found(found: Posterior, record: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _describe_levels(posterior: Posterior, record: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the values that occur with their counts, and the line that declares them."""
-    reader: Any = found.reader
-    levels, seen = list(found.distributions), [reader.note, f"{reader.finding[:1].upper()}{reader.finding[1:]}."]
+    reader: Any = posterior.reader
+    levels, seen = list(posterior.distributions), [reader.note, f"{reader.finding[:1].upper()}{reader.finding[1:]}."]
     if not levels:
         return {**record, "levels": [], "note": reader.note, "found": reader.finding}, [NOTHING_FOUND, *seen]
     rows, declared = record["rows"], reader.declaration(levels)
-    made = f"how many {reader.of} hold each value, {100 * record['prob']:g} % credible intervals"
-    lines = [f"{made} ({found.interval_method}):", "", *_table(rows), "", *seen, "", _DECLARE, f"  {declared}"]
-    told = {"levels": levels, "declaration": declared, "note": reader.note, "found": reader.finding}
-    return {**record, **told}, lines
+    caption = f"how many {reader.of} hold each value, {100 * record['prob']:g} % credible intervals"
+    lines = [f"{caption} ({posterior.interval_method}):", "", *_table(rows), "", *seen, "", _DECLARE, f"  {declared}"]
+    facts = {"levels": levels, "declaration": declared, "note": reader.note, "found": reader.finding}
+    return {**record, **facts}, lines
 
 
 NOTHING_FOUND = "No value reached the threshold. That does not say that there is none."
 _DECLARE = "To declare them as levels write under [columns]:"
 
 
-def _pooled(found: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
+def _pooled(posterior: Posterior, prob: float) -> tuple[dict[str, Any], list[str]]:
     """Return what pooled groups have in common, and their ranks if they are not too many."""
-    population = found.population_rows(prob)
+    population = posterior.population_rows(prob)
     lines = ["", "the population:", *_table(population)]
-    if len(found.distributions) > _MOST_RANKED:
+    if len(posterior.distributions) > _MOST_RANKED:
         return {"population": population}, lines
-    ranks = found.ranks(prob, rng=np.random.default_rng(0)).reset_index().to_dict("records")
+    ranks = posterior.ranks(prob, rng=np.random.default_rng(0)).reset_index().to_dict("records")
     cells = [
         (row["group"], f"{row['mean']:.1f}", f"{row['low']}", f"{row['high']}", f"{row['prob_largest']:.2f}",
          f"{row['prob_smallest']:.2f}")
@@ -197,11 +198,11 @@ def _table(rows: Rows) -> list[str]:
     return columns([(*names, "mean", "sd", "low", "high", ""), *cells], names=len(names))
 
 
-def draw_lines(found: Posterior, most: int | None = None) -> list[str]:
+def draw_lines(posterior: Posterior, most: int | None = None) -> list[str]:
     """Show what was released where it has no interval: draws, or one estimate; the first of many, and of many rows."""
-    rows = _draw_rows(found)
+    rows = _draw_rows(posterior)
     count, names = len(rows[0]["values"]), [name for name in rows[0] if name != "values"]
-    what = "draw" if getattr(found.reader, "method", "posterior") == "posterior" else "noisy estimate"
+    what = "draw" if getattr(posterior.reader, "method", "posterior") == "posterior" else "noisy estimate"
     heads = [f"{what} {place + 1}" if what == "draw" else what for place in range(min(count, _MOST_DRAWS))]
     cells = [
         (*(row[name] for name in names), *(f"{x:.5g}" for x in row["values"][: len(heads)])) for row in rows[:most]
@@ -210,17 +211,17 @@ def draw_lines(found: Posterior, most: int | None = None) -> list[str]:
     first = f"; the first {_MOST_DRAWS}" if count > _MOST_DRAWS else ""
     more = [f"and {len(rows) - len(cells)} more"] if len(rows) > len(cells) else []
     table = columns([(*names, *heads), *cells], names=len(names))
-    answer = found.reader.answer(found.certificate)
+    answer = posterior.reader.answer(posterior.certificate)
     return [f"no interval: {said}{first}:", *table, *more, *([answer] if answer else [])]
 
 
-def _draw_rows(found: Posterior) -> Rows:
+def _draw_rows(posterior: Posterior) -> Rows:
     """Return released draws, one row per group and parameter; of a regression, one per coefficient."""
-    alone = found.reader.parameter == "coefficient"
+    alone = posterior.reader.parameter == "coefficient"
     return [
         {**({"coefficient": name} if alone else {"group": group, "parameter": name}), "values": values}
-        for group, draws in found.sample().items()
-        for name, values in zip(found.labels if alone else found.parameters, draws.T.tolist(), strict=True)
+        for group, draws in posterior.sample().items()
+        for name, values in zip(posterior.labels if alone else posterior.parameters, draws.T.tolist(), strict=True)
     ]
 
 

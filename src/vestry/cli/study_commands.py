@@ -147,21 +147,21 @@ def plan(
         lines += ["", *_wish_lines(opened, wishes)]
     if plot is not None:
         with working("drawing"):
-            lines += ["", *_drawn(opened, [spec.name for spec in specs], plot)]
+            lines += ["", *_draw_widths(opened, [spec.name for spec in specs], plot)]
     emit(record, "\n".join(lines), as_json=json)
 
 
-def _wish_lines(study: Study, found: WishPlan) -> list[str]:
+def _wish_lines(study: Study, wish_plan: WishPlan) -> list[str]:
     """Say which spends meet the wishes, whether they fit, and if not, which costs most and what would fit."""
-    lines = columns([_WISH_HEADS, *map(_wish_row, found.wishes)])
-    if found.fits:
+    lines = columns([_WISH_HEADS, *map(_wish_row, wish_plan.wishes)])
+    if wish_plan.fits:
         return [*lines, f"Together they fit what remains, {study.remaining()}. Write them as spend."]
     lines.append(f"Together they do not fit {study.remaining()}.")
-    if found.costliest:
-        lines[-1] += f" {found.costliest} costs most."
+    if wish_plan.costliest:
+        lines[-1] += f" {wish_plan.costliest} costs most."
     return (
-        [*lines, "These would fit:", *columns([_WISH_HEADS, *map(_wish_row, found.instead)])]
-        if found.instead
+        [*lines, "These would fit:", *columns([_WISH_HEADS, *map(_wish_row, wish_plan.instead)])]
+        if wish_plan.instead
         else lines
     )
 
@@ -172,7 +172,7 @@ def _wish_row(wish: Wish) -> tuple[str, ...]:
     return wish.name, f"{wish.wanted:g}", str(wish.spend), f"{wish.width:.3g}", ""
 
 
-def _drawn(study: Study, names: list[str], path: Path) -> list[str]:
+def _draw_widths(study: Study, names: list[str], path: Path) -> list[str]:
     """Draw the width of each release that has one against its spend, and say what an attacker could guess."""
     from vestry.display.plotting import width_curves
     from vestry.report.guarantee_section import Promise, sentences
@@ -238,8 +238,8 @@ def release(
     finally:  # what was released and paid for is told, whatever became of the rest
         warned = runner.warnings(outcomes)
         if not json:
-            told = [line for each in outcomes for line in _outcome_lines(each, warned[each.name])]
-            say("".join(f"{line}\n" for line in told), nl=False)
+            outcome_lines = [line for each in outcomes for line in _outcome_lines(each, warned[each.name])]
+            say("".join(f"{line}\n" for line in outcome_lines), nl=False)
     after = runner.after(outcomes)
     left, page = after.state, runner.store.path / "report.html"
     record = {
@@ -308,10 +308,10 @@ def _plan_warnings(study: Study, due: list[str]) -> list[str]:
     warnings = []
     for name in due:
         with working(f"planning {name}"), suppress(VestryError):  # what cannot be planned has no warning
-            found = best_forecast(study.forecasts(name))
-            if found.note:
-                widths = f" ({found.width:.3g} instead of {found.exact_width:.3g})" if found.swamped else ""
-                warnings.append(f"warning: {name}: {found.note}{widths}; vestry plan compares spends.")
+            forecast = best_forecast(study.forecasts(name))
+            if forecast.note:
+                widths = f" ({forecast.width:.3g} instead of {forecast.exact_width:.3g})" if forecast.swamped else ""
+                warnings.append(f"warning: {name}: {forecast.note}{widths}; vestry plan compares spends.")
     return warnings
 
 
@@ -337,14 +337,14 @@ def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
 
 
 def _plan_lines(study: Study, name: str, forecasts: list[Forecast]) -> list[str]:
-    drawn = any(each.kl is not None for each in forecasts)  # noise has no divergence
-    rows = [("mechanism", "parameter", "90 %", "width", "without privacy", *(("KL",) if drawn else ()), "")]
+    with_kl = any(each.kl is not None for each in forecasts)  # noise has no divergence
+    rows = [("mechanism", "parameter", "90 %", "width", "without privacy", *(("KL",) if with_kl else ()), "")]
     for each in forecasts:
-        kl = ("-" if each.kl is None else f"{each.kl:.3g}",) if drawn else ()
+        kl = ("-" if each.kl is None else f"{each.kl:.3g}",) if with_kl else ()
         if each.value is None or each.width is None or each.exact_width is None:
             rows.append((each.mechanism, "-", "-", "-", "-", *kl, each.note))
             continue
-        value, empty = study.format_parameter(name, each.parameter, each.value), ("",) if drawn else ()
+        value, empty = study.format_parameter(name, each.parameter, each.value), ("",) if with_kl else ()
         widths = short(each.width), short(each.exact_width)
         rows.append((each.mechanism, value, each.what, *widths, *kl, each.note))
         rows += [("", "", what, short(width), short(exact), *empty, "") for what, width, exact in each.further]

@@ -77,19 +77,19 @@ def derive(
     """
     read = {each for part in parts.values() for each in walk(part) if isinstance(each, Reading)}
     named = {reading: f"r{place}" for place, reading in enumerate(sorted(read, key=repr))}
-    kept = {column: f"k{place}" for place, column in enumerate(held)}
-    first = {name: held[column] for column, name in kept.items()}
+    aliases = {column: f"k{place}" for place, column in enumerate(held)}
+    first = {name: held[column] for column, name in aliases.items()}
     for reading, name in named.items():
         column = held[reading.column]
         first[name] = plain(column, _domain(reading), engine, clean=clean[reading.column])
         if reading.of == TEXT:
             first[f"a{name}"] = lacks_value(column, engine, clean=clean[reading.column] or reading.exact)
     table = table.select(**first)
-    second = {name: table[name] for name in kept.values()}
+    second = {name: table[name] for name in aliases.values()}
     second |= {name: _settled(table, reading, name, engine) for reading, name in named.items()}
     table = table.select(**second)
     values = {reading: table[name] for reading, name in named.items()}
-    columns = {column: table[name] for column, name in kept.items()}
+    columns = {column: table[name] for column, name in aliases.items()}
     derived = {
         column: columns[part.column] if isinstance(part, ColumnName) else _value(part, values, engine)
         for column, part in parts.items()
@@ -121,8 +121,8 @@ def _settled(table: Expression, reading: Reading, name: str, engine: str) -> Exp
     place = code(value, _domain(reading), engine)
     if reading.of == TRUTH:
         return place == 1
-    found = (place < len(reading.among)).fill_null(False)
-    return ibis.cases((table[f"a{name}"], ibis.null("boolean")), else_=found)
+    is_among = (place < len(reading.among)).fill_null(False)
+    return ibis.cases((table[f"a{name}"], ibis.null("boolean")), else_=is_among)
 
 
 def _value(part: FormulaPart, values: Mapping[Reading, Expression], engine: str) -> Expression:

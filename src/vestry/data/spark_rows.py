@@ -116,8 +116,8 @@ def _on_parts(function: Function, design: Design, names: tuple[str, ...]) -> Cal
     def batches(given: Iterable[Any]) -> Iterator[Any]:
         import pyarrow
 
-        found = function(_block(batch, design, names) for batch in given)
-        yield pyarrow.RecordBatch.from_pydict({"version": [version("vestry")], "sums": [found.tobytes()]})
+        sums = function(_block(batch, design, names) for batch in given)
+        yield pyarrow.RecordBatch.from_pydict({"version": [version("vestry")], "sums": [sums.tobytes()]})
 
     return batches
 

@@ -88,12 +88,12 @@ class ConditionShare(Marginal):
         """Return the probability of at most x."""
         ladders = self._ladders
         flat, rows = np.ravel(np.asarray(x, float)), np.arange(len(self.totals))
-        found = np.empty(flat.size)
+        probabilities = np.empty(flat.size)
         for place, each in enumerate(flat):
             count = np.floor(np.clip(each, -1.0, 2.0) * self.totals + _ROUNDING).astype(int) - self.start
             inside = ladders[rows, np.clip(count, 0, ladders.shape[1] - 1)]
-            found[place] = self.weights @ np.where(count < 0, 0.0, inside)
-        return np.minimum(found, 1.0).reshape(np.shape(x))
+            probabilities[place] = self.weights @ np.where(count < 0, 0.0, inside)
+        return np.minimum(probabilities, 1.0).reshape(np.shape(x))
 
     def quantile(self, p: npt.ArrayLike) -> Array:
         """Return the least share whose distribution function reaches p, by halving."""
@@ -187,29 +187,29 @@ class ColumnCounts:
         own = self.leaves[place]
         counts = own.start + np.arange(own.table.size)
         rest_counts = totals.astype(np.int64)[:, None] - counts
-        found = np.zeros(rest_counts.shape)
+        table = np.zeros(rest_counts.shape)
         for chosen, chance in zip(self.sums, self.chances(totals), strict=True):
             if place not in chosen:
-                found[:, 0] += chance if own.start == 0 else 0.0
+                table[:, 0] += chance if own.start == 0 else 0.0
                 continue
             others = tuple(each for each in chosen if each != place)
             rest = self.sums[others].measure if others else Measure(0, np.ones(1))
             joint = own.table * rest.at(rest_counts)
             sums = joint.sum(axis=1)
-            found += joint * np.where(sums > 0, chance / np.where(sums > 0, sums, 1.0), 0.0)[:, None]
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
+            table += joint * np.where(sums > 0, chance / np.where(sums > 0, sums, 1.0), 0.0)[:, None]
+        return np.asarray(table / table.sum(axis=1, keepdims=True))
 
     def draw(self, totals: Array, rng: np.random.Generator) -> Array:
         """Draw the counts given the number of records, once for each; one draw per row."""
         different, place = np.unique(totals, return_inverse=True)
         ladders = np.cumsum(self.chances(different), axis=0)[:, np.ravel(place)]
         which = (rng.random(totals.size) > ladders[:-1]).sum(axis=0)
-        drawn = np.zeros((totals.size, len(self.leaves)))
+        counts = np.zeros((totals.size, len(self.leaves)))
         for index, (chosen, node) in enumerate(self.sums.items()):
             rows = np.flatnonzero(which == index)
             if rows.size:
-                drawn[np.ix_(rows, np.array(chosen))] = split(node, totals[rows].astype(np.int64), rng)
-        return drawn
+                counts[np.ix_(rows, np.array(chosen))] = split(node, totals[rows].astype(np.int64), rng)
+        return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,8 +245,8 @@ class Shares:
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Draw the number of records, and each column's counts given it; one draw per row."""
         totals = rng.choice(self.totals, size, p=self.weights)
-        drawn = [column.draw(totals, rng)[:, 1:] for column in self.columns]
-        return np.asarray(np.concatenate(drawn, axis=1) / totals[:, None])
+        counts = [column.draw(totals, rng)[:, 1:] for column in self.columns]
+        return np.asarray(np.concatenate(counts, axis=1) / totals[:, None])
 
 
 def shares_of(columns: Sequence[Array], *, alpha: float, noise: Noise, count: int | None) -> Shares:
@@ -310,22 +310,22 @@ class MixedShares:
 
     def marginal(self, index: int) -> ConditionShare:
         """Return the distribution of one share: a row for each cube and number of records."""
-        found = [part.marginal(index) for part in self.parts]
-        start = min(each.start for each in found)
-        width = max(each.start + each.table.shape[1] for each in found) - start
-        before = [each.start - start for each in found]
+        marginals = [part.marginal(index) for part in self.parts]
+        start = min(each.start for each in marginals)
+        width = max(each.start + each.table.shape[1] for each in marginals) - start
+        before = [each.start - start for each in marginals]
         tables = [
             np.pad(each.table, ((0, 0), (first, width - first - each.table.shape[1])))
-            for each, first in zip(found, before, strict=True)
+            for each, first in zip(marginals, before, strict=True)
         ]
-        weights = np.concatenate([weight * each.weights for weight, each in zip(self.weights, found, strict=True)])
-        return ConditionShare(weights, np.concatenate([each.totals for each in found]), start, np.vstack(tables))
+        weights = np.concatenate([weight * each.weights for weight, each in zip(self.weights, marginals, strict=True)])
+        return ConditionShare(weights, np.concatenate([each.totals for each in marginals]), start, np.vstack(tables))
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Draw the cube, and the counts given it; one draw per row."""
         numbers = rng.multinomial(size, self.weights)
-        drawn = [part.draw(rng, number) for part, number in zip(self.parts, numbers, strict=True) if number]
-        return rng.permutation(np.concatenate(drawn))
+        draws = [part.draw(rng, number) for part, number in zip(self.parts, numbers, strict=True) if number]
+        return rng.permutation(np.concatenate(draws))
 
 
 def cube_shares_of(columns: Sequence[Array], *, alpha: float, scale: float, count: int) -> MixedShares:
@@ -377,8 +377,8 @@ def _edges(columns: Sequence[Array], scale: float, count: int) -> Array:
     jumps = np.ceil([each for column in alone for each in column if first <= each <= end])
     even = np.linspace(first, bulk, min(4 * _CUBES, math.ceil(4 * (math.sqrt(size) + _WIDTHS))))
     beyond = bulk + (end - bulk) * np.linspace(0, 1, _CUBES) ** 2
-    found = np.unique(np.rint(np.concatenate([jumps, jumps - 1, even, beyond])))
-    return np.asarray(found[found >= first])
+    edges = np.unique(np.rint(np.concatenate([jumps, jumps - 1, even, beyond])))
+    return np.asarray(edges[edges >= first])
 
 
 def _excess(values: Array, count: int) -> float:
@@ -402,8 +402,8 @@ def _windowed(values: Array, alpha: float, edge: float, step: int, count: int) -
     """Return what is known of a column's counts inside the cube; first what remains of n."""
     rest, reach = count - values.sum(), values.size * edge
     ends = [(float(z), edge) for z in values]
-    found = [_leaf(z, alpha, Window(half), math.ceil(half), step) for z, half in [(float(rest), reach), *ends]]
-    leaves, logs = zip(*found, strict=True)
+    pairs = [_leaf(z, alpha, Window(half), math.ceil(half), step) for z, half in [(float(rest), reach), *ends]]
+    leaves, logs = zip(*pairs, strict=True)
     zeros = np.append(0.0, np.where(np.abs(values) <= edge, 0.0, -np.inf))
     return ColumnCounts(tuple(leaves), np.array(logs), zeros, alpha)
 
@@ -488,11 +488,11 @@ class QualityReader(Reader):
     def findings(self, distributions: Mapping[str, Any]) -> tuple[Finding, ...]:
         """Return what is wrong with columns, as far as it is sure."""
         shares: Shares | MixedShares = distributions["all"]
-        found = (
+        candidates = (
             finding(column, self.columns[column], condition, shares.marginal(index))
             for index, (column, condition) in enumerate(self.conditions)
         )
-        return tuple(each for each in found if each is not None)
+        return tuple(each for each in candidates if each is not None)
 
 
 _LARGEST = 2**50

@@ -36,10 +36,10 @@ WIDTH = 4.8
 
 def privacy_curve(event: Event, *, title: str, path: Path | None = None) -> Any:
     """Draw an event's Renyi curve and its profile, and return the figure."""
-    with figure(2, path=path, title=title) as (drawn, (left, right)):
+    with figure(2, path=path, title=title) as (fig, (left, right)):
         renyi_panel(left, event)
         profile_panel(right, event)
-    return drawn
+    return fig
 
 
 def renyi_panel(axes: Any, event: Event) -> None:
@@ -97,10 +97,10 @@ class WidthCurve:
 def width_curves(curves: Sequence[WidthCurve], *, path: Path) -> Any:
     """Draw the width of each release against what it spends, with the present choice and the best guess marked."""
     heights = (1.0,) * len(curves)
-    with figure(1, path=path, width=6.0, height=3.4 * len(curves), heights=heights) as (drawn, panels):
+    with figure(1, path=path, width=6.0, height=3.4 * len(curves), heights=heights) as (fig, panels):
         for axes, curve in zip(panels, curves, strict=True):
             _width_panel(axes, curve)
-    return drawn
+    return fig
 
 
 def _width_panel(axes: Any, curve: WidthCurve) -> None:
@@ -211,8 +211,8 @@ def _row(axes: Any, distribution: PosteriorDistribution | ReleasedDraws, index: 
     marginal = distribution.marginal(index)
     low, high = marginal.quantile([0.0005, 0.9995])
     x = np.linspace(low, high, 301)
-    found = density(marginal, x)
-    y = height + 0.75 * found / found.max()
+    densities = density(marginal, x)
+    y = height + 0.75 * densities / densities.max()
     low, high = marginal.interval(prob)
     inside = (x >= low) & (x <= high)
     axes.fill_between(x, height, y, color=INK, alpha=0.12, linewidth=0)
@@ -283,13 +283,13 @@ def figure(
             "figure.dpi": 150,
         }
     ):
-        drawn = _new_figure(shown)(figsize=(width * columns, height), layout="constrained")
-        yield drawn, drawn.subplots(len(heights), columns, squeeze=False, height_ratios=heights).ravel()
+        fig = _new_figure(shown)(figsize=(width * columns, height), layout="constrained")
+        yield fig, fig.subplots(len(heights), columns, squeeze=False, height_ratios=heights).ravel()
         if title is not None:
-            drawn.suptitle(title, x=0.01, ha="left", fontsize=11)
+            fig.suptitle(title, x=0.01, ha="left", fontsize=11)
         if path is not None:
             try:
-                drawn.savefig(path)
+                fig.savefig(path)
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or "unknown kind of file"
                 raise InvalidParameter(
@@ -384,9 +384,9 @@ def dots(axes: Any, height: float, values: Array) -> None:
 def density(marginal: Marginal, x: Array) -> Array:
     """Return the density, cut where it is infinite: at the end of a Beta distribution with a parameter below 1."""
     with np.errstate(over="ignore", divide="ignore"):
-        found = np.exp(marginal.log_density(x))
-    finite = found[np.isfinite(found)]
-    return np.asarray(np.minimum(found, finite.max() if finite.size else 1.0))
+        densities = np.exp(marginal.log_density(x))
+    finite = densities[np.isfinite(densities)]
+    return np.asarray(np.minimum(densities, finite.max() if finite.size else 1.0))
 
 
 def _folded(name: str) -> str:

@@ -74,8 +74,8 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Content]],
     names
         How many cells of a row name it.
     """
-    caption = _kept(caption)
-    head = tag("thead", tag("tr", *(tag("th", _kept(name), scope="col") for name in heads)))
+    caption = _join_percent(caption)
+    head = tag("thead", tag("tr", *(tag("th", _join_percent(name), scope="col") for name in heads)))
     body = [
         tag("tr", *(tag("th", cell, scope="row") for cell in row[:names]), *(tag("td", cell) for cell in row[names:]))
         for row in rows
@@ -84,7 +84,7 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Content]],
     return tag("div", whole, class_="scroll", tabindex="0", role="group", aria_label=caption)
 
 
-def _kept(text: str) -> str:
+def _join_percent(text: str) -> str:
     """Keep a percent sign with its number."""
     return text.replace(" %", "\u00a0%")
 
@@ -138,18 +138,18 @@ class Album:
         """How many pictures there are so far."""
         return self._count
 
-    def figure(self, drawn: Any, *, alternative: str, caption: str) -> Markup:
+    def figure(self, fig: Any, *, alternative: str, caption: str) -> Markup:
         """Return a picture with its alternative text and its caption."""
         self._count += 1
-        picture = _inline(drawn, prefix=f"figure-{self._count}", alternative=alternative)
-        if drawn.get_figwidth() > WIDTH:  # too wide to be read on a telephone, so it scrolls by itself
+        picture = _inline(fig, prefix=f"figure-{self._count}", alternative=alternative)
+        if fig.get_figwidth() > WIDTH:  # too wide to be read on a telephone, so it scrolls by itself
             label = f"Figure {self._count}, which may be scrolled"
             picture = tag("div", picture, class_="scroll", tabindex="0", role="group", aria_label=label)
         number = tag("b", f"Figure {self._count}.")
-        return tag("figure", picture, tag("figcaption", number, " ", _kept(caption)))
+        return tag("figure", picture, tag("figcaption", number, " ", _join_percent(caption)))
 
 
-def _inline(drawn: Any, *, prefix: str, alternative: str) -> Markup:
+def _inline(fig: Any, *, prefix: str, alternative: str) -> Markup:
     import matplotlib
 
     written = io.StringIO()
@@ -157,10 +157,10 @@ def _inline(drawn: Any, *, prefix: str, alternative: str) -> Markup:
     with warnings.catch_warnings(), matplotlib.rc_context({"svg.fonttype": "none"}):
         # The browser has the letter that the font of the layout lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        drawn.savefig(written, format="svg", metadata=nothing, transparent=True)
+        fig.savefig(written, format="svg", metadata=nothing, transparent=True)
     body = _UNSEEN.sub("", written.getvalue()).strip()
     own = {name: f"{prefix}-{place}" for place, name in enumerate(dict.fromkeys(_REFERENCE.findall(body)), 1)}
-    body = _TAG.sub(lambda found: _plain(found[0], own), body)
+    body = _TAG.sub(lambda match: _plain(match[0], own), body)
     size = _SIZE.match(body)
     assert size is not None, "matplotlib writes a view box"  # noqa: S101
     width, height = (float(part) for part in size.groups())
@@ -173,9 +173,9 @@ def _inline(drawn: Any, *, prefix: str, alternative: str) -> Markup:
 
 def _plain(element: str, own: dict[str, str]) -> str:
     """Rewrite one tag: its identifiers, its references, its colours and its font."""
-    element = re.sub(r' id="([^"]*)"', lambda found: f' id="{own[found[1]]}"' if found[1] in own else "", element)
-    element = re.sub(r'xlink:href="#([\w.-]+)"', lambda found: f'href="#{own[found[1]]}"', element)
-    element = re.sub(r"url\(#([\w.-]+)\)", lambda found: f"url(#{own[found[1]]})", element)
+    element = re.sub(r' id="([^"]*)"', lambda match: f' id="{own[match[1]]}"' if match[1] in own else "", element)
+    element = re.sub(r'xlink:href="#([\w.-]+)"', lambda match: f'href="#{own[match[1]]}"', element)
+    element = re.sub(r"url\(#([\w.-]+)\)", lambda match: f"url(#{own[match[1]]})", element)
     for colour, variable in _VARIABLES.items():
         element = element.replace(f": {colour}", f": {variable}")
     element = _FAMILY.sub(r"font-size: \2", element)

@@ -63,13 +63,13 @@ def read_bins(given: Any, features: int) -> tuple[Bins, ...]:
         given = [given] * features
     if not isinstance(given, (list, tuple, np.ndarray)) or len(given) != features:
         raise InvalidParameter("bins", "another number of them", f"edges for each of the {features} features", _INSTEAD)
-    found = []
+    bins = []
     for edges in given:
         if not isinstance(edges, (list, tuple, np.ndarray)) or len(edges) < 3:
             raise InvalidParameter("bins", edges, "three edges or more for each feature", _INSTEAD)
         low, *inner, high = (float(require_number("an edge of bins", each, _INSTEAD)) for each in edges)
-        found.append(Interval(low, high).bins(low, *inner, high))
-    return tuple(found)
+        bins.append(Interval(low, high).bins(low, *inner, high))
+    return tuple(bins)
 
 
 def plan_table(

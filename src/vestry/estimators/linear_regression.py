@@ -172,8 +172,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     def _predict_moments(self, X: Any, *, return_std: bool) -> Any:  # noqa: N803
         rows = self._known_rows(X)
         z = np.roll(self._encoder.encode(rows), 1, axis=1)  # the intercept first
-        found: Any = self.posterior_.distributions["all"]
-        mixture = found.mixture
+        distribution: Any = self.posterior_.distributions["all"]
+        mixture = distribution.mixture
         fitted = z @ mixture.means.T
         mean = fitted @ mixture.weights
         expected = np.asarray(self._middle + self._reach * mean)

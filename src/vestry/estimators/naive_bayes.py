@@ -124,8 +124,8 @@ class PrivateNaiveBayes(PrivateClassifier, PrivateFit):
         model = NaiveBayes(tuple(features), target, self.prior)
         schema = TableSchema({target: Levels(*classes), **dict(zip(features, bins, strict=True))}, Unit("row"), near)
         kinds = ("laplace",) if isinstance(guarantee, PureDP) else ("laplace", "gaussian")
-        found = (model.prepare(Request(model, guarantee, kind), schema, None) for kind in kinds)
-        return min(found, key=lambda each: cast(Any, each.mechanism).deviation)
+        candidates = (model.prepare(Request(model, guarantee, kind), schema, None) for kind in kinds)
+        return min(candidates, key=lambda each: cast(Any, each.mechanism).deviation)
 
     def _finish(self, plan: Any, release: Release) -> None:
         self.classes_ = np.array(sorted(check_classes(self.classes)))

@@ -176,8 +176,8 @@ def _release(plan: Any, rows: np.ndarray, ledger: Ledger | None, *, purpose: str
     noise = SystemNoise()
     private = plan.collect(rows, row_key=noise.random_bytes(16).hex())
     contents = mechanism.release(private, cast(OpenCharge, Unledgered()), noise)
-    drawn = dict(zip(plan.groups, contents, strict=True))
-    return Release(family, prior, drawn, certify(mechanism), plan.by, plan.labels)
+    contents_by_group = dict(zip(plan.groups, contents, strict=True))
+    return Release(family, prior, contents_by_group, certify(mechanism), plan.by, plan.labels)
 
 
 def _spent(mechanism: Mechanism) -> Guarantee:

@@ -272,9 +272,9 @@ def _server_engine(server: ServerAddress) -> sql.Engine:
         raise MissingExtra("a ledger on PostgreSQL", "postgres") from None
 
     def connect() -> Any:
-        asked: dict[str, Any] = {"connect_timeout": "10", **server.fill()}
-        asked["options"] = f"{asked.get('options', '')} -csynchronous_commit=on"
-        return psycopg.connect(**asked)
+        parameters: dict[str, Any] = {"connect_timeout": "10", **server.fill()}
+        parameters["options"] = f"{parameters.get('options', '')} -csynchronous_commit=on"
+        return psycopg.connect(**parameters)
 
     return sql.create_engine("postgresql+psycopg://", creator=connect, isolation_level="READ COMMITTED")
 

@@ -139,9 +139,9 @@ class JournalWalk:
         self.content = ""
         self._actions: dict[int, str] = {}
 
-    def over(self, entries: Iterable[Entry], *, kept: str | None = None) -> tuple[Entry, State]:
-        """Return the last line and the state it leads to; the kept hash, if there is one, must be some line's."""
-        found = kept is None
+    def over(self, entries: Iterable[Entry], *, head: str | None = None) -> tuple[Entry, State]:
+        """Return the last line and the state it leads to; `head`, if it is given, must be some line's hash."""
+        head_seen = head is None
         for sequence, entry in enumerate(entries):
             try:
                 self.state = self._after(sequence, entry, entry.facts)
@@ -155,10 +155,10 @@ class JournalWalk:
             if again != entry:
                 raise LedgerCorrupt("the line was changed, or one is missing before it", sequence)
             self.last = entry
-            found = found or entry.hash == kept
+            head_seen = head_seen or entry.hash == head
         if self.last is None or self.state is None:
             raise LedgerCorrupt("it has no lines")
-        if not found:
+        if not head_seen:
             raise LedgerCorrupt("no line has the hash asked for, so the tail was cut or the file was swapped")
         return self.last, self.state
 

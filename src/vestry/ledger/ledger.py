@@ -268,8 +268,8 @@ class Ledger:
             Whether the charge is for work that was done before. Its output may have been seen, so it cannot choose how
             a new ledger shares out its delta.
         """
-        asked = Ask(what, purpose, definition, tuple(assumptions))
-        (charge,) = self.charge_together([asked], who=who, once=once, done=done)
+        ask = Ask(what, purpose, definition, tuple(assumptions))
+        (charge,) = self.charge_together([ask], who=who, once=once, done=done)
         return charge
 
     def charge_together(
@@ -376,7 +376,7 @@ class Ledger:
         with self._database.reading() as (session, now):
             _row_key(session, now)
             stray = session.one(statements.STRAY_LINE, last=now.sequence)
-        last, state = walk.over((Entry.read(row) for row in self._pages(statements.LINES, end=now.sequence)), kept=head)
+        last, state = walk.over((Entry.read(row) for row in self._pages(statements.LINES, end=now.sequence)), head=head)
         expected = _head(last, walk.content, state.text())
         if any(getattr(now, column) != value for column, value in expected.items()):
             raise LedgerCorrupt("its head does not belong to its last line", last.sequence)
@@ -546,19 +546,19 @@ def _append(
 
 def _refuse_repeat(session: Session, definition: str) -> None:
     """Refuse a definition that a charge has; what only looks like one in a line's text does not count."""
-    found = [
+    candidates = [
         Entry.read(row) for row in session.run(statements.ASKED, part=canonical_json({"definition": definition})[1:-1])
     ]
-    asked = [entry.sequence for entry in found if entry.facts.get("definition") == definition]
-    if asked:
-        raise AskedBefore(asked[-1])
+    sequences = [entry.sequence for entry in candidates if entry.facts.get("definition") == definition]
+    if sequences:
+        raise AskedBefore(sequences[-1])
 
 
 @dataclass(frozen=True)
 class _Bill:
     """Charges before they are made: in words, the filter they leave in force, their prices, and the lines to write."""
 
-    asked: str
+    words: str
     filter: PrivacyFilter
     prices: Sequence[Spent]
     records: Sequence[Mapping[str, Any]]
@@ -575,7 +575,7 @@ def _require_room(state: State, bill: _Bill) -> None:
         limits, spent = state.filter, state.spent
         raise BudgetExceeded(
             "the charge",
-            bill.asked,
+            bill.words,
             str(limits.budget),
             limits.remaining(spent),
             limits.epsilon_left(spent),

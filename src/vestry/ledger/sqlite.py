@@ -73,9 +73,9 @@ def require_sound(connection: sqlite3.Connection, path: Path, patience_s: float)
     """Refuse a file whose header, pages, index or schema are not as they must be."""
     if is_writable(path):
         _require_writable_header(path, patience_s)
-    found = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
+    objects = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
     expected = {(name, _KINDS[name], text) for name, text in SCHEMA.items()}
-    if {(name, kind, " ".join(str(text).split())) for name, kind, text in found} != expected or len(found) != 3:
+    if {(name, kind, " ".join(str(text).split())) for name, kind, text in objects} != expected or len(objects) != 3:
         raise LedgerCorrupt("its schema was changed")
     if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
         raise LedgerCorrupt("its pages or its index were changed")
@@ -176,8 +176,8 @@ class FileIdentity(NamedTuple):
     @classmethod
     def at(cls, path: Path) -> FileIdentity:
         """Look where a name leads to now, through symbolic links."""
-        found = _stat(path)
-        return cls(found.st_dev, found.st_ino)
+        status = _stat(path)
+        return cls(status.st_dev, status.st_ino)
 
 
 def require_same_file(path: Path, opened: FileIdentity) -> None:

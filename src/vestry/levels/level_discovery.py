@@ -159,8 +159,8 @@ class PreparedLevels:
 
     def collect(self, table: Table, *, row_key: str) -> PrivateCounts:
         """Count how many hold each value."""
-        asked = {"least": self.model.least, "most": self.most}
-        return table.count_values(self.model.column, row_key=row_key, **asked)
+        limits = {"least": self.model.least, "most": self.most}
+        return table.count_values(self.model.column, row_key=row_key, **limits)
 
     def check_bound(self, domains: Mapping[str, Domain], max_rows: int) -> None:
         """Nothing is summed that 64 bits could not hold: counts are at most `max_rows`."""

@@ -71,22 +71,22 @@ class LevelReader(Reader):
     @property
     def note(self) -> str:
         """Say what is shown."""
-        hidden = _not_told(self.of, self.least)
+        hidden = _hidden_words(self.of, self.least)
         return f"The values are texts from the records, as they stand there. {hidden.capitalize()}."
 
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Compute the distribution of how many hold each value: the values are the groups."""
         statistics = release.contents["all"]
         assert isinstance(statistics, NoisyStatistics)  # noqa: S101 - the schema has seen to it
-        made = self.counts(statistics) if method == NOISE_AWARE else self._plugged(statistics)
+        distributions = self.counts(statistics) if method == NOISE_AWARE else self._plugged(statistics)
         reader = replace(self, noise=statistics.noise, scale=statistics.scale)
-        return ReadRelease(reader, made, method, self.column)
+        return ReadRelease(reader, distributions, method, self.column)
 
     def counts(self, statistics: NoisyStatistics) -> dict[str, WholeNumber]:
         """Return the distribution of each count, the noise summed out; equal noisy counts share it."""
         bound = self.margin if statistics.noise == "discrete-laplace" else None
-        found = {z: whole_number(z, statistics, least=self.least, bound=bound) for z in set(statistics.values)}
-        return {name: found[z] for name, z in zip(statistics.names, statistics.values, strict=True)}
+        distributions = {z: whole_number(z, statistics, least=self.least, bound=bound) for z in set(statistics.values)}
+        return {name: distributions[z] for name, z in zip(statistics.names, statistics.values, strict=True)}
 
     def _plugged(self, statistics: NoisyStatistics) -> dict[str, WholeNumber]:
         pairs = zip(statistics.names, statistics.values, strict=True)
@@ -107,8 +107,8 @@ class LevelReader(Reader):
 
     def interval_method(self, label: str, *, several_rows: bool) -> str:
         """Say that intervals are the shortest ones; rows need not be independent, as nothing is inferred from them."""
-        made = super().interval_method(label, several_rows=False)
-        return f"{made}, shortest interval" if label == NOISE_AWARE else made
+        method = super().interval_method(label, several_rows=False)
+        return f"{method}, shortest interval" if label == NOISE_AWARE else method
 
     def remark(self, distribution: Any, index: int) -> str:
         """Say that a count near the threshold may be smaller: of many values that few hold the noisiest are shown."""
@@ -118,8 +118,8 @@ class LevelReader(Reader):
     @property
     def finding(self) -> str:
         """Say how often a value is found, by how many hold it."""
-        found = partial(probability_found, self.noise, self.scale, self.margin)
-        return found_words(lambda count: found(count - self.least + 1), self.threshold, self.of)
+        probability = partial(probability_found, self.noise, self.scale, self.margin)
+        return found_words(lambda count: probability(count - self.least + 1), self.threshold, self.of)
 
     def declaration(self, values: Any) -> str:
         """Return the line that declares these values as the levels of the column, as a study file writes it."""
@@ -144,32 +144,32 @@ def _escape(mark: str) -> str:
 
 def shown_words(of: str, least: int) -> str:
     """Say what is shown, and what never is."""
-    return f"texts from the records are shown; {_not_told(of, least)}"
+    return f"texts from the records are shown; {_hidden_words(of, least)}"
 
 
-def _not_told(of: str, least: int) -> str:
+def _hidden_words(of: str, least: int) -> str:
     never = f"none that fewer than {least} {of} hold is shown, and " if least > 1 else ""
     return f"{never}how many values are not shown is not told"
 
 
-def found_words(found: Callable[[int], float], threshold: int, of: str) -> str:
+def found_words(probability: Callable[[int], float], threshold: int, of: str) -> str:
     """Say which values are found how often, from the probability for each count."""
-    seldom, half, nearly = (_first(found, chance, threshold) for chance in (_SELDOM, _HALF, _NEARLY))
+    seldom, half, nearly = (_first(probability, chance, threshold) for chance in (_SELDOM, _HALF, _NEARLY))
     few = f", by {seldom - 1} or fewer below {_SELDOM:g}" if seldom > 1 else ""
     return (
-        f"a value that {half} {of} hold is found with probability {found(half):.2f}, one held by {nearly} or more with"
-        f" at least {_NEARLY:g}{few}"
+        f"a value that {half} {of} hold is found with probability {probability(half):.2f}, one held by {nearly} or more"
+        f" with at least {_NEARLY:g}{few}"
     )
 
 
-def _first(found: Callable[[int], float], chance: float, start: int) -> int:
+def _first(probability: Callable[[int], float], chance: float, start: int) -> int:
     """Return the least count that is found with this probability."""
     low, high = 0, max(1, start)
-    while found(high) < chance:
+    while probability(high) < chance:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) >= chance else (middle, high)
+        low, high = (low, middle) if probability(middle) >= chance else (middle, high)
     return high
 
 

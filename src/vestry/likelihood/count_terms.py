@@ -103,8 +103,8 @@ class CubicTables:
         place = maths.xp.clip(place, 0.0, intervals - 1e-9)
         at = maths.freeze(maths.xp.floor(place)).astype("int64")
         s = place - at
-        found = maths.array(self.cubics.reshape(-1, 4))[self.rows * intervals + at]
-        return found[..., 0] + s * (found[..., 1] + s * (found[..., 2] + s * found[..., 3]))
+        coefficients = maths.array(self.cubics.reshape(-1, 4))[self.rows * intervals + at]
+        return coefficients[..., 0] + s * (coefficients[..., 1] + s * (coefficients[..., 2] + s * coefficients[..., 3]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +159,7 @@ class KnownTotalTerm:
         tops = maths.freeze(xp.max(logs, axis=-1, keepdims=True))
         weights = xp.exp(logs - tops)
         scale = xp.sum(tops, axis=(-2, -1)) - self.total * tilt[..., 0, 0] + math.lgamma(self.total + 1)
-        found, reach = weights[..., 0, :], size
+        mass, reach = weights[..., 0, :], size
         for level in range(1, levels):
             last = level + 1 == levels
             sums = (
@@ -167,10 +167,10 @@ class KnownTotalTerm:
                 if last
                 else np.arange(min(reach + size - 1, self.missing + 1))
             )
-            found = _sums_of_two(xp, found, reach, weights[..., level, :], size, sums)
-            top = maths.freeze(xp.max(found, axis=-1, keepdims=True))
-            found, scale, reach = found / top, scale + xp.log(top[..., 0]), sums.size
-        return xp.log(found[..., 0]) + scale
+            mass = _sums_of_two(xp, mass, reach, weights[..., level, :], size, sums)
+            top = maths.freeze(xp.max(mass, axis=-1, keepdims=True))
+            mass, scale, reach = mass / top, scale + xp.log(top[..., 0]), sums.size
+        return xp.log(mass[..., 0]) + scale
 
     def _tilt(self, maths: ArrayMath, logs: Any, start: Any) -> Any:
         """Return about that t at which the mean of the total is right, by Newton's steps of at most 1."""
@@ -258,10 +258,10 @@ def _total_window(noisy: Array, noise: IntegerNoise) -> tuple[Array, Array]:
     levels, scale = noisy.shape[-1], noise.scale
     if isinstance(noise, Laplace):
         # The sum's log mean of e^(t noise) is at most -levels log(1 - (scale t)^2), that of Laplace's density.
-        found = minimize_scalar(
+        optimum = minimize_scalar(
             lambda u: (_TOTAL_DROP - levels * math.log1p(-u * u)) / u, bounds=(1e-6, 1 - 1e-9), method="bounded"
         )
-        reach = scale * float(found.fun)
+        reach = scale * float(optimum.fun)
     else:
         reach = scale * math.sqrt(2 * levels * _TOTAL_DROP)
     least, most = np.maximum(noisy - _EACH * scale, 0).sum(axis=-1), (np.maximum(noisy, 0) + _EACH * scale).sum(axis=-1)

@@ -326,15 +326,15 @@ class GramLikelihood(Likelihood):
     def noisy_gram(self) -> Array:
         """Return the noisy Gram matrix itself, by group; noise may have made it indefinite."""
         values = np.asarray(self.values)
-        found = np.zeros((*values.shape[:-1], len(self.basis), len(self.basis)))
+        gram = np.zeros((*values.shape[:-1], len(self.basis), len(self.basis)))
         if self.count is not None:
-            found[..., 0, 0] = self.count
-        found[..., self.rows, self.columns] = found[..., self.columns, self.rows] = values
+            gram[..., 0, 0] = self.count
+        gram[..., self.rows, self.columns] = gram[..., self.columns, self.rows] = values
         own = set(zip(self.rows, self.columns, strict=True))
         for place in range(1, len(self.basis)):
             if (place, place) not in own:  # an indicator is its own square
-                found[..., place, place] = found[..., 0, place]
-        return found
+                gram[..., place, place] = gram[..., 0, place]
+        return gram
 
 
 def likelihood_of(release: Release, group: str | None = None) -> Likelihood:

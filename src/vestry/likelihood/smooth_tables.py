@@ -92,8 +92,8 @@ class SmoothTables:
 
     def only(self, place: int) -> SmoothTables:
         """Return one of the functions."""
-        kept = slice(place, place + 1)
-        return SmoothTables(self.centres[kept], self.widths[kept], self.values[kept], self.slopes[kept])
+        row = slice(place, place + 1)
+        return SmoothTables(self.centres[row], self.widths[row], self.values[row], self.slopes[row])
 
 
 def possible_counts(z: float, noise: Noise) -> tuple[Array, Array]:

@@ -168,5 +168,5 @@ def _rows(given: Any, groups: int) -> np.ndarray:
 
 
 def _finite(logs: Any) -> list[Any]:
-    found: list[Any] = np.maximum(logs, _NOTHING).tolist()
-    return found
+    finite: list[Any] = np.maximum(logs, _NOTHING).tolist()
+    return finite

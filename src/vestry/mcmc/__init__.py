@@ -1,7 +1,7 @@
 """From a log density to draws, ignorant of privacy: what runs on noisy statistics, permanently and for free.
 
-Randomness is an ordinary generator. One algorithm a file, compiled by JAX, which counts in 64-bit floats for the length
-of a call; the process's own settings are left alone. Each is imported when its name is first used.
+Randomness is an ordinary generator. One algorithm per file, compiled by JAX, which counts in 64-bit floats for the
+length of a call; the process's own settings are left alone. Each is imported when its name is first used.
 """
 
 from __future__ import annotations

@@ -27,14 +27,14 @@ def sample_whitened(
     density: Callable[[Array], tuple[Array, Array]],
     numbers: Callable[[Array], Array],
     dimension: int,
-    kept: int,
+    most: int,
     rng: np.random.Generator,
     *,
     length: float,
     longest: float,
     least: int = 0,
 ) -> Array:
-    """Return draws, one per row, at least `least` and at most `kept` of them; or raise `ChainsDisagree`.
+    """Return draws, one per row, at least `least` and at most `most` of them; or raise `ChainsDisagree`.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ def sample_whitened(
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         chain = _Hamiltonian(density, _scatter(density, (CHAINS, dimension), rng), rng, length)
         chain.warm_up(WARM)
-        found: list[Array] = []
+        positions: list[Array] = []
         for _ in range(ROUNDS):
-            found += chain.run(ROUND)
+            positions += chain.run(ROUND)
             # What the chains did first is dropped: the first half of all rounds.
-            draws = np.stack(found[len(found) // 2 :])
+            draws = np.stack(positions[len(positions) // 2 :])
             points = draws.reshape(-1, dimension)
             if len(points) >= least and split_r_hat(numbers(points).reshape(*draws.shape[:2], -1)).max() < AGREE:
-                return np.asarray(points[np.linspace(0, len(points) - 1, min(kept, len(points))).astype(int)])
+                return np.asarray(points[np.linspace(0, len(points) - 1, min(most, len(points))).astype(int)])
             chain.length = min(_FARTHER * chain.length, longest)
     raise ChainsDisagree
 
@@ -95,11 +95,11 @@ class _Hamiltonian:
 
     def run(self, steps: int) -> list[Array]:
         """Return where the chains were after each of so many moves."""
-        found = []
+        positions = []
         for _ in range(steps):
             self.move()
-            found.append(self.z)
-        return found
+            positions.append(self.z)
+        return positions
 
     def move(self) -> float:
         """Propose by leapfrog steps, accept or not, and return the mean probability of acceptance."""

@@ -80,9 +80,9 @@ def move(log_density: LogDensity, accept: Accept, scale: Any, power: Any, random
     points, logs = state
     ahead, chance = jax.random.split(random)
     proposed = points + scale * jax.random.normal(ahead, points.shape)
-    found = jax.vmap(log_density)(proposed)
-    taken = jnp.log(jax.random.uniform(chance, logs.shape)) < accept(power * (found - logs))
-    return jnp.where(taken[:, None], proposed, points), jnp.where(taken, found, logs)
+    proposed_logs = jax.vmap(log_density)(proposed)
+    taken = jnp.log(jax.random.uniform(chance, logs.shape)) < accept(power * (proposed_logs - logs))
+    return jnp.where(taken[:, None], proposed, points), jnp.where(taken, proposed_logs, logs)
 
 
 @compiled(static=("log_density", "accept", "draws"))

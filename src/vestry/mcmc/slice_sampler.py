@@ -50,17 +50,17 @@ def slice_logistic(
         raise InvalidParameter("assume_converged", assume_converged, _CONVERGED, "assume_converged=True")
     require_number("prior_precision", prior_precision, "prior_precision=1.0", above=0)
     columns = np.ascontiguousarray((np.asarray(rows, float) * np.asarray(labels, float)[:, None]).T)
-    found = np.empty((draws, len(columns)))
-    _walk(columns, likelihood_power, prior_precision, radius, burn, thin, found, rng)
-    return found
+    thetas = np.empty((draws, len(columns)))
+    _walk(columns, likelihood_power, prior_precision, radius, burn, thin, thetas, rng)
+    return thetas
 
 
 @numba.njit
-def _walk(columns, power, precision, radius, burn, thin, found, rng):  # type: ignore[no-untyped-def] # pragma: no cover
+def _walk(columns, power, precision, radius, burn, thin, thetas, rng):  # type: ignore[no-untyped-def] # pragma: no cover
     size, count = columns.shape
     theta, margins = np.zeros(size), np.zeros(count)
     wide = np.full(size, 1.0 / math.sqrt(precision))
-    for sweep in range(burn + thin * len(found)):
+    for sweep in range(burn + thin * len(thetas)):
         for j in range(size):
             room = math.sqrt(max(0.0, radius * radius - (np.sum(theta * theta) - theta[j] * theta[j])))
             here = theta[j]
@@ -85,7 +85,7 @@ def _walk(columns, power, precision, radius, burn, thin, found, rng):  # type: i
             margins += (new - here) * columns[j]
             theta[j] = new
         if sweep >= burn and (sweep - burn + 1) % thin == 0:
-            found[(sweep - burn) // thin] = theta
+            thetas[(sweep - burn) // thin] = theta
 
 
 @numba.njit

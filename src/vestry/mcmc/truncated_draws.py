@@ -31,14 +31,14 @@ def truncated_beta(rng: np.random.Generator, alpha: Array, beta: Array, *, low: 
     a, b = np.where(flip, b, a), np.where(flip, a, b)
     least, most = np.where(flip, 1 - high, low), np.where(flip, 1 - low, high)
     above, beyond = betaincc(a, b, least), betaincc(a, b, most)
-    drawn = np.clip(betainccinv(a, b, beyond + (above - beyond) * rng.random(a.shape)), least, most)
+    draws = np.clip(betainccinv(a, b, beyond + (above - beyond) * rng.random(a.shape)), least, most)
     far = above < _LEAST_MASS
     if far.any():
         p, q, end = a[far] - 1, b[far] - 1, least[far]
         slope = q / (1 - end) - np.maximum(0.0, p) / end
         log_ratio = _log_powers(p, end, q, 1 - end)
-        drawn[far] = end + _tail(rng, log_ratio, slope, most[far] - end)
-    return np.asarray(np.where(flip, 1 - drawn, drawn))
+        draws[far] = end + _tail(rng, log_ratio, slope, most[far] - end)
+    return np.asarray(np.where(flip, 1 - draws, draws))
 
 
 def _log_powers(p: Array, x: Array, q: Array, y: Array) -> LogRatio:
@@ -53,14 +53,14 @@ def _log_power(p: Array, x: Array, rate: Array) -> LogRatio:
 
 def _tail(rng: np.random.Generator, log_ratio: LogRatio, slope: Array, width: Array) -> Array:
     """Draw the distance from the end at which a falling log density starts; its tangent there is above it."""
-    drawn, pending = np.empty(slope.shape), np.arange(slope.size)
+    distances, pending = np.empty(slope.shape), np.arange(slope.size)
     while pending.size:
         rate, span = slope[pending], -np.expm1(-slope[pending] * width[pending])
         step = np.minimum(-np.log1p(-rng.random(pending.size) * span) / rate, width[pending])
-        kept = np.log1p(-rng.random(pending.size)) < log_ratio(step, pending) + rate * step
-        drawn[pending[kept]] = step[kept]
-        pending = pending[~kept]
-    return drawn
+        accepted = np.log1p(-rng.random(pending.size)) < log_ratio(step, pending) + rate * step
+        distances[pending[accepted]] = step[accepted]
+        pending = pending[~accepted]
+    return distances
 
 
 def truncated_gamma(rng: np.random.Generator, shape: Array, rate: Array, *, low: Array, high: Array) -> Array:
@@ -71,13 +71,13 @@ def truncated_gamma(rng: np.random.Generator, shape: Array, rate: Array, *, low:
     by rejection from the tangent at the near end.
     """
     a, t, least, most = (x.astype(float).ravel() for x in np.broadcast_arrays(shape, rate, low, high))
-    drawn = rng.standard_gamma(a) / t
-    out = np.flatnonzero((drawn < least) | (drawn > most))
+    draws = rng.standard_gamma(a) / t
+    out = np.flatnonzero((draws < least) | (draws > most))
     for _ in range(3):
-        drawn[out] = rng.standard_gamma(a[out]) / t[out]
-        out = out[(drawn[out] < least[out]) | (drawn[out] > most[out])]
-    drawn[out] = _inverse_gamma_draw(rng, a[out], t[out], least[out], most[out])
-    return np.asarray(drawn).reshape(
+        draws[out] = rng.standard_gamma(a[out]) / t[out]
+        out = out[(draws[out] < least[out]) | (draws[out] > most[out])]
+    draws[out] = _inverse_gamma_draw(rng, a[out], t[out], least[out], most[out])
+    return np.asarray(draws).reshape(
         np.broadcast_shapes(np.shape(shape), np.shape(rate), np.shape(low), np.shape(high))
     )
 
@@ -87,17 +87,17 @@ def _inverse_gamma_draw(rng: np.random.Generator, a: Array, t: Array, low: Array
     first = np.where(upper, gammaincc(a, t * low), gammainc(a, t * low))
     second = np.where(upper, gammaincc(a, t * high), gammainc(a, t * high))
     place = first + (second - first) * rng.random(a.shape)
-    drawn: Array = np.clip(np.where(upper, gammainccinv(a, place), gammaincinv(a, place)) / t, low, high)
+    draws: Array = np.clip(np.where(upper, gammainccinv(a, place), gammaincinv(a, place)) / t, low, high)
     above = upper & (first < _LEAST_MASS)
     below = ~upper & (second < _LEAST_MASS)
     if above.any():
         p, r, end = a[above] - 1, t[above], low[above]
         slope = r - np.maximum(0.0, p) / end
-        drawn[above] = end + _tail(rng, _log_power(p, end, r), slope, high[above] - end)
+        draws[above] = end + _tail(rng, _log_power(p, end, r), slope, high[above] - end)
     if below.any():
         p, r, end = a[below] - 1, t[below], high[below]
-        drawn[below] = end - _tail(rng, _log_power(p, -end, -r), p / end - r, (high - low)[below])
-    return drawn
+        draws[below] = end - _tail(rng, _log_power(p, -end, -r), p / end - r, (high - low)[below])
+    return draws
 
 
 def truncated_dirichlet(rng: np.random.Generator, alphas: Array, *, low: float) -> Array:
@@ -122,10 +122,10 @@ def truncated_dirichlet(rng: np.random.Generator, alphas: Array, *, low: float) 
     largest = rows.argmax(axis=1)[:, None]
     others = np.arange(d - 1) + (np.arange(d - 1) >= largest)  # every index but the largest's
     last, rest = np.take_along_axis(rows, largest, 1)[:, 0], np.take_along_axis(rows, others, 1)
-    drawn = _simplex_rejection(rng, rest, last, low)
+    components = _simplex_rejection(rng, rest, last, low)
     result = np.empty_like(rows)
-    np.put_along_axis(result, others, drawn, 1)
-    np.put_along_axis(result, largest, 1 - drawn.sum(axis=1, keepdims=True), 1)
+    np.put_along_axis(result, others, components, 1)
+    np.put_along_axis(result, largest, 1 - components.sum(axis=1, keepdims=True), 1)
     return result.reshape(shapes.shape)
 
 
@@ -134,20 +134,20 @@ def _simplex_rejection(rng: np.random.Generator, rest: Array, last: Array, low: 
     tilt = _tilt(rest, last, low, high)
     best = np.clip((last - 1) / tilt, max(low, 1e-300), high)
     top = (last - 1) * np.log(best) - tilt * best
-    drawn, pending = np.empty_like(rest), np.arange(len(rest))
+    components, pending = np.empty_like(rest), np.arange(len(rest))
     while pending.size:
         copies = min(16, len(rest) // pending.size)  # the few that are left are tried many times at once
         tried = np.repeat(pending, copies)
-        found = truncated_gamma(rng, rest[tried], tilt[tried, None], low=np.asarray(low), high=np.asarray(high))
-        left = 1 - found.sum(axis=1)
+        proposals = truncated_gamma(rng, rest[tried], tilt[tried, None], low=np.asarray(low), high=np.asarray(high))
+        left = 1 - proposals.sum(axis=1)
         inside = left >= max(low, 1e-300)
         safe = np.where(inside, left, 1.0)
         log_ratio = (last[tried] - 1) * np.log(safe) - tilt[tried] * safe - top[tried]
-        kept = (inside & (np.log1p(-rng.random(tried.size)) < log_ratio)).reshape(-1, copies)
-        done = kept.any(axis=1)
-        drawn[pending[done]] = found.reshape(len(kept), copies, -1)[done, kept[done].argmax(axis=1)]
+        accepted = (inside & (np.log1p(-rng.random(tried.size)) < log_ratio)).reshape(-1, copies)
+        done = accepted.any(axis=1)
+        components[pending[done]] = proposals.reshape(len(accepted), copies, -1)[done, accepted[done].argmax(axis=1)]
         pending = pending[~done]
-    return drawn
+    return components
 
 
 def _tilt(rest: Array, last: Array, low: float, high: float) -> Array:

@@ -99,12 +99,12 @@ class NaiveBayes:
         if request.mechanism not in (*NOISES, OPS):
             allowed = ", ".join((*NOISES, OPS)) + " for naive-bayes"
             raise InvalidParameter("mechanism", request.mechanism, allowed, 'mechanism = "laplace"')
-        drawn, groups = request.mechanism == OPS, groups_of(schema.domains, self.target)
-        fixed = not drawn and adjacency.count is not None
-        cell = counts.Histograms(self.features, levels, fixed=fixed, total=drawn)
+        by_draws, groups = request.mechanism == OPS, groups_of(schema.domains, self.target)
+        fixed = not by_draws and adjacency.count is not None
+        cell = counts.Histograms(self.features, levels, fixed=fixed, total=by_draws)
         mechanism: Any = (
-            self._drawn(request, cell, adjacency)
-            if drawn
+            self._calibrate_draws(request, cell, adjacency)
+            if by_draws
             else counts.calibrate_counts(request.mechanism, cell.layout(adjacency), adjacency, request.guarantee)
         )
         tally = SumQuery(() if self.target is None else (self.target,), cell.terms)
@@ -118,11 +118,11 @@ class NaiveBayes:
             "features": list(self.features),
             "levels": [list(names) for names in levels],
         }
-        numbers = () if self.prior is None and not drawn else (self.alpha,)
+        numbers = () if self.prior is None and not by_draws else (self.alpha,)
         return PreparedSums(self, described, numbers, mechanism, tally, groups, labels)
 
-    def _drawn(self, request: Request, cell: counts.Histograms, adjacency: Adjacency) -> TableSample:
-        """Calibrate draws: one truncated Dirichlet a feature and class, and one for the classes."""
+    def _calibrate_draws(self, request: Request, cell: counts.Histograms, adjacency: Adjacency) -> TableSample:
+        """Calibrate draws: one truncated Dirichlet per feature and class, and one for the classes."""
         low, draws = request.truncation, 1 if request.draws is None else request.draws
         sizes = [len(names) for names in cell.levels]
         most = max(*sizes, adjacency.groups)

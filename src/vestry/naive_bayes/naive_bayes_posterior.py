@@ -118,11 +118,11 @@ class NaiveBayesReader(Reader):
         sizes = [self._size(each) for each in contents.values()]
         aware = method == NOISE_AWARE
         flat = DirichletMixture(np.ones(1), self.alpha + np.array([sizes]))
-        found = {group: self.noise_aware(each).parts for group, each in contents.items()} if aware else {}
-        shares = self._shares(contents, found) if aware else flat
+        parts = {group: self.noise_aware(each).parts for group, each in contents.items()} if aware else {}
+        shares = self._shares(contents, parts) if aware else flat
         bound = replace(self, shares=shares, total=sum(sizes))
         tables: dict[str, PosteriorDistribution] = {
-            group: TableProduct((shares.marginal(place), *found[group])) if aware else bound.plug_in(each)
+            group: TableProduct((shares.marginal(place), *parts[group])) if aware else bound.plug_in(each)
             for place, (group, each) in enumerate(contents.items())
         }
         return ReadRelease(bound, tables, method, release.by)
@@ -228,8 +228,8 @@ class NaiveBayesReader(Reader):
     def _class_tables(self, posterior: Any) -> Array:
         """Return probabilities (tables, classes, numbers): of every released draw, or the posterior's means alone."""
         if posterior.label == DRAWS:
-            drawn = posterior.sample()
-            return np.stack([drawn[group] for group in self.classes], axis=1)
+            draws = posterior.sample()
+            return np.stack([draws[group] for group in self.classes], axis=1)
         return np.array([[posterior.distributions[group].mean() for group in self.classes]])
 
     def variables(
@@ -237,29 +237,29 @@ class NaiveBayesReader(Reader):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return each variable as (joint draws by chain, dimensions), and the coordinates of the dimensions."""
         size = None if posterior.label == DRAWS else chains * draws
-        found, coords = self.tables(self.joint(posterior.sample(size, rng), rng))
-        chained = {name: (each.reshape(chains, -1, *each.shape[1:]), dims) for name, (each, dims) in found.items()}
+        tables, coords = self.tables(self.joint(posterior.sample(size, rng), rng))
+        chained = {name: (each.reshape(chains, -1, *each.shape[1:]), dims) for name, (each, dims) in tables.items()}
         return chained, coords
 
     def tables(self, tables: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return each variable as (joint draws, dimensions), and the coordinates of the dimensions."""
-        found: dict[str, Any] = {}
+        variables: dict[str, Any] = {}
         coords: dict[str, Any] = {}
         start, named = 0, Names("chain", "draw", "class_probability")
         target = "" if self.target is None else named(self.target)
         if self.target is not None:
             coords[target], start = list(self.classes), 1
-            found["class_probability"] = np.column_stack([table[:, 0] for table in tables.values()]), [target]
+            variables["class_probability"] = np.column_stack([table[:, 0] for table in tables.values()]), [target]
         for feature, names in zip(self.features, self.levels, strict=True):
             variable, level = named(f"probability_{feature}"), named(f"{feature}_level")
             coords[level] = list(names)
             parts = [table[:, start : start + len(names)] for table in tables.values()]
             if self.target is None:
-                found[variable] = parts[0], [level]
+                variables[variable] = parts[0], [level]
             else:
-                found[variable] = np.stack(parts, axis=1), [target, level]
+                variables[variable] = np.stack(parts, axis=1), [target, level]
             start += len(names)
-        return found, coords
+        return variables, coords
 
     def _values(self, statistics: NoisyStatistics) -> list[Array]:
         """Return the noisy counts of each feature: of all its levels, or of the first of two beside a public total."""
@@ -279,7 +279,7 @@ class NaiveBayesReader(Reader):
         """Return about how many records per class has: the mean of its tables' sums, at least 0."""
         return max(0.0, float(np.mean([values.sum() for values in self._values(statistics)])))
 
-    def _shares(self, contents: Mapping[str, NoisyStatistics], found: Mapping[str, Any]) -> DirichletMixture:
+    def _shares(self, contents: Mapping[str, NoisyStatistics], parts: Mapping[str, Any]) -> DirichletMixture:
         """Return the distribution of the class probabilities, the classes' sizes summed out.
 
         The prior of the number of all records is the improper uniform one. Sizes are drawn from their own
@@ -288,7 +288,7 @@ class NaiveBayesReader(Reader):
         """
         seed = [int(z) & 0xFFFFFFFF for each in contents.values() for z in each.values]
         rng = np.random.default_rng(seed)
-        sizes = np.stack([self._draw_sizes(each, found[group], rng) for group, each in contents.items()], axis=1)
+        sizes = np.stack([self._draw_sizes(each, parts[group], rng) for group, each in contents.items()], axis=1)
         total, own = sizes.sum(axis=1), gammaln(sizes + self.alpha) - gammaln(sizes + 1)
         logs = own.sum(axis=1) + gammaln(total + 1) - gammaln(total + len(self.classes) * self.alpha)
         weights = np.exp(logs - logs.max())
@@ -316,15 +316,15 @@ def size_weights(
     reach = math.ceil(noise.reach(_DROP))
     step = max(1, math.ceil(2 * reach * max(map(len, tables)) / _POINTS))
     known = sparse or [None] * len(tables)
-    found = [
+    table_sums = [
         _table_sums(values, alpha, noise, reach, step) if part is None else _sparse_sums(part, values, reach, step)
         for values, part in zip(tables, known, strict=True)
     ]
-    low = max(float(sums[0]) for sums, _ in found)
-    high = max(low, min(float(sums[-1]) for sums, _ in found))
+    low = max(float(sums[0]) for sums, _ in table_sums)
+    high = max(low, min(float(sums[-1]) for sums, _ in table_sums))
     counts = np.arange(low, high + step, step)
     logs = np.zeros(len(counts))
-    for (sums, own), values, part in zip(found, tables, known, strict=True):
+    for (sums, own), values, part in zip(table_sums, tables, known, strict=True):
         logs += np.interp(counts, sums, own)
         if part is None:
             logs += gammaln(counts / step + 1) - gammaln(counts / step + len(values) * alpha)
@@ -363,8 +363,8 @@ def _convolve_by_fft(a: Array, b: Array) -> Array:
     """Return the convolution by Fourier transforms; what is below rounding becomes next to nothing."""
     size = len(a) + len(b) - 1
     whole = 1 << (size - 1).bit_length()
-    found = np.fft.irfft(np.fft.rfft(a, whole) * np.fft.rfft(b, whole), whole)[:size]
-    return np.maximum(found, 1e-300)
+    convolution = np.fft.irfft(np.fft.rfft(a, whole) * np.fft.rfft(b, whole), whole)[:size]
+    return np.maximum(convolution, 1e-300)
 
 
 def naive_bayes_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> NaiveBayesReader:

@@ -74,6 +74,6 @@ def _ladder(size: int, scale: float, precision: int) -> tuple[list[Ball], Ball]:
 def _below(bits: BitSource, number: int) -> int:
     """Draw a whole number below another, each equally likely."""
     while True:
-        drawn = bits.take(number.bit_length())
-        if drawn < number:
-            return drawn
+        candidate = bits.take(number.bit_length())
+        if candidate < number:
+            return candidate

@@ -23,7 +23,7 @@ import flint
 
 from vestry.noise.bits import Ball, BitSource, Uniform
 
-Found = TypeVar("Found")
+Decision = TypeVar("Decision")
 
 
 class LogConcave(Protocol):
@@ -46,13 +46,13 @@ class LogConcave(Protocol):
         """Return where it is truncated below and above; None where it is not."""
 
 
-def decide(first: int, attempt: Callable[[int], Found | None]) -> Found:
+def decide(first: int, attempt: Callable[[int], Decision | None]) -> Decision:
     """Return what is certain at the first of 1, 2, 4, 8 ... times `first` bits at which anything is."""
     for precision in (first << k for k in itertools.count()):
         with flint.ctx.workprec(precision):
-            found = attempt(precision)
-        if found is not None:
-            return found
+            decision = attempt(precision)
+        if decision is not None:
+            return decision
     raise AssertionError  # the precisions have no end
 
 

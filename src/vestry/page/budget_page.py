@@ -154,51 +154,51 @@ def _turned(draft: StudyDraft, study: Study, steps: Mapping[str, int]) -> dict[s
 
 def _dial(seal: str, study: Study, spec: ReleaseSpec, state: str, turned: Guarantee | None) -> Dial:
     guarantee = turned or spec.request.guarantee
-    found = _forecast(seal, spec.name, guarantee.value, _Asked(study, spec))
+    forecast = _forecast(seal, spec.name, guarantee.value, _ForecastInputs(study, spec))
     config = study.config
     share = Promise(guarantee, None, config.schema.unit, config.schema.neighbours).best_guess()
-    width, exact = found.width, found.exact_width
+    width, exact = forecast.width, forecast.exact_width
     scale = _BAR / (6 * exact) if exact else 0.0
     return Dial(
         spec.name, spec.request.model.question(), str(guarantee), step_at(guarantee.value), state == NEW,
         "" if state == NEW else state,
-        "" if width is None else f"{width:.3g}", "" if exact is None else f"{exact:.3g}", found.what, found.note,
+        "" if width is None else f"{width:.3g}", "" if exact is None else f"{exact:.3g}", forecast.what, forecast.note,
         _percent(share), min(_BAR, scale * width) if width else 0.0, min(_BAR, scale * exact) if exact else 0.0,
         _BAR * (2 * share - 1),
     )  # fmt: skip
 
 
-class _Asked:
+class _ForecastInputs:
     """What a forecast is of; the file's hash and the amount stand for it among those that are remembered."""
 
     def __init__(self, study: Study, spec: ReleaseSpec) -> None:
         self.study, self.spec = study, spec
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked)
+        return isinstance(other, _ForecastInputs)
 
     def __hash__(self) -> int:
         return 0
 
 
 @lru_cache(maxsize=512)
-def _forecast(seal: str, name: str, amount: float, asked: _Asked) -> Forecast:
-    config = asked.study.config
+def _forecast(seal: str, name: str, amount: float, inputs: _ForecastInputs) -> Forecast:
+    config = inputs.study.config
     try:
-        return forecast_at(asked.spec.request, config.schema, amount, expected_rows=config.expected_rows)
+        return forecast_at(inputs.spec.request, config.schema, amount, expected_rows=config.expected_rows)
     except VestryError as error:
         return Forecast("", "", reason=str(error).rstrip("."))
 
 
 def _steps(fields: list[tuple[str, str]], prefix: str = "step-") -> dict[str, int]:
     """Return where the sliders stand, by release."""
-    found = {}
+    steps = {}
     for key, value in fields:
         if key.startswith(prefix):
             if not value.isdecimal() or len(value) > 3 or int(value) > STEPS:
                 raise InvalidParameter("a slider", value, f"a whole number from 0 to {STEPS}", "one of them")
-            found[key.removeprefix(prefix)] = int(value)
-    return found
+            steps[key.removeprefix(prefix)] = int(value)
+    return steps
 
 
 def _amount_key(spend: Mapping[str, Any]) -> str:

@@ -71,10 +71,10 @@ def names(visit: Visit) -> Response:
 
 def column(visit: Visit) -> Response:
     """Show the form of one column, by kind."""
-    draft, name = visit.draft(), visit.asked("name")
+    draft, name = visit.draft(), visit.query_field("name")
     record = draft.section("columns", name)
     types, _, _ = _types(visit, draft)
-    kind = visit.asked("kind") or kind_of(record) or kind_of_type(types.get(name))
+    kind = visit.query_field("kind") or kind_of(record) or kind_of_type(types.get(name))
     return _column_page(visit, draft, name, kind if kind in KINDS else "levels", fields_of(record))
 
 
@@ -184,6 +184,6 @@ def _declared_words(record: Any) -> str:
     }
     bins = f", in bins {shown['bins']}" if shown["bins"] else ""
     derived = f", computed as {shown['from']}" if shown["from"] else ""
-    missing = {"drop": "; left out if missing", "level": "; missing is a level",
+    missing = {"drop": "; omitted if missing", "level": "; missing is a level",
                "value": f"; {shown['missing_value']} if missing"}.get(shown["missing"], "")  # fmt: skip
     return words.get(kind, "computed") + bins + derived + missing

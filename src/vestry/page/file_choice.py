@@ -26,8 +26,8 @@ class FileChoice:
 
     def files(self) -> list[str]:
         """Return the tables that lie in the folders, by name; nothing of them is read."""
-        found = [name for folder in self.folders for name in self._below(folder)]
-        return sorted(dict.fromkeys(found))[:_MOST]
+        names = [name for folder in self.folders for name in self._below(folder)]
+        return sorted(dict.fromkeys(names))[:_MOST]
 
     def find(self, name: str) -> Path:
         """Return the file of this name, or refuse one that is not among those that are shown."""
@@ -52,7 +52,7 @@ class FileChoice:
 
     def _below(self, folder: Path) -> list[str]:
         suffixes = tuple(name for name in SOURCES if name.startswith("."))
-        found: list[str] = []
+        names: list[str] = []
         for where, folders, files in os.walk(folder):
             here = Path(where)
             depth = len(here.relative_to(folder).parts)
@@ -67,7 +67,7 @@ class FileChoice:
                 except InvalidParameter:
                     continue
                 path = here / file
-                found.append(str(path.relative_to(self.folders[0]) if folder == self.folders[0] else path))
-                if len(found) >= _MOST:
-                    return found
-        return found
+                names.append(str(path.relative_to(self.folders[0]) if folder == self.folders[0] else path))
+                if len(names) >= _MOST:
+                    return names
+        return names

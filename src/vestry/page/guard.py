@@ -239,8 +239,8 @@ def _headers(scope: Scope, name: str) -> list[str]:
 def _cookie(scope: Scope) -> str:
     """Return the session of a request; nothing if there is none, or more than one."""
     pairs = [each.strip().partition("=") for line in _headers(scope, "cookie") for each in line.split(";")]
-    found = [value for name, _, value in pairs if name == COOKIE]
-    return found[0] if len(found) == 1 else ""
+    sessions = [value for name, _, value in pairs if name == COOKIE]
+    return sessions[0] if len(sessions) == 1 else ""
 
 
 async def _form(scope: Scope, receive: Receive) -> list[tuple[str, str]]:

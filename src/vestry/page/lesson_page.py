@@ -52,7 +52,7 @@ def learn(visit: Visit) -> Response:
 
 def learn_turn(visit: Visit) -> Response:
     """Answer a turned slider."""
-    text = visit.asked("step")
+    text = visit.query_field("step")
     step = int(text) if text.isdecimal() and len(text) <= 3 and int(text) <= STEPS else step_at(0.5)
     facts = {"width": _WIDTH, "height": _HEIGHT, "low": _LOW, "high": _HIGH, "without": WITHOUT, "present": WITH}
     return HTMLResponse(visit.markup("lesson.html", lesson=lesson(amount_at(step)), **facts))
@@ -77,9 +77,9 @@ def lesson(epsilon: float) -> Lesson:
     ]  # fmt: skip
     rng = np.random.default_rng()
     chance = -math.expm1(-epsilon)
-    drawn = [
+    answers = [
         (count + rng.geometric(chance, _ANSWERS) - rng.geometric(chance, _ANSWERS)).tolist()
         for count in (WITHOUT, WITH)
     ]
     guess = 1 / (1 + math.exp(-epsilon))
-    return Lesson(f"{epsilon:g}", f"{math.exp(epsilon):.3g}", percent_up(guess), bars, (drawn[0], drawn[1]))
+    return Lesson(f"{epsilon:g}", f"{math.exp(epsilon):.3g}", percent_up(guess), bars, (answers[0], answers[1]))

@@ -18,13 +18,13 @@ def peer_user(client: tuple[str, int], server: tuple[str, int], tables: tuple[Pa
     The client's end has the client's address as its own, and the server's as the other one.
     """
     own, other = _spellings(*client), _spellings(*server)
-    found = False
+    any_line = False
     for table in tables:
         for local, remote, user in _lines(table):
-            found = True
+            any_line = True
             if local in own and remote in other:
                 return user
-    return UNKNOWN if found else None
+    return UNKNOWN if any_line else None
 
 
 def _lines(table: Path) -> Iterator[tuple[str, str, int]]:

@@ -83,12 +83,12 @@ def _rows(text: str) -> int | None:
     if not text:
         return None
     try:
-        found = int(text)
+        rows = int(text)
     except ValueError:
-        found = 0
-    if not 1 <= found <= 10**12:
+        rows = 0
+    if not 1 <= rows <= 10**12:
         raise InvalidParameter("the expected number of records", text, "a whole number from 1", "2000")
-    return found
+    return rows
 
 
 def _shown(visit: Visit, draft: StudyDraft, fields: Mapping[str, str], error: str = "") -> Response:

@@ -143,17 +143,17 @@ def fields_of(model: str) -> list[Field]:
     """Return the fields of a model's own keys, those that it needs first."""
     if model not in MODELS:
         raise InvalidParameter("a model", model, "one of " + ", ".join(MODELS), "one of them")
-    found, by_formula = [], hasattr(MODELS[model], "formula_keys")
+    form_fields, by_formula = [], hasattr(MODELS[model], "formula_keys")
     for each in fields(MODELS[model]):
         columns = each.name in MODELS[model].column_keys
         required = each.default is MISSING and each.default_factory is MISSING
         label, words = HELP.get(each.name, (each.name.replace("_", " ").capitalize(), "See the documentation."))
         words = PRIORS.get(model, words) if each.name == "prior" else words
         kind = _kind(each.name, str(each.type), names_columns=columns)
-        found.append(Field(each.name, kind, label, words, required and not by_formula))
+        form_fields.append(Field(each.name, kind, label, words, required and not by_formula))
     if by_formula:
-        found.append(Field("formula", "text", *HELP["formula"], required=False))
-    return sorted(found, key=lambda each: not (each.required or each.key in ("outcome", "predictors", "by")))
+        form_fields.append(Field("formula", "text", *HELP["formula"], required=False))
+    return sorted(form_fields, key=lambda each: not (each.required or each.key in ("outcome", "predictors", "by")))
 
 
 def common_fields() -> list[Field]:
@@ -202,7 +202,7 @@ def release_from(
 ) -> dict[str, Any]:
     """Return a release's lines from the fields of its form; what the form does not ask stays as it was."""
     own = fields_of(model)
-    asked = {each.key for each in (*own, *common_fields())} | {"model", "spend"}
+    form_keys = {each.key for each in (*own, *common_fields())} | {"model", "spend"}
     for each in own:
         if each.required and _value(each, form) is None:
             raise VestryError(f"{each.label} is needed. {each.help}")
@@ -222,7 +222,7 @@ def release_from(
         value = _value(each, form)
         if value is not None:
             record[each.key] = {"width": value} if each.key == "want" else value
-    return record | {key: value for key, value in before.items() if key not in asked}
+    return record | {key: value for key, value in before.items() if key not in form_keys}
 
 
 def spend_from(form: Sequence[tuple[str, str]], prefix: str = "") -> dict[str, Any]:

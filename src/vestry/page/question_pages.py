@@ -40,9 +40,9 @@ def questions(visit: Visit, error: str = "", status: int = 200) -> Response:
 
 def question(visit: Visit) -> Response:
     """Show the form of one question."""
-    draft, name = visit.draft(), visit.asked("name")
+    draft, name = visit.draft(), visit.query_field("name")
     record = draft.section("release", name) if name else {}
-    model = str(record.get("model", visit.asked("model")))
+    model = str(record.get("model", visit.query_field("model")))
     if model not in MODELS:
         return questions(visit, "Choose one of the questions below.", 404)
     spend = record.get("spend", {"epsilon": 0.3} if not record else {})
@@ -153,11 +153,11 @@ def _weighing_persons(draft: StudyDraft, model: str) -> dict[str, str]:
 
 def _domains(columns: Mapping[str, Any]) -> dict[str, Domain]:
     """Return what the columns may contain; what is not declared rightly yet is omitted."""
-    found = {}
+    domains = {}
     for column, record in columns.items():
         with suppress(VestryError, TypeError, AttributeError):
-            found[column] = domain_from(record)
-    return found
+            domains[column] = domain_from(record)
+    return domains
 
 
 def _kind_words(record: Any) -> str:

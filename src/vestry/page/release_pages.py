@@ -113,8 +113,8 @@ def release(visit: Visit, error: str = "", status: int = 200) -> Response:
 
 def _first(study: Study, due: list[str]) -> str:
     """Return the release that says whether values fit, if it and others are still to be paid for."""
-    found = [each.name for each in study.config.releases if each.request.model.name == "quality" and each.name in due]
-    return found[0] if found and len(due) > 1 else ""
+    names = [each.name for each in study.config.releases if each.request.model.name == "quality" and each.name in due]
+    return names[0] if names and len(due) > 1 else ""
 
 
 def spend(visit: Visit) -> Response:
@@ -185,7 +185,7 @@ def ledger(visit: Visit, error: str = "", status: int = 200) -> Response:
                               **facts)  # fmt: skip
         book = study.ledger
         now = book.summary()
-        if visit.asked("verify"):
+        if visit.query_field("verify"):
             facts["verified"] = f"{book.verify().entries} entries verified: no line was changed."
         lines = list(book.entries())[-_LINES:]
     except VestryError as fault:

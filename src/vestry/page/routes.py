@@ -130,8 +130,8 @@ def _refused(desk: Desk, status: int, sentence: str) -> Response:
 
 
 def _static(request: Request) -> Response:
-    found = _STATIC.get(request.path_params["name"])
-    if found is None:
+    resource = _STATIC.get(request.path_params["name"])
+    if resource is None:
         return PlainTextResponse("There is no such file.\n", status_code=404)
-    room, name, kind = found
+    room, name, kind = resource
     return Response(files(room).joinpath(name).read_bytes(), media_type=kind)

@@ -12,7 +12,7 @@ PATIENCE_S = 10.0
 
 
 class PatientProtocol(H11Protocol):  # type: ignore[misc]
-    """HTTP whose requests must arrive in time: a half-sent one would hold a connection for ever."""
+    """HTTP whose requests must arrive in time: a half-sent one would hold a connection permanently."""
 
     _late: Any = None
 

@@ -73,10 +73,10 @@ class StudyDraft:
 
     def section(self, *keys: str) -> dict[str, Any]:
         """Return a table of the file; an empty one if it is not there."""
-        found: Any = self.record
+        table: Any = self.record
         for key in keys:
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return dict(found) if isinstance(found, Mapping) else {}
+            table = table.get(key) if isinstance(table, Mapping) else None
+        return dict(table) if isinstance(table, Mapping) else {}
 
     def fault(self) -> StudyFileError | VestryError | None:
         """Return what is still wrong with the file or missing from it; None if it is whole."""
@@ -132,10 +132,10 @@ class StudyDraft:
         with _SAVING:
             try:
                 status = self.path.stat()
-                found = hashlib.sha256(self.path.read_bytes()).hexdigest()
+                file_seal = hashlib.sha256(self.path.read_bytes()).hexdigest()
             except OSError:
                 raise FileChanged(self.path.name) from None
-            if found != seal:
+            if file_seal != seal:
                 raise FileChanged(self.path.name)
             content = self.text.encode()
             if hashlib.sha256(content).hexdigest() == seal:
@@ -157,9 +157,9 @@ class StudyDraft:
             if re.match(r"\s*\[", line):
                 inside = header.match(line) is not None
             elif inside and left.match(line):
-                made = [*lines[:place], f"{_key(key)} = {_item(value).as_string()}", *lines[place + 1 :]]
+                new_lines = [*lines[:place], f"{_key(key)} = {_item(value).as_string()}", *lines[place + 1 :]]
                 try:
-                    draft = self._with("\n".join(made))
+                    draft = self._with("\n".join(new_lines))
                 except tomllib.TOMLDecodeError:
                     return None
                 return draft if draft.section(*section).get(key) == value else None

@@ -85,7 +85,7 @@ class Visit:
     query: list[tuple[str, str]]
     form: list[tuple[str, str]]
 
-    def asked(self, name: str) -> str:
+    def query_field(self, name: str) -> str:
         """Return a field of the address; nothing if it is not there."""
         return next((value for key, value in self.query if key == name), "")
 
@@ -113,7 +113,7 @@ class Visit:
     def markup(self, template: str, **facts: Any) -> str:
         """Return a page or a piece of one as text."""
         given = {"seal": "", "here": self.path, **facts, "error": _sentence(facts.get("error", ""))}
-        done = DONE.get(self.asked("done"), "") if not given["error"] else ""
+        done = DONE.get(self.query_field("done"), "") if not given["error"] else ""
         text: str = _template(template).render(
             **given,
             done=done,

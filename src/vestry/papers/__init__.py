@@ -1,4 +1,4 @@
-"""The papers' figures, computed again: one experiment a file, all of one shape. Nothing here is private data."""
+"""The papers' figures, computed again: one experiment per file, all of one shape. Nothing here is private data."""
 
 from __future__ import annotations
 

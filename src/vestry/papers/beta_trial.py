@@ -86,9 +86,9 @@ class Calibration:
         else:
             noise = Gaussian(self.sigma)
             noisy = successes + discrete_noise(rng, noise, repeats)
-            found = count_posteriors(noisy, n=RECORDS, prior=PRIOR, noise=noise)
-            shapes = PRIOR.alpha + found.counts, PRIOR.beta + RECORDS - found.counts
-            below = (found.weights * betainc(*shapes, theta[:, None])).sum(axis=1)
+            posteriors = count_posteriors(noisy, n=RECORDS, prior=PRIOR, noise=noise)
+            shapes = PRIOR.alpha + posteriors.counts, PRIOR.beta + RECORDS - posteriors.counts
+            below = (posteriors.weights * betainc(*shapes, theta[:, None])).sum(axis=1)
         return float(((below > 0.05) & (below < 0.95)).mean())
 
     def divergence(self, name: str, successes: float) -> float:
@@ -115,9 +115,11 @@ class Calibration:
         """Return the hidden counts and their log weights, averaged over the noise."""
         noise = Gaussian(self.sigma)
         shifts, mass = noise_table(noise)
-        found = count_posteriors(successes + shifts, n=RECORDS, prior=PRIOR, noise=noise)
+        posteriors = count_posteriors(successes + shifts, n=RECORDS, prior=PRIOR, noise=noise)
         weights = np.bincount(
-            np.rint(found.counts).astype(np.int64).ravel(), (found.weights * mass[:, None]).ravel(), RECORDS + 1
+            np.rint(posteriors.counts).astype(np.int64).ravel(),
+            (posteriors.weights * mass[:, None]).ravel(),
+            RECORDS + 1,
         )
         with np.errstate(divide="ignore"):
             return np.arange(RECORDS + 1.0), np.log(weights)
@@ -168,10 +170,10 @@ def held_out(
         score = xlogy(held, theta) + xlog1py(RECORDS - held, -theta)
         return float(score.mean()), float(score.std(ddof=1))
 
-    found: dict[str, Numbers] = {}
+    scores: dict[str, Numbers] = {}
     for name in NAMES:
         pairs = [scored(each.draw(name, rng, data)) for each in calibrations]
-        found[name] = {"mean": [pair[0] for pair in pairs], "deviation": [pair[1] for pair in pairs]}
+        scores[name] = {"mean": [pair[0] for pair in pairs], "deviation": [pair[1] for pair in pairs]}
     mean, deviation = scored(calibrations[0].draw("posterior", rng, data))
-    found["posterior"] = {"mean": mean, "deviation": deviation}
-    return found
+    scores["posterior"] = {"mean": mean, "deviation": deviation}
+    return scores

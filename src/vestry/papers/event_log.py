@@ -1,7 +1,7 @@
 """Logs of events as counts by region and month: simulated ones of the paper's two shapes, and a real one.
 
 The paper's logs, of two wars, are not shipped. What ships is a generator of logs of their shape, with states that are
-known: `dense` has about a thousand entries a cell, `sparse` about sixty, growing over time [FouldsGWC16, sec. 5].
+known: `dense` has about a thousand entries per cell, `sparse` about sixty, growing over time [FouldsGWC16, sec. 5].
 
 The real log is the part on Syria, 2016 to 2019, of the UCDP Georeferenced Event Dataset, read from `events.parquet` in
 a folder that the user names. It is prepared as the paper prepares its logs: casualties become 0 or more, by side; a
@@ -75,14 +75,14 @@ class EventLog:
 
 
 def dense(rng: np.random.Generator, *, entries: int = 950) -> EventLog:
-    """Simulate a log of the shape of the paper's larger one: two states, about a thousand entries a cell."""
+    """Simulate a log of the shape of the paper's larger one: two states, about a thousand entries per cell."""
     regions, months = 7, 59
     size = entries * np.exp(rng.normal(0, 0.5, (regions, 1)) + rng.normal(0, 0.2, (regions, months)))
     return _planted(rng, "simulated, dense", size, states=2)
 
 
 def sparse(rng: np.random.Generator) -> EventLog:
-    """Simulate a log of the shape of the smaller one: three states, about sixty entries a cell, most of them late."""
+    """Simulate a log of the shape of the smaller one: three states, about sixty entries per cell, most of them late."""
     regions, months = 7, 72
     growth = np.linspace(-1.6, 1.6, months) + rng.normal(0, 0.7, (regions, 1)) + rng.normal(0, 0.2, (regions, months))
     return _planted(rng, "simulated, sparse", 60 * np.exp(growth), states=3)
@@ -129,14 +129,14 @@ def events(folder: Path) -> EventLog:
     place = {f"{name} Governorate": number for number, name in enumerate(REGIONS)}
     region = np.array([place.get(name, -1) for name in table["adm_1"]])
     month = np.array([12 * (day.year - FIRST_YEAR) + day.month - 1 for day in table["date_start"]])
-    kept = (region >= 0) & (month >= 0) & (month < 12 * YEARS)
+    inside = (region >= 0) & (month >= 0) & (month < 12 * YEARS)
     kinds = np.array([VIOLENCE.index(kind) for kind in table["violence_type"]])
     levels = [kinds, *((np.array(table[column]) > 0).astype(int) for column in DEATHS)]
     features = {"type": VIOLENCE, **dict.fromkeys(DEATHS.values(), ("none", "some"))}
     counts = []
     for level, names in zip(levels, features.values(), strict=True):
         n = np.zeros((len(REGIONS), 12 * YEARS, len(names)))
-        np.add.at(n, (region[kept], month[kept], level[kept]), 1.0)
+        np.add.at(n, (region[inside], month[inside], level[inside]), 1.0)
         counts.append(n)
     return EventLog("Syria 2016-2019", REGIONS, _months(FIRST_YEAR, 12 * YEARS), features, tuple(counts), 3)
 

@@ -27,29 +27,29 @@ def draw(numbers: Numbers, path: Path) -> None:
 
 def _draw_scores(numbers: Numbers, path: Path) -> None:
     studies = numbers["studies"]
-    with picture(len(studies), path=path, width=3.7, height=6.0, heights=(1.0, 1.25)) as (drawn, axes):
+    with picture(len(studies), path=path, width=3.7, height=6.0, heights=(1.0, 1.25)) as (fig, axes):
         for place, panel in enumerate(axes):
             each = studies[place % len(studies)]
             model = list(each["scores"])[place // len(studies)]
-            for index, (method, found) in enumerate(each["scores"][model].items()):
-                if found:
+            for index, (method, points) in enumerate(each["scores"][model].items()):
+                if points:
                     exact = "OPS" in method and "paid" not in method
                     label = f"{method} (below: as if converged)" if exact else method
                     style = {"color": (GREY, *COLOURS)[index], "linestyle": LINES[index], "marker": MARKS[index]}
-                    means = [value["mean"] for value in found]
+                    means = [value["mean"] for value in points]
                     panel.plot(numbers["epsilons"], means, markersize=5, label=label, **style)
             panel.set(xscale="log", xlabel="epsilon")
             panel.set_title(f"{model}\n{each['log']}, {each['entries']:,} entries")
         for panel in axes[:: len(studies)]:
             panel.set_ylabel("held-out log-likelihood per entry")
         named = axes[len(studies)].get_legend_handles_labels()
-        drawn.legend(*named, fontsize=8, ncols=3, loc="outside lower center", handlelength=3.5)
+        fig.legend(*named, fontsize=8, ncols=3, loc="outside lower center", handlelength=3.5)
 
 
 def _draw_sizes(scan: Numbers, path: Path) -> None:
     with picture(1, path=path, width=5.6, height=3.4) as (_, (panel,)):
-        for index, (method, found) in enumerate(scan["below_not_private"].items(), start=2):
-            gaps = [max(-value["mean"], 1e-5) for value in found]
+        for index, (method, points) in enumerate(scan["below_not_private"].items(), start=2):
+            gaps = [max(-value["mean"], 1e-5) for value in points]
             style = {"color": COLOURS[index - 1], "linestyle": LINES[index], "marker": MARKS[index]}
             panel.plot(scan["entries"], gaps, markersize=5, label=method, **style)
         panel.set(xscale="log", yscale="log", xlabel="entries a cell", ylabel="log-likelihood lost per entry")
@@ -83,7 +83,7 @@ def _draw_tables(study: Numbers, path: Path) -> None:
     names = list(study["features"])
     many = [i for i, name in enumerate(names) if len(study["features"][name]) > 2]
     rows, across = study["shown"], len(many) + 1
-    with picture(across, path=path, width=3.4, height=2.0 * rows, heights=(1.0,) * rows) as (drawn, axes):
+    with picture(across, path=path, width=3.4, height=2.0 * rows, heights=(1.0,) * rows) as (fig, axes):
         for state in range(rows):
             laplace, plain = (
                 [np.array(table)[state] for table in study["tables"][method]] for method in ("Laplace", "not private")
@@ -96,7 +96,7 @@ def _draw_tables(study: Numbers, path: Path) -> None:
             two = [i for i in range(len(names)) if i not in many]
             _bars(panels[-1], [names[i] for i in two], *([table[i][1] for i in two] for table in (laplace, plain)))
             panels[-1].set_title(f"state {state + 1}: share of entries with", fontsize=9, loc="left")
-        drawn.legend(*axes[0].get_legend_handles_labels(), fontsize=8, ncols=2, loc="outside lower center")
+        fig.legend(*axes[0].get_legend_handles_labels(), fontsize=8, ncols=2, loc="outside lower center")
 
 
 def _bars(panel: Any, names: list[str], laplace: Any, plain: Any) -> None:

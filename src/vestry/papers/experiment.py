@@ -82,9 +82,9 @@ class Experiment:
         return record
 
 
-def claim(says: str, found: str, *, holds: bool) -> dict[str, Any]:
+def claim(says: str, evidence: str, *, holds: bool) -> dict[str, Any]:
     """Set down one statement of the paper, what was found, and whether it came out."""
-    return {"says": says, "found": found, "holds": bool(holds)}
+    return {"says": says, "found": evidence, "holds": bool(holds)}
 
 
 def finite(value: float) -> float | None:
@@ -101,6 +101,6 @@ def mean_and_error(values: Array) -> list[float]:
 @contextmanager
 def picture(columns: int, *, path: Path, **options: Any) -> Iterator[tuple[Any, Any]]:
     """Yield a figure and its axes, as `figure` does, and save it at fewer dots per inch."""
-    with figure(columns, path=None, **options) as (drawn, axes):
-        yield drawn, axes
-        drawn.savefig(path, dpi=DOTS_PER_INCH, pil_kwargs={"optimize": True})
+    with figure(columns, path=None, **options) as (fig, axes):
+        yield fig, axes
+        fig.savefig(path, dpi=DOTS_PER_INCH, pil_kwargs={"optimize": True})

@@ -185,7 +185,7 @@ def _claims(rows: list[Numbers]) -> list[dict[str, Any]]:
 
 def draw(numbers: Numbers, path: Path) -> None:
     """Draw cost and distance to the target against updates, and distance to the posterior against cost."""
-    with picture(3, path=path, width=3.7, height=3.8) as (drawn, axes):
+    with picture(3, path=path, width=3.7, height=3.8) as (fig, axes):
         for index, name in enumerate(PATHS):
             rows = [row for row in numbers["rows"] if row["path"] == name]
             style = {**line(index), "marker": "os^"[index], "markersize": 5}
@@ -208,7 +208,7 @@ def draw(numbers: Numbers, path: Path) -> None:
         for panel, title in zip(axes, titles, strict=True):
             panel.set_title(title)
         handles, labels = (a + b for a, b in zip(*(p.get_legend_handles_labels() for p in axes[::2]), strict=True))
-        drawn.legend(handles, labels, fontsize=8, ncols=3, loc="outside lower center", handlelength=3.5)
+        fig.legend(handles, labels, fontsize=8, ncols=3, loc="outside lower center", handlelength=3.5)
 
 
 EXPERIMENT = Experiment(

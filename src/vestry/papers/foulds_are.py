@@ -25,20 +25,22 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
     known = {"truncation": TRUNCATION, "epsilon": EPSILON}
     tempered = temperature(**known)
     limits = dict(zip(NAMED.values(), (1 + tempered, 2.0, 1.0, 1.0), strict=True))
-    found: dict[str, Numbers] = {name: {"limit": at, "ratio": [], "standard_error": []} for name, at in limits.items()}
+    efficiencies: dict[str, Numbers] = {
+        name: {"limit": at, "ratio": [], "standard_error": []} for name, at in limits.items()
+    }
     for n in SIZES:
         successes = rng.binomial(n, P, repeats).astype(float)
         for name, estimate in private_estimates(rng, successes, n=n, temperature=tempered, **known):
             if name in NAMED:
                 mean, deviation = mean_and_error((estimate - P) ** 2 * n / (P * (1 - P)))
-                found[NAMED[name]]["ratio"].append(mean)
-                found[NAMED[name]]["standard_error"].append(deviation)
+                efficiencies[NAMED[name]]["ratio"].append(mean)
+                efficiencies[NAMED[name]]["standard_error"].append(deviation)
     return {
         "settings": {"p": P, "truncation": TRUNCATION, "epsilon": EPSILON, "repeats": repeats, "prior": [1, 1]},
         "temperature": tempered,
         "sizes": list(SIZES),
-        "efficiencies": found,
-        "claims": [_claim(name, each) for name, each in found.items()],
+        "efficiencies": efficiencies,
+        "claims": [_claim(name, each) for name, each in efficiencies.items()],
     }
 
 

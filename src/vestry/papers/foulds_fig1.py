@@ -71,7 +71,8 @@ def _distances(theta: Array, densities: Numbers) -> Numbers:
 
 
 def _claims(tempered: float, theta: Array, densities: Numbers) -> list[dict[str, Any]]:
-    found = _distances(theta, densities)
+    distances = _distances(theta, densities)
+    aware, plug_in, ops = (distances[name] for name in ("noise-aware", "laplace", "ops"))
     return [
         claim(
             "the truncated posterior is flattened by T = 2.7",
@@ -80,8 +81,8 @@ def _claims(tempered: float, theta: Array, densities: Numbers) -> list[dict[str,
         ),
         claim(
             "ours: noise-aware posteriors of the successes alone are nearer to the posterior than the plug-in",
-            f"mean total variation {found['noise-aware']:.3f} against {found['laplace']:.3f}; OPS {found['ops']:.3f}",
-            holds=found["noise-aware"] < found["laplace"],
+            f"mean total variation {aware:.3f} against {plug_in:.3f}; OPS {ops:.3f}",
+            holds=aware < plug_in,
         ),
     ]
 
@@ -89,7 +90,7 @@ def _claims(tempered: float, theta: Array, densities: Numbers) -> list[dict[str,
 def draw(numbers: Numbers, path: Path) -> None:
     """Draw the paper's picture, and the same with ours."""
     theta = numbers["theta"]
-    with picture(2, path=path, width=4.4, height=3.5) as (drawn, panels):
+    with picture(2, path=path, width=4.4, height=3.5) as (fig, panels):
         for axes, name, label in (
             (panels[0], "laplace", "Laplace, plug-in: 30 releases"),
             (panels[1], "noise-aware", "Laplace, noise-aware (ours): 30 releases"),
@@ -101,7 +102,7 @@ def draw(numbers: Numbers, path: Path) -> None:
             axes.plot(theta, numbers["densities"]["posterior"], color=INK, linestyle="-", label="posterior")
             axes.set(xlim=(0, 1), ylim=(0, 8), xlabel="proportion", ylabel="density")
             axes.legend(fontsize=8, loc="upper right")
-        drawn.suptitle("20 records, 6 successes, epsilon 1, OPS truncated at 0.2", x=0.01, ha="left", fontsize=11)
+        fig.suptitle("20 records, 6 successes, epsilon 1, OPS truncated at 0.2", x=0.01, ha="left", fontsize=11)
 
 
 EXPERIMENT = Experiment(

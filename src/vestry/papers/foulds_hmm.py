@@ -75,8 +75,8 @@ def study(log: EventLog, rng: np.random.Generator, *, epsilons: tuple[float, ...
             for method in METHODS:
                 if model == MODELS[0] and method in (AWARE, *PAID):
                     continue  # the draw is exact, and noise is small next to counts of the whole log
-                found = plain if method == METHODS[0] else scored(log, masks, rng, method, epsilon, sweeps)
-                scores[model][method].append(_summary(found))
+                split_scores = plain if method == METHODS[0] else scored(log, masks, rng, method, epsilon, sweeps)
+                scores[model][method].append(_summary(split_scores))
     return {
         "log": log.name,
         "entries": int(log.entries.sum()),
@@ -87,8 +87,8 @@ def study(log: EventLog, rng: np.random.Generator, *, epsilons: tuple[float, ...
     }
 
 
-def _summary(found: Array) -> Numbers:
-    return dict(zip(("mean", "standard_error"), mean_and_error(found), strict=True))
+def _summary(split_scores: Array) -> Numbers:
+    return dict(zip(("mean", "standard_error"), mean_and_error(split_scores), strict=True))
 
 
 # --- maps -------------------------------------------------------------------------------------------------------------
@@ -100,38 +100,38 @@ def maps(log: EventLog, rng: np.random.Generator, sweeps: int) -> Numbers:
     States are named as the planted ones, or as those that are found without privacy, so that most cells agree.
     """
     nothing = np.zeros((1, *log.entries.shape), bool)
-    found: dict[str, Array] = {} if log.truth is None else {"planted": log.truth}
+    state_maps: dict[str, Array] = {} if log.truth is None else {"planted": log.truth}
     used, tables, agree = {}, {}, {}
     for method in ("not private", "Laplace", "OPS, M = 100"):
-        kept = fit(log, rng, method, SHOWN_AT, log.shown, sweeps, sweeps // 2, nothing)
-        commonest = kept.marginals()[0].argmax(axis=-1)
-        reference = next(iter(found.values()), commonest)
+        draws = fit(log, rng, method, SHOWN_AT, log.shown, sweeps, sweeps // 2, nothing)
+        commonest = draws.marginals()[0].argmax(axis=-1)
+        reference = next(iter(state_maps.values()), commonest)
         names = _names(commonest, reference, log.shown)
-        found[method] = names[commonest]
-        tables[method] = [table.mean(axis=(0, 1))[np.argsort(names)].tolist() for table in kept.emissions]
+        state_maps[method] = names[commonest]
+        tables[method] = [table.mean(axis=(0, 1))[np.argsort(names)].tolist() for table in draws.emissions]
         if "OPS" in method:
-            found[RELEASED] = names[kept.paths[-1, 0]]
+            state_maps[RELEASED] = names[draws.paths[-1, 0]]
         ten = fit(log, rng, method, SHOWN_AT, STATES, sweeps, sweeps // 2, nothing)
         shares = np.bincount(ten.marginals()[0].argmax(axis=-1).ravel(), minlength=STATES) / log.entries.size
         used[method] = int((shares > 0.05).sum())
-        agree[method] = float((found[method] == reference).mean())
-    agree[RELEASED] = float((found[RELEASED] == next(iter(found.values()))).mean())
+        agree[method] = float((state_maps[method] == reference).mean())
+    agree[RELEASED] = float((state_maps[RELEASED] == next(iter(state_maps.values()))).mean())
     return {
         "regions": list(log.regions),
         "months": list(log.months),
         "features": {name: list(names) for name, names in log.features.items()},
         "shown": log.shown,
-        "maps": {name: each.tolist() for name, each in found.items()},
+        "maps": {name: each.tolist() for name, each in state_maps.items()},
         "agreement": agree,
         "tables": tables,
         "states_used_of_ten": used,
     }
 
 
-def _names(found: Array, reference: Array, states: int) -> Array:
+def _names(commonest: Array, reference: Array, states: int) -> Array:
     """Return the new name of each state, such that as many cells as possible agree with the reference."""
     together = np.zeros((states, states))
-    np.add.at(together, (found.ravel(), reference.ravel()), 1)
+    np.add.at(together, (commonest.ravel(), reference.ravel()), 1)
     return np.asarray(linear_sum_assignment(-together)[1])
 
 
@@ -139,14 +139,14 @@ def _names(found: Array, reference: Array, states: int) -> Array:
 
 
 def sizes(rng: np.random.Generator, *, entries: tuple[int, ...], splits: int, sweeps: int) -> Numbers:
-    """Score the hidden Markov model at epsilon 1 on dense logs of more and more entries a cell."""
+    """Score the hidden Markov model at epsilon 1 on dense logs of more and more entries per cell."""
     scores: dict[str, list[Numbers]] = {method: [] for method in METHODS[2:5]}
     for size in entries:
         log = dense(np.random.default_rng(1), entries=size)
         masks = rng.random((splits, *log.entries.shape)) < 0.1
         plain = hidden_markov_scores(log, masks, rng, METHODS[0], 1.0, sweeps)
-        for method, found in scores.items():
-            found.append(_summary(hidden_markov_scores(log, masks, rng, method, 1.0, sweeps) - plain))
+        for method, differences in scores.items():
+            differences.append(_summary(hidden_markov_scores(log, masks, rng, method, 1.0, sweeps) - plain))
     return {"entries": list(entries), "epsilon": 1.0, "below_not_private": scores}
 
 
@@ -356,12 +356,12 @@ def _summed_out(numbers: Numbers, thick: Numbers, thin: Numbers) -> dict[str, An
         epsilon: ours["mean"] - theirs["mean"]
         for epsilon, ours, theirs in zip(numbers["epsilons"], aware, plain, strict=True)
     }
-    told = ", ".join(f"{gain:+.3f} at {epsilon:g}" for epsilon, gain in gains.items())
+    gain_list = ", ".join(f"{gain:+.3f} at {epsilon:g}" for epsilon, gain in gains.items())
     comes_out = "comes out" if ahead == count else "does not come out with it either"
     return claim(
         "ours: with the noise summed out, Laplace gains on the dense log from epsilon 1 on",
-        f"log-likelihood per entry against Laplace: {told}. It is ahead of OPS as if converged at {ahead} (dense) and"
-        f" {ahead_thin} (sparse) of {count} epsilons: the paper's claim {comes_out}",
+        f"log-likelihood per entry against Laplace: {gain_list}. It is ahead of OPS as if converged at {ahead} (dense)"
+        f" and {ahead_thin} (sparse) of {count} epsilons: the paper's claim {comes_out}",
         holds=all(gain > 0 for epsilon, gain in gains.items() if epsilon >= 1),
     )
 

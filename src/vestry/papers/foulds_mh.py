@@ -109,15 +109,15 @@ def _mixing(rng: np.random.Generator, repeats: int, steps: tuple[int, ...]) -> N
     from vestry.mcmc import barker_walk, metropolis_walk
 
     target = trial.cells(power=trial.LAST / (2 * trial.SPAN))
-    found: Numbers = {"steps": list(steps)}
+    mixing: Numbers = {"steps": list(steps)}
     for name, walk in (("Metropolis", metropolis_walk), ("Barker", barker_walk)):
         start = rng.logistic(size=(repeats, 1))
         hot = 2 * trial.SPAN / trial.LAST
         draws = walk(trial.log_steady, start, draws=max(steps), burn_in=0, rng=rng, scale=SCALE, temperature=hot)
         theta = trial.proportion(draws)
-        found[name] = [trial.distance(theta[number - 1], target) for number in steps]
-        found[f"{name} moves"] = float((np.diff(theta, axis=0) != 0).mean())
-    return found
+        mixing[name] = [trial.distance(theta[number - 1], target) for number in steps]
+        mixing[f"{name} moves"] = float((np.diff(theta, axis=0) != 0).mean())
+    return mixing
 
 
 def _claims(

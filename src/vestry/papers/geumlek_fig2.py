@@ -47,16 +47,16 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
 
 
 def _panel(order: int, grid: list[float], rng: np.random.Generator, repeats: int) -> Numbers:
-    made = [calibrate(order, epsilon) for epsilon in grid]
+    calibrations = [calibrate(order, epsilon) for epsilon in grid]
     return {
         "order": order,
         "epsilons": grid,
-        "direct": [each.direct for each in made],
-        "parameters": [_parameters(each) for each in made],
-        "kl": {name: [each.divergence(name, SUCCESSES) for each in made] for name in NAMES},
-        "held_out": held_out(rng, made, rho=0.5, repeats=repeats),
+        "direct": [each.direct for each in calibrations],
+        "parameters": [_parameters(each) for each in calibrations],
+        "kl": {name: [each.divergence(name, SUCCESSES) for each in calibrations] for name in NAMES},
+        "held_out": held_out(rng, calibrations, rho=0.5, repeats=repeats),
         "coverage": {
-            name: [each.covers(name, rng, min(repeats, COVERED)) for each in made]
+            name: [each.covers(name, rng, min(repeats, COVERED)) for each in calibrations]
             for name in ("gaussian", "noise-aware")
         },
     }
@@ -112,8 +112,8 @@ def _claims(low: Numbers, high: Numbers, repeats: int) -> list[dict[str, Any]]:
 
 
 def draw(numbers: Numbers, path: Path) -> None:
-    """Draw KL, held-out log-likelihood and coverage, one column an order."""
-    with picture(2, path=path, width=4.2, height=7.6, heights=(1.0, 1.0, 0.7)) as (drawn, axes):
+    """Draw KL, held-out log-likelihood and coverage, one column per order."""
+    with picture(2, path=path, width=4.2, height=7.6, heights=(1.0, 1.0, 0.7)) as (fig, axes):
         for column, panel in enumerate(numbers["panels"]):
             for name in NAMES:
                 axes[column].plot(panel["epsilons"], panel["kl"][name], label=LABELS[name], **STYLES[name])
@@ -131,7 +131,7 @@ def draw(numbers: Numbers, path: Path) -> None:
             each.set(xscale="log", xlabel="Renyi epsilon")
         handles, labels = axes[0].get_legend_handles_labels()
         extra, more = axes[2].get_legend_handles_labels()
-        drawn.legend(handles + extra, labels + more, loc="outside upper center", ncols=2, fontsize=8, handlelength=3)
+        fig.legend(handles + extra, labels + more, loc="outside upper center", ncols=2, fontsize=8, handlelength=3)
 
 
 def likelihood_panel(axes: Any, grid: list[float], held: Numbers) -> None:

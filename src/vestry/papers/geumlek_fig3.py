@@ -217,13 +217,13 @@ def _tables(quick: bool, rng: np.random.Generator) -> list[PaperTable]:
     folder = data_folder()
     if folder is not None:
         return [load(name, folder) for name in (("abalone",) if quick else FILES)]
-    found = []
+    tables = []
     for name in () if quick else FILES:
         table = download(name)
         if table is None:
             break
-        found.append(table)
-    return found or [stand_in(rng)]
+        tables.append(table)
+    return tables or [stand_in(rng)]
 
 
 def _large(table: PaperTable) -> bool:
@@ -239,20 +239,20 @@ def _measured(table: PaperTable, runs: int, rng: np.random.Generator) -> Numbers
     def tried(setting: Setting) -> Array:
         """Return error, log-likelihood and the share of accepted proposals, a column for each run."""
         if setting not in done:
-            found = []
+            measures = []
             for potential, (_, _, rows, labels) in zip(potentials, splits, strict=True):
                 theta, accepted = setting.released(potential, runs // len(splits), rng)
                 margins = labels[:, None] * (rows @ theta)
                 errors = (margins <= 0).mean(axis=0)
-                found.append([errors, log_expit(margins).mean(axis=0), np.full_like(errors, accepted)])
-            done[setting] = np.concatenate(found, axis=1)
+                measures.append([errors, log_expit(margins).mean(axis=0), np.full_like(errors, accepted)])
+            done[setting] = np.concatenate(measures, axis=1)
         return done[setting]
 
     count, features = table.trained, table.rows.shape[1]
     panels = []
     for order in ORDERS:
-        made = [settings(order, epsilon, count, features) for epsilon in EPSILONS]
-        scores = {name: [tried(each[name]) for each in made] for name in NAMES}
+        by_epsilon = [settings(order, epsilon, count, features) for epsilon in EPSILONS]
+        scores = {name: [tried(each[name]) for each in by_epsilon] for name in NAMES}
         gaps = {
             f"{one} less {other}": [
                 mean_and_error(a[0] - b[0]) for a, b in zip(scores[one], scores[other], strict=True)
@@ -274,8 +274,8 @@ def _columns(scores: list[Array]) -> Numbers:
 
 
 def _points(measured: list[Numbers], keep: Callable[[Numbers, int], bool]) -> tuple[int, int]:
-    found = [keep(panel, i) for table in measured for panel in table["panels"] for i in range(len(EPSILONS))]
-    return sum(found), len(found)
+    flags = [keep(panel, i) for table in measured for panel in table["panels"] for i in range(len(EPSILONS))]
+    return sum(flags), len(flags)
 
 
 def _gap(panel: Numbers, i: int, worse: str, better: str) -> float:
@@ -297,13 +297,13 @@ def _simulated_claims(measured: Numbers) -> list[dict[str, Any]]:
 
 def _claims(measured: list[Numbers]) -> list[dict[str, Any]]:
     def compared(worse: str, better: str) -> tuple[str, int]:
-        found, behind = [], 0
+        sentences, behind = [], 0
         for table in measured:
             more, of = _points([table], lambda p, i: _gap(p, i, worse, better) > 3)
             less, _ = _points([table], lambda p, i: _gap(p, i, worse, better) < -3)
             behind += less
-            found.append(f"{LABELS[table['name']]} ahead at {more} and behind at {less} of {of}")
-        return "; ".join(found), behind
+            sentences.append(f"{LABELS[table['name']]} ahead at {more} and behind at {less} of {of}")
+        return "; ".join(sentences), behind
 
     above, of = _points(measured, lambda p, i: p["diffuse"]["error"][i] > p["concentrated"]["error"][i])
     under, _ = _points(
@@ -327,17 +327,17 @@ def _claims(measured: list[Numbers]) -> list[dict[str, Any]]:
 
 
 def _as_wanted(abalone: Numbers) -> dict[str, Any]:
-    panel, off, found = abalone["panels"][ORDERS.index(10)], 0.0, []
+    panel, off, sentences = abalone["panels"][ORDERS.index(10)], 0.0, []
     for epsilon, *wanted in WANTED_ERRORS:
         i = EPSILONS.index(epsilon)
         seen = [panel[name]["error"][i] for name in ("concentrated", "diffuse")]
         spread = max(panel[name]["error_se"][i] for name in ("concentrated", "diffuse"))
         off = max(off, *(abs(a - b) / math.hypot(spread, 0.0015) for a, b in zip(seen, wanted, strict=True)))
-        found.append(f"{seen[0]:.4f} and {seen[1]:.4f} at epsilon {epsilon:.3g} (standard error {spread:.4f})")
+        sentences.append(f"{seen[0]:.4f} and {seen[1]:.4f} at epsilon {epsilon:.3g} (standard error {spread:.4f})")
     return claim(
         "ours: Abalone at order 10, algorithms 4 and 5: .275 and .276, .269 and .266, .254 and .254 at epsilon"
         " e^-3, 1 and e^3, within 4 standard errors of the difference of two runs of 50",
-        "; ".join(found),
+        "; ".join(sentences),
         holds=off < 4,
     )
 
@@ -347,7 +347,7 @@ def draw(numbers: Numbers, path: Path) -> None:
     tables = numbers["tables"]
     columns = len(tables)
     wide = 3.1 if columns > 1 else 6.4
-    with picture(columns, path=path, width=wide, height=9.0, heights=(1.0,) * 4) as (drawn, axes):
+    with picture(columns, path=path, width=wide, height=9.0, heights=(1.0,) * 4) as (fig, axes):
         for column, table in enumerate(tables):
             rows = [(panel, "error") for panel in table["panels"]] + [(table["panels"][1], "log_likelihood")]
             for row, (panel, key) in enumerate(rows):
@@ -368,7 +368,7 @@ def draw(numbers: Numbers, path: Path) -> None:
                     here.set_ylim(min(shown) - 0.1 * room, max(level, *shown) + 0.1 * room)
                     here.set_xlabel("Renyi epsilon")
         named, ncols = axes[0].get_legend_handles_labels(), 3 if columns > 1 else 2
-        drawn.legend(*named, loc="outside upper center", ncols=ncols, fontsize=8, handlelength=3.5)
+        fig.legend(*named, loc="outside upper center", ncols=ncols, fontsize=8, handlelength=3.5)
 
 
 EXPERIMENT = Experiment(

@@ -22,9 +22,9 @@ PROPORTIONS = {"1/3": 1 / 3, "1/2": 1 / 2, "2/3": 2 / 3}
 def run(quick: bool, rng: np.random.Generator) -> Numbers:
     """Calibrate once, and draw for each true proportion."""
     repeats, grid = (500, epsilons(2)) if quick else (10_000, epsilons(6))
-    made = [calibrate(ORDER, epsilon) for epsilon in grid]
+    calibrations = [calibrate(ORDER, epsilon) for epsilon in grid]
     panels = [
-        {"rho": name, "epsilons": grid, "held_out": held_out(rng, made, rho=rho, repeats=repeats)}
+        {"rho": name, "epsilons": grid, "held_out": held_out(rng, calibrations, rho=rho, repeats=repeats)}
         for name, rho in PROPORTIONS.items()
     ]
     return {
@@ -64,15 +64,15 @@ def _claims(panels: list[Numbers]) -> list[dict[str, Any]]:
 
 
 def draw(numbers: Numbers, path: Path) -> None:
-    """Draw one panel a proportion."""
-    with picture(3, path=path, width=3.6, height=4.0) as (drawn, axes):
+    """Draw one panel per proportion."""
+    with picture(3, path=path, width=3.6, height=4.0) as (fig, axes):
         for each, panel in zip(axes, numbers["panels"], strict=True):
             likelihood_panel(each, panel["epsilons"], panel["held_out"])
             each.set_title(f"true proportion {panel['rho']}, prior mean 1/3")
         for name in NAMES:
             axes[0].plot([], [], label=LABELS[name], **STYLES[name])
         named = axes[0].get_legend_handles_labels()
-        drawn.legend(*named, loc="outside upper center", ncols=2, fontsize=8, handlelength=3)
+        fig.legend(*named, loc="outside upper center", ncols=2, fontsize=8, handlelength=3)
 
 
 EXPERIMENT = Experiment(

@@ -80,9 +80,9 @@ def _pushed(pushing: float, precision: float) -> float:
 
 def worst_angle(order: float, pushing: float, angles: Array) -> tuple[float, float]:
     """Return the largest divergence over the angles, and its angle."""
-    found = [two_rows(order, pushing, float(angle)) for angle in angles]
-    best = int(np.argmax(found))
-    return found[best], float(angles[best])
+    divergences = [two_rows(order, pushing, float(angle)) for angle in angles]
+    best = int(np.argmax(divergences))
+    return divergences[best], float(angles[best])
 
 
 def run(quick: bool, rng: np.random.Generator) -> Numbers:
@@ -101,9 +101,9 @@ def run(quick: bool, rng: np.random.Generator) -> Numbers:
         "flipped": flips,
         "two_rows": pair,
         "counts": counts,
-        "share": [found / upper(ORDER) for found, _ in pushed],
+        "share": [divergence / upper(ORDER) for divergence, _ in pushed],
         "angles": [angle for _, angle in pushed],
-        "claims": _claims(orders, flips, pair, counts, [found / upper(ORDER) for found, _ in pushed]),
+        "claims": _claims(orders, flips, pair, counts, [divergence / upper(ORDER) for divergence, _ in pushed]),
     }
 
 

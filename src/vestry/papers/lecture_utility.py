@@ -181,7 +181,7 @@ def _without(rows: Array, labels: Array, i: int) -> Potential:
 
 def draw(numbers: Numbers, path: Path) -> None:
     """Draw the excess risk against epsilon and against lam, and the errors of thresholds against the bins."""
-    with picture(3, path=path, width=3.7, height=3.9) as (drawn, axes):
+    with picture(3, path=path, width=3.7, height=3.9) as (fig, axes):
         for name, label in NAMES.items():
             axes[0].plot(numbers["epsilons"], numbers["best"][name], label=label, **STYLES[name])
             at = numbers["epsilons"].index(1.0)
@@ -200,7 +200,7 @@ def draw(numbers: Numbers, path: Path) -> None:
         axes[2].set(xscale="log", xlabel="bins (numbers: epsilon n)", ylabel="error on thresholds", ylim=(0, 0.64))
         axes[2].set_yticks([0, 0.1, 0.2, 0.3, 0.4, 0.5])
         axes[2].legend(fontsize=8, loc="upper left", ncols=2, handlelength=2)
-        drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
 
 
 EXPERIMENT = Experiment(

@@ -158,6 +158,6 @@ def _adult(columns: dict[str, Array]) -> PaperTable:
 
 def _digits(images: Array, digits: Array) -> PaperTable:
     """Keep the threes and eights of MNIST's training set, the only part whose sizes are the paper's."""
-    kept = (digits == 3) | (digits == 8)
-    rows = _scaled(images[kept].reshape(int(kept.sum()), -1).astype(float))
-    return PaperTable("mnist", rows, np.where(digits[kept] == 3, 1.0, -1.0), TRAINED["mnist"], published=False)
+    chosen = (digits == 3) | (digits == 8)
+    rows = _scaled(images[chosen].reshape(int(chosen.sum()), -1).astype(float))
+    return PaperTable("mnist", rows, np.where(digits[chosen] == 3, 1.0, -1.0), TRAINED["mnist"], published=False)

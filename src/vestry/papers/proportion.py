@@ -37,12 +37,12 @@ def temperature(*, truncation: float, epsilon: float) -> float:
 def ops_draws(rng: np.random.Generator, successes: Array, *, n: int, truncation: float, temperature: float) -> Array:
     """Return a draw for each dataset from its tempered posterior, restricted to [a, 1 - a], by rejection."""
     alpha, beta = 1 + successes / temperature, 1 + (n - successes) / temperature
-    drawn = rng.beta(alpha, beta)
+    draws = rng.beta(alpha, beta)
     while True:
-        outside = np.flatnonzero((drawn < truncation) | (drawn > 1 - truncation))
+        outside = np.flatnonzero((draws < truncation) | (draws > 1 - truncation))
         if outside.size == 0:
-            return drawn
-        drawn[outside] = rng.beta(alpha[outside], beta[outside])
+            return draws
+        draws[outside] = rng.beta(alpha[outside], beta[outside])
 
 
 def laplace_plug_in(rng: np.random.Generator, successes: Array, *, n: int, epsilon: float) -> tuple[Array, Array]:
@@ -136,6 +136,6 @@ def private_estimates(
     alpha, beta = laplace_plug_in(rng, successes, n=n, epsilon=epsilon)
     yield "laplace draw", rng.beta(alpha, beta)
     yield "laplace mean", alpha / (alpha + beta)
-    drawn, mean = aware_draws(rng, successes, n=n, prior=PRIOR, noise=Laplace(1 / epsilon))
-    yield "aware draw", drawn
+    draws, mean = aware_draws(rng, successes, n=n, prior=PRIOR, noise=Laplace(1 / epsilon))
+    yield "aware draw", draws
     yield "aware mean", mean

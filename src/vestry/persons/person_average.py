@@ -164,8 +164,8 @@ class PersonAverage:
     @property
     def by(self) -> By:
         """The columns of the groups."""
-        found: By = self.model.by
-        return found
+        by: By = self.model.by
+        return by
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -196,16 +196,16 @@ class PersonAverage:
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations; the number of persons is private."""
-        model, domains, asked = self.model, schema.domains, self._averaged(schema.domains)
+        model, domains, averaged = self.model, schema.domains, self._averaged(schema.domains)
         adjacency, parts = schema.adjacency(self, None), self.parts(domains)
         mechanism = calibrate_noise(
             f"discrete-{request.mechanism}", parts.layout(adjacency), adjacency, request.guarantee, limits=_THEOREM
         )
-        keys = model.keys if asked.levels is None else (*model.keys, asked.levels)
-        units, within = person_units(adjacency.rows), asked.levels is not None
-        tally = PersonQuery(keys, asked.terms, units, asked.spans, within)
+        keys = model.keys if averaged.levels is None else (*model.keys, averaged.levels)
+        units, within = person_units(adjacency.rows), averaged.levels is not None
+        tally = PersonQuery(keys, averaged.terms, units, averaged.spans, within)
         tally.check(domains)
-        labels, (low, high) = model.labels(domains), asked.ends
+        labels, (low, high) = model.labels(domains), averaged.ends
         described = {
             "name": model.name,
             "average": PERSON,
@@ -218,8 +218,8 @@ class PersonAverage:
         return PreparedSums(self, described, model.numbers(domains), mechanism, tally, model.groups(domains), labels)
 
     def _averaged(self, domains: Mapping[str, Domain]) -> Averaged:
-        found: Averaged = self.model.averaged(domains)
-        return found
+        averaged: Averaged = self.model.averaged(domains)
+        return averaged
 
     def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected 90 % width and that without privacy, where every person has as many rows as may count.
@@ -231,11 +231,11 @@ class PersonAverage:
         family, persons = self.model.family(schema.domains), max(1, n // schema.unit.rows)
         prior, mechanism = family.prior(self.model.numbers(schema.domains)), prepared.mechanism
         reader = person_reader(prepared.described, ())
-        widths, drawn = [], min(persons, _PERSONS)
+        widths, sample_size = [], min(persons, _PERSONS)
         for _ in range(_DATASETS):
-            theta = np.repeat(np.reshape(prior.draw(rng, 1), (1, -1)), drawn, axis=0)
-            parts = self._parts(family.predict(theta, 1, rng).reshape(drawn, -1), reader)
-            values = np.rint(parts * (persons / drawn) / mechanism.layout.grid).astype(int)
+            theta = np.repeat(np.reshape(prior.draw(rng, 1), (1, -1)), sample_size, axis=0)
+            parts = self._parts(family.predict(theta, 1, rng).reshape(sample_size, -1), reader)
+            values = np.rint(parts * (persons / sample_size) / mechanism.layout.grid).astype(int)
             content = mechanism.statistics(tuple(values.tolist()))
             widths.append((_width(reader.noise_aware(content)), _width(reader.plug_in(content))))
         width, exact_width = np.mean(widths, axis=0)

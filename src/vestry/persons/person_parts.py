@@ -55,8 +55,8 @@ class PersonParts:
         and sqrt(2 d) U. All is attained: a person whose rows are alike has one part.
         """
         units = person_units(adjacency.rows)
-        asked = len(self.labels) if self.kind == NUMBERS else 1
-        moves = asked * (2 if adjacency.replaces else 1)
+        numbers = len(self.labels) if self.kind == NUMBERS else 1
+        moves = numbers * (2 if adjacency.replaces else 1)
         return Layout(self.names, moves * units, math.sqrt(moves) * units, grid=1 / units)
 
     def noise_pair(self, layout: Layout, adjacency: Adjacency, noise: str) -> Pair:

@@ -94,8 +94,8 @@ class PersonAverageDistribution(Marginal):
         """Return the distribution function, between the points of a table."""
         low, high = self.ends
         share = (np.asarray(x, float) - low) / (high - low)
-        found = np.interp(share, *self._table)
-        return np.asarray(np.where(share < 0, 0.0, np.where(share >= 1, 1.0, found)))
+        probabilities = np.interp(share, *self._table)
+        return np.asarray(np.where(share < 0, 0.0, np.where(share >= 1, 1.0, probabilities)))
 
     def quantile(self, p: npt.ArrayLike) -> Array:
         """Return where the level is p: the first such point below 1/2, the last one above."""
@@ -136,9 +136,9 @@ class PersonAverageDistribution(Marginal):
         low, high = self.ends
         points, levels = self._table
         share = (np.asarray(theta, float) - low) / (high - low)
-        found = np.interp(share, points, np.gradient(levels, points), left=0.0, right=0.0)
+        slopes = np.interp(share, points, np.gradient(levels, points), left=0.0, right=0.0)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.maximum(found, 0.0) / (high - low)))
+            return np.asarray(np.log(np.maximum(slopes, 0.0) / (high - low)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,8 +52,8 @@ def _approximate(guarantee: ApproxDP, size: int, epsilon: float, delta: float) -
     factor = math.expm1(total) / math.expm1(epsilon) if total < 700 else math.inf
     grown = outward(delta * factor)
     if grown >= 1:
-        asked = f"(epsilon, delta) for {size} units"
-        raise ConversionError(str(guarantee), asked, "delta would reach 1; start from a smaller delta or epsilon")
+        target = f"(epsilon, delta) for {size} units"
+        raise ConversionError(str(guarantee), target, "delta would reach 1; start from a smaller delta or epsilon")
     return ApproxDP(total, grown, neighbours=guarantee.neighbours)
 
 
@@ -61,8 +61,8 @@ def _renyi(guarantee: RenyiDP, size: int) -> RenyiDP:
     order, epsilon = exact(guarantee.order), exact(guarantee.epsilon)
     for _ in range((size - 1).bit_length()):
         if order <= 2:
-            asked = f"a Renyi guarantee for {size} units"
-            raise ConversionError(str(guarantee), asked, f"its order must be above {2 ** (size - 1).bit_length()}")
+            target = f"a Renyi guarantee for {size} units"
+            raise ConversionError(str(guarantee), target, f"its order must be above {2 ** (size - 1).bit_length()}")
         epsilon *= (2 * order - 3) / (order - 2)
         order /= 2
     return RenyiDP(_down(order), up(epsilon), neighbours=guarantee.neighbours)

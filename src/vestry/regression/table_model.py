@@ -19,7 +19,7 @@ from vestry.schema.domain import Domain, Levels
 # release at most.
 TABLE, USUAL_PRECISION, MOST_NUMBERS = "table", 0.16, 5_000
 # How often a plan makes up coefficients, at most and at least; their size; cells x coefficients^2 of all together.
-_REPEATS, _FEWEST, _EFFECT, _WORK = 32, 4, 0.5, 2e7
+_REPEATS, _FEWEST, _EFFECT, _WORK = 256, 4, 0.5, 2e7
 # Cells with fewer records than this many standard deviations of the noise say little.
 _DISTINCT = 1.0
 
@@ -90,8 +90,12 @@ def forecast_table(prepared: PreparedSums, n: int, rng: np.random.Generator) -> 
                  J = m (diag(p) - pp') without its first column,  V = diag(m p) + sigma^2,
         counts   I = sum over cells of xx'/[(S + sigma^2)/S^2 + sigma^2/(u m)^2],  S = m rate, u the units of a record,
 
-    to which the prior's precision is added. The logarithm of a cell's m is unknown too, and has an information of 1
+    to which the prior's precision P is added. The logarithm of a cell's m is unknown too, and has an information of 1
     beside d.
+
+    Where noise is large the information differs over the points that a release holds for likely, and an interval is
+    about as wide as that at each of them says on average. So I is computed at such points: about normal with mean
+    C I theta, C = (I + P)^-1, and the covariance of the release's centre, C I C, and of its posterior, C.
     """
     reader = table_reader(prepared.described, prepared.numbers)
     mechanism = prepared.mechanism
@@ -99,21 +103,38 @@ def forecast_table(prepared: PreparedSums, n: int, rng: np.random.Generator) -> 
     table, size = reader.table, len(reader.coefficients)
     features = table.features(reader.terms, table.cells)
     repeats = int(np.clip(_WORK // (len(features) * size**2), _FEWEST, _REPEATS))
-    theta = _EFFECT * rng.choice([-1.0, 1.0], (repeats, size))
+    signs = rng.choice([-1.0, 1.0], (repeats // 2, size))
+    theta = _EFFECT * np.concatenate([signs, -signs])
     theta[:, len(reader.features) - 1 :: len(reader.features)] = 0.0
-    outcomes = reader.outcomes_at(theta, table.cells)
     precision = np.diag(np.tile(reader.precisions, size // len(reader.features)))
-    widths = []
-    for noise in (mechanism.deviation, 0.0):
+    chances = rng.standard_normal((2, *theta.shape))
+
+    def information(at: Array, noise: float) -> Array:
+        outcomes = reader.outcomes_at(at, table.cells)
         if table.high is None:
             cells = _odds_information(outcomes, n / len(features), noise)
         else:
             cells = _rate_information(outcomes * table.high / 4, n / len(features), noise, table.units)
         known = features.T @ (np.moveaxis(cells, 1, 3)[..., None] * features)
-        known = known.transpose(0, 1, 3, 2, 4).reshape(-1, size, size)
-        spreads = np.sqrt(np.diagonal(np.linalg.inv(known + precision), axis1=1, axis2=2))
-        widths.append(WIDE * float(spreads.reshape(-1, len(reader.features))[:, :-1].mean()))
-    return widths[0], widths[1], None
+        return np.asarray(known.transpose(0, 1, 3, 2, 4).reshape(-1, size, size))
+
+    def width(noise: float) -> float:
+        likely = _likely_points(theta, information(theta, noise), precision, chances)
+        covariance = np.linalg.inv(information(likely, noise) + precision)
+        spreads = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+        return WIDE * float(spreads.reshape(-1, len(reader.features))[:, :-1].mean())
+
+    return width(mechanism.deviation), width(0.0), None
+
+
+def _likely_points(theta: Array, information: Array, precision: Array, chances: Array) -> Array:
+    """Return C I theta and normal errors of covariance C I C + C: C (I theta + I^(1/2) z + C^(-1/2) z')."""
+    inverse = information + precision
+    pulls = np.einsum("rij,rj->ri", information, theta)
+    for matrix, chance in zip((information, inverse), chances, strict=True):
+        values, vectors = np.linalg.eigh(matrix)
+        pulls += np.einsum("rij,rj->ri", vectors, np.sqrt(np.maximum(values, 0.0)) * chance)
+    return np.asarray(np.linalg.solve(inverse, pulls[..., None])[..., 0])
 
 
 def _odds_information(shares: Array, records: float, noise: float) -> Array:

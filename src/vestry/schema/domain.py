@@ -223,14 +223,14 @@ class Bins(Levels):
     def __init__(self, interval: Interval, edges: Any, missing: str | None = None) -> None:
         if missing not in (None, LEVEL):
             raise InvalidParameter("missing", missing, '"level", or declared of the interval', 'missing="level"')
-        found = tuple(_edge(each, interval.since) for each in edges)
+        numbers = tuple(_edge(each, interval.since) for each in edges)
         ends = interval.low, interval.high
-        if len(found) < 3 or any(not a < b for a, b in pairwise(found)) or (found[0], found[-1]) != ends:
+        if len(numbers) < 3 or any(not a < b for a, b in pairwise(numbers)) or (numbers[0], numbers[-1]) != ends:
             low, middle, high = map(interval.written, (ends[0], sum(ends) / 2, ends[1]))
             allowed = f"three edges or more, increasing from {low} to {high}, the ends of the interval"
             raise InvalidParameter("bins", list(edges), allowed, f"bins = [{low}, {middle}, {high}]")
         object.__setattr__(self, "interval", interval)
-        object.__setattr__(self, "edges", found)
+        object.__setattr__(self, "edges", numbers)
         object.__setattr__(self, "values", tuple(self._names()))
         object.__setattr__(self, "exact", False)
         object.__setattr__(self, "derived", interval.derived)

@@ -113,7 +113,7 @@ def _formula(text: str) -> Formula:
 
 def _tokens(text: str) -> list[Token]:
     """Return the words of a text, in small letters where case does not count, and a mark of its end."""
-    found, place = [], 0
+    tokens, place = [], 0
     while place < len(text):
         match = _TOKEN.match(text, place)
         if match is None or text[place : place + 2] in _HINTS:
@@ -122,9 +122,9 @@ def _tokens(text: str) -> list[Token]:
         if kind == "word" and word.lower() in _WORDS:
             kind, word = "sign", word.lower()
         if kind != "blank":
-            found.append(Token(kind, word, place + 1))
+            tokens.append(Token(kind, word, place + 1))
         place = match.end()
-    return [*found, Token("end", "the end", len(text) + 1)]
+    return [*tokens, Token("end", "the end", len(text) + 1)]
 
 
 def _odd(text: str, place: int) -> FormulaError:
@@ -132,8 +132,8 @@ def _odd(text: str, place: int) -> FormulaError:
     if digits is not None and text[place] != ".":
         return FormulaError(place + 1, digits[0], "a number or a name", "digits alone, and a name in double quotes")
     two, one = text[place : place + 2], text[place]
-    found = two if two in _HINTS else one
-    return FormulaError(place + 1, found, "a mark that is known here", _HINTS.get(found, _VALUE))
+    mark = two if two in _HINTS else one
+    return FormulaError(place + 1, mark, "a mark that is known here", _HINTS.get(mark, _VALUE))
 
 
 @dataclass

@@ -81,14 +81,14 @@ def time_of(text: str) -> str | None:
 
 def instant_of(text: str) -> tuple[int, bool] | None:
     """Return microseconds since 1970 of a date or time of a date, and whether it has a zone; None for other text."""
-    found = _ISO.fullmatch(text)
-    if not found:
+    match = _ISO.fullmatch(text)
+    if not match:
         return None
     try:
-        day = datetime.date.fromisoformat(found[1])
+        day = datetime.date.fromisoformat(match[1])
     except ValueError:
         return None
-    clock, zone = found[5], found[9]
+    clock, zone = match[5], match[9]
     micros = (day - _EPOCH).days * 86_400_000_000
     if clock:
         micros += _micros(clock)
