@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vestry.report.bibliography import bibliography, reference
+from vestry.report.page import bibliography, reference
 
 HERE = Path(__file__).parent
 # What the API reference shows: the rooms, and the titles of their pages.

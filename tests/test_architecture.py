@@ -46,7 +46,7 @@ OWNERS = {
     "matplotlib": {"display", "papers"},
     "jax": {"regression", "mcmc", "papers", "likelihood"},
     "numba": {"regression", "hmm", "mcmc"},
-    "numpyro": {"mcmc", "likelihood"},
+    "numpyro": {"likelihood"},
     "pymc": {"likelihood"},
     "pytensor": {"likelihood"},
     "sklearn": {"estimators", "papers"},

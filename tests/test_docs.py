@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from vestry.report.bibliography import bibliography
+from vestry.report.page import bibliography
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

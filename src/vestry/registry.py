@@ -98,6 +98,7 @@ FACADE = LazyTable(
     {
         "posterior": "vestry.posterior.posterior:Posterior",
         "likelihood": "vestry.likelihood.release_likelihood:likelihood_of",
+        "arviz_tree": "vestry.posterior.arviz_tree:tree_of",
         "plot": "vestry.display.plotting:plot",
         "posterior_html": "vestry.display.plotting:posterior_html",
     }

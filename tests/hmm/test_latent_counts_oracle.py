@@ -20,10 +20,11 @@ from scipy import stats
 from scipy.special import gammaln
 from share import examples
 
-from vestry.hmm import blocked_gibbs
+from vestry.hmm import blocked_gibbs, latent_counts
 from vestry.hmm import latent_counts_kernels as kernels
-from vestry.hmm.latent_counts import NoisyCells, RatePrior, state_probabilities
+from vestry.hmm.latent_counts import NoisyCells, RatePrior
 from vestry.hmm.latent_counts import noise_aware_gibbs as sampler
+from vestry.hmm.state_model import StatePrior
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 pytestmark = pytest.mark.oracle
@@ -40,6 +41,38 @@ def log_noise(noise, k):
 TABLE = np.array([[0.7, 0.3], [0.2, 0.8]])
 MOVES = np.array([[0.85, 0.15], [0.3, 0.7], [0.6, 0.4]])
 RATES = np.array([1.3, 0.6, 2.1])
+
+
+def state_probabilities(counts, *, noise, tables, transitions, rates, totals=None, sizes=None):
+    """The posterior of each cell's state given all parameters, (regions, months, states), by the kernel's likelihoods.
+
+    Tables are (states, levels) for each feature, transitions (states + 1, states) with the start last, rates (regions,
+    months), and beside noisy totals the true ones, `sizes`. Forward filtering and backward smoothing.
+    """
+    cells = latent_counts.noisy_cells(counts, noise=noise, totals=totals, held_out=None, chains=1)
+    states, rng = transitions.shape[1], np.random.default_rng(0)
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.concatenate(tables, axis=-1))
+    prior = StatePrior(states, 1.0, 1.0)
+    one = latent_counts._member(cells, prior, latent_counts.FLAT, 0, rng, burn_in=0, kept=1)
+    one.sizes[:] = 0.0 if sizes is None else np.ravel(sizes)
+    kernels.likelihoods(one, logs, np.ravel(np.asarray(rates, float)), one.weights)
+    weights = np.exp(one.weights).reshape(cells.data.regions, cells.data.months, states)
+    return np.stack([smoothed(region, np.asarray(transitions, float)) for region in weights])
+
+
+def smoothed(weights, transitions):
+    moves, months = transitions[:-1], len(weights)
+    forward, result = np.empty_like(weights), np.empty_like(weights)
+    for t in range(months):
+        forward[t] = weights[t] * (transitions[-1] if t == 0 else forward[t - 1] @ moves)
+        forward[t] /= forward[t].sum()
+    result[-1] = forward[-1]
+    for t in range(months - 2, -1, -1):
+        ahead = forward[t] @ moves
+        onward = np.divide(result[t + 1], ahead, out=np.zeros_like(ahead), where=ahead > 0)
+        result[t] = forward[t] * (moves @ onward)
+    return result
 
 
 @pytest.mark.parametrize("noise", [Laplace(0.21), Gaussian(0.35)])

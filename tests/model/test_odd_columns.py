@@ -12,7 +12,7 @@ from vestry.hmm.hmm_model import HiddenMarkovModel
 from vestry.model.request import purpose_of
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
 from vestry.posterior import Posterior
-from vestry.posterior.posterior import Names
+from vestry.posterior.arviz_tree import Names
 from vestry.regression.logistic_model import LogisticRegression
 from vestry.releases import Certificate, NoisyStatistics, Release
 

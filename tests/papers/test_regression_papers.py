@@ -15,7 +15,6 @@ from scipy.integrate import quad
 from scipy.special import expit
 
 from vestry.errors import InvalidParameter
-from vestry.mcmc.nuts import nuts_posterior
 from vestry.papers import EXPERIMENTS, geumlek_fig3, paper_tables
 from vestry.papers.geumlek_fig3 import EPSILONS, Potential, objective_scale, settings
 from vestry.papers.geumlek_tightness import flipped, lower, two_rows, upper
@@ -163,14 +162,6 @@ def test_slice_sampling_draws_from_the_posterior():
     assert np.linalg.norm(draws, axis=1).max() > 1
 
 
-@pytest.mark.long
-def test_nuts_draws_from_the_posterior():
-    rows, labels, mean, covariance = oracle()
-    draws = nuts_posterior(rows, labels, precision=1.5, draws=1000, seed=1, assume_converged=True)
-    assert draws.dtype == np.float64
-    agree(draws, mean, covariance, 500)
-
-
 def test_references_must_be_asked_for():
     from vestry.mcmc import slice_logistic
 
@@ -178,8 +169,6 @@ def test_references_must_be_asked_for():
     why = "no theorem bounds how far such a chain is from the posterior"
     with pytest.raises(InvalidParameter, match=why):
         slice_logistic(np.random.default_rng(0), rows, labels, prior_precision=1.0, draws=1)
-    with pytest.raises(InvalidParameter, match=why):
-        nuts_posterior(rows, labels, precision=1.0, draws=1, seed=0)
     with pytest.raises(InvalidParameter, match="prior_precision must be a number above 0"):
         slice_logistic(np.random.default_rng(0), rows, labels, prior_precision=0.0, draws=1, assume_converged=True)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from likelihood.made_releases import levels, release, yes_no
 
-from vestry.posterior.netcdf import draw_file
+from vestry.posterior.arviz_tree import draw_file
 
 arviz = pytest.importorskip("arviz", reason="ArviZ is not in this environment: make test-models has it")
 pytestmark = pytest.mark.slow

@@ -65,4 +65,3 @@ def test_a_density_that_is_0_in_most_places():
 def test_nodes_are_taken_as_often_as_they_weigh():
     grid = HyperGrid(np.zeros((3, 1)), np.array([0.5, 0.3, 0.2]), 0.0, 0.5)
     assert np.bincount(grid.systematic(10, 0.5)).tolist() == [5, 3, 2]
-    assert grid.expect(np.array([1.0, 2.0, 3.0])) == pytest.approx(1.7)

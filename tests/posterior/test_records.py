@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from vestry.errors import InvalidParameter
-from vestry.posterior.contrasts import contrast_rows
+from vestry.posterior.posterior import contrast_rows
 from vestry.posterior.records import column_numbers, level_places
 
 

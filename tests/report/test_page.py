@@ -25,8 +25,8 @@ from vestry.releases import NoisyStatistics, Release
 from vestry.report.content import Share, estimates, prior, shares
 from vestry.report.figures import points
 from vestry.report.guarantee_section import weight
-from vestry.report.noise_section import noise_sentence
 from vestry.report.page import page, part, results_csv
+from vestry.report.release_section import noise_sentence
 
 LARGE = {"thirty categories", "twelve long groups", "draws of categories by group"}
 SMALL = set(AWKWARD) - LARGE

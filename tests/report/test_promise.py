@@ -15,8 +15,8 @@ from report.example import certificate, diffused, gaussian, laplace
 from vestry.display.formatting import Digits, number, percent_up, probability, roughly, upward, whole
 from vestry.errors import InvalidParameter
 from vestry.privacy.pricing import event
-from vestry.report.bibliography import bibliography, cited, reference
 from vestry.report.guarantee_section import Promise, known, sentences
+from vestry.report.page import bibliography, cited, reference
 
 
 def told(claim):

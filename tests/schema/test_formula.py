@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vestry.errors import FormulaError, InvalidParameter, VestryError
-from vestry.schema.derivation import check_derived, derivation, readings, sources_of
-from vestry.schema.domain import Interval, Levels, domain_from
+from vestry.schema.derivation import check_derived, derivation, readings
+from vestry.schema.domain import Interval, Levels, domain_from, sources_of
 from vestry.schema.formula import walk
 from vestry.schema.formula_parser import parse
 
@@ -145,7 +145,6 @@ def test_declarations_that_change_a_reading_are_part_of_it():
     assert readings("d", plain) == readings("d", iso) == [["day", "date", None, False], ["ward", "text", None, False]]
     assert readings("d", {**iso, "day": formatted})[0] == ["day", "date", "%d.%m.%Y", False]
     assert readings("d", {**iso, "ward": Levels("A", "B", exact=True)})[1] == ["ward", "text", None, True]
-    assert readings("day", iso) == []
     both = {"d": Levels(False, True, derived="x = y")}
     assert readings("d", {**both, "x": DOMAINS["n"]})[0][1] == "number"
     assert readings("d", {**both, "y": DOMAINS["day"]})[0][1] == "date"

@@ -88,7 +88,7 @@ def test_what_exists_is_neither_computed_nor_drawn_again(study, right, monkeypat
     def computed(*given, **named):
         raise AssertionError("it was kept")
 
-    for name in ("vestry.study.report_data.page", "vestry.posterior.netcdf.draw_file"):
+    for name in ("vestry.study.report_data.page", "vestry.posterior.arviz_tree.draw_file"):
         monkeypatch.setattr(name, computed)
     monkeypatch.setattr(Posterior, "from_release", computed)
     monkeypatch.setattr("vestry.study.release_costs.calibrate", computed)  # nor calibrated

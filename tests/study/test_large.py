@@ -16,7 +16,7 @@ from vestry.errors import InvalidParameter, StudyFileError
 from vestry.hmm.hmm_model import HiddenMarkovModel
 from vestry.model.request import MOST_COUNTS, MOST_GROUPS, MOST_LEVELS, MOST_PARAMETERS, check_size
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
-from vestry.posterior.netcdf import MOST_NUMBERS, _size
+from vestry.posterior.arviz_tree import MOST_NUMBERS, _size
 from vestry.regression.logistic_model import LogisticRegression
 from vestry.schema.domain import Levels
 from vestry.study import Study
@@ -172,7 +172,7 @@ def test_a_page_tells_of_the_first_rows_of_very_many(monkeypatch):
 
     from vestry.report.page import part
 
-    for room in ("content", "noise_section"):
+    for room in ("content", "release_section"):
         monkeypatch.setattr(f"vestry.report.{room}.MOST_ESTIMATES", 14)
     names = tuple(f"level {place}" for place in range(16))
     made = release(counts(*range(16), names=names), laplace(), family="dirichlet-categorical", prior=(1.0,) * 16)

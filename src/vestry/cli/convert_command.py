@@ -64,7 +64,7 @@ def convert(
     if to is None:
         fields = start.to_dict()
     elif meet:
-        like = _read_target(to, given)
+        like = _read_target(to)
         fields = like.at(largest_parameter(lambda x: event_of_guarantee(like.at(x)), start)).to_dict()
     else:
         fields = _convert(start, to)
@@ -84,7 +84,7 @@ def _convert(start: Guarantee, to: str) -> dict[str, Any]:
         epsilon = number("epsilon", read_decimal("epsilon", value))
         return {"epsilon": epsilon, "delta": accountant.delta(event_of_guarantee(start), epsilon)}
     try:
-        return accountant.convert(start, _read_target(to, start)).to_dict()
+        return accountant.convert(start, _read_target(to)).to_dict()
     except ConversionError as error:
         leads = _LEADS.get(type(start).__name__)
         if leads is None or "ask for" in error.reason:  # which says what to write
@@ -93,7 +93,7 @@ def _convert(start: Guarantee, to: str) -> dict[str, Any]:
         raise ConversionError(error.source, error.target, reason) from None
 
 
-def _read_target(to: str, start: Guarantee) -> Guarantee:
+def _read_target(to: str) -> Guarantee:
     """Read a target as a guarantee whose amount does not matter."""
     from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, PureDP, RenyiDP, read_decimal
 

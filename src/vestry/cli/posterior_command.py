@@ -117,7 +117,7 @@ def _write_draws(posterior: Posterior, releases: list[Path], path: Path) -> None
     """Write draws whose generator is seeded by the releases: the same ones and prior give the same ones."""
     import hashlib
 
-    from vestry.posterior.netcdf import draw_file
+    from vestry.posterior.arviz_tree import draw_file
     from vestry.posterior.posterior import NOTHING
     from vestry.study.storage import write
 

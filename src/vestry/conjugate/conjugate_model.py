@@ -328,8 +328,7 @@ class ConjugateModel(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the question, as a study file writes it."""
-        asked = {key: value for key, value in vars(self).items() if key != "pool"}
-        return declaration(self.name, {**asked, "by": self.keys[0] if len(self.keys) == 1 else self.by})
+        return declaration(self.name, {key: value for key, value in vars(self).items() if key != "pool"})
 
     def caution(self, prepared: PreparedSums, schema: TableSchema, n: int) -> str:
         """Say what a plan supposes of groups that will be pooled: nothing else is known of how they differ."""

@@ -121,11 +121,6 @@ class Dirichlet(Distribution):
         """Return draws of shape (size, d)."""
         return rng.dirichlet(self.alphas, size=size)
 
-    def marginal_log_density(self, index: int, points: Array) -> Array:
-        """Return the log density of one probability: a Beta."""
-        own = self.alphas[index]
-        return Beta(own, sum(self.alphas) - own).log_density(points[:, [index]])
-
     @staticmethod
     def log_partition(eta: ArrayLike) -> float:
         """Return C(eta); infinite unless every eta_i is above 0."""

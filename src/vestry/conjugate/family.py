@@ -104,10 +104,6 @@ class Distribution(ABC):
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return independent draws, of shape (size, dimension): post-processing, without any promise of privacy."""
 
-    def marginal_log_density(self, index: int, points: Array) -> Array:
-        """Return the log density of one coordinate, at its values in these points."""
-        return self.log_density(points)
-
     def renyi(self, other: Self, order: float) -> float:
         """Return D_a(P || Q) = [C(a eta_P + (1-a) eta_Q) - a C(eta_P)]/(a-1) + C(eta_Q) [GeumlekSC17, eq. 5].
 

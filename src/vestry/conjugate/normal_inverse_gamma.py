@@ -112,12 +112,6 @@ class MeanVariance(Distribution):
         v = self.scale / rng.standard_gamma(self.shape, size)
         return np.stack([self.location + np.sqrt(v / self.weight) * rng.standard_normal(size), v], axis=1)
 
-    def marginal_log_density(self, index: int, points: Array) -> Array:
-        """Return the log density of the mean or of the variance."""
-        numbers = (self.location, self.weight, self.shape, self.scale)
-        alone = MeanVarianceMixture(np.ones(1), *(np.array([x]) for x in numbers))
-        return alone.marginal(index).log_density(points[:, index])
-
     def slope(self, index: int, x: float) -> float:
         """Return the derivative of the log density of the mean (a Student t) or of the variance."""
         if index == 1:

@@ -112,13 +112,6 @@ class Normal(Distribution):
         """Return draws of shape (size, d)."""
         return self.mean() + rng.standard_normal((size, self.dimension)) / math.sqrt(self.precision)
 
-    def marginal_log_density(self, index: int, points: Array) -> Array:
-        """Return the log density of one coordinate."""
-        variance = 1 / self.precision
-        return -((points[:, index] - self.location[index]) ** 2) / (2 * variance) - 0.5 * math.log(
-            2 * math.pi * variance
-        )
-
     def renyi(self, other: Normal, order: float) -> float:
         """Return a |m_P - m_Q|^2 L_P L_Q/(2 L) + d/(2 (a-1)) log(L_P^a L_Q^(1-a)/L), L = a L_P + (1-a) L_Q.
 

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, gammaln, log_expit, logit
 
-from vestry.conjugate.pooled_groups import NODES, Places, PooledGroups, even_marks, inverse
+from vestry.conjugate.pooled_groups import NODES, Places, PooledGroups, even_marks, inverse, log_sums
 from vestry.conjugate.sparse_dirichlet import log_negative_binomial
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
@@ -142,11 +142,6 @@ class Populations:
         """Return a and b."""
         return self.mean * self.concentration, (1 - self.mean) * self.concentration
 
-    def one_more_success(self) -> Populations:
-        """Return the populations of a + 1 and b, with the totals of these."""
-        k = self.concentration
-        return Populations((self.mean * k + 1) / (k + 1), k + 1, self.shape, self.size)
-
 
 @dataclass(frozen=True, eq=False)
 class _Together:
@@ -247,11 +242,9 @@ class _Apart:
         a, b = populations.shapes()
         (s, at_s), (f, at_f), (n, at_n) = self._counts
         sides = log_rising(s, a[:, None]), log_rising(f, b[:, None]), populations.log_coupling(n)
-        sizes, found = np.diff(self.start, append=self.logs.size), np.empty((a.size, self.groups.size))
+        found = np.empty((a.size, self.groups.size))
         for each, (of_s, of_f, of_n) in enumerate(zip(*sides, strict=True)):
-            logs = of_s[at_s] + of_f[at_f] + of_n[at_n] + self.logs
-            top = np.maximum.reduceat(logs, self.start)
-            found[each] = np.log(np.add.reduceat(np.exp(logs - np.repeat(top, sizes)), self.start)) + top
+            found[each] = log_sums(of_s[at_s] + of_f[at_f] + of_n[at_n] + self.logs, self.start)
         return found
 
 
@@ -454,19 +447,6 @@ class PooledBeta(PooledGroups):
     def draw_members(self, rng: np.random.Generator, first: Array, second: Array) -> Array:
         """Draw from each Beta distribution."""
         return rng.beta(first, second)
-
-    def means(self) -> Array:
-        """Return every group's mean, without draws.
-
-        (a + s)/(k + N) BetaBinomial(s; N, a, b) = (a/k) BetaBinomial(s; N, a + 1, b), so that given the population the
-        mean is mu times the ratio of (1) at a + 1 and at a.
-        """
-        evidence, found = GroupEvidence(self.noisy, self.noise), np.zeros(self.dimension)
-        for place, weight in enumerate(self.weights):
-            each = self.populations.at(np.array([place]))
-            ratio = evidence.log_evidence(each.one_more_success()) - evidence.log_evidence(each)
-            found += weight * each.mean * np.exp(ratio[0])
-        return found
 
     def population(self) -> dict[str, Array]:
         """Return the hyperparameters at the nodes, with their weights: what the groups have in common.

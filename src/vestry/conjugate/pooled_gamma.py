@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy.special import log_expit, logit
 
 from vestry.conjugate.pooled_beta import few_counts
-from vestry.conjugate.pooled_groups import Places, PooledGroups, inverse
+from vestry.conjugate.pooled_groups import Places, PooledGroups, inverse, log_sums
 from vestry.conjugate.sparse_dirichlet import log_negative_binomial
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
@@ -87,10 +87,6 @@ class Cells:
         found = [np.unique(each, return_inverse=True) for each in (self.counts, self.exposures)]
         return tuple((values, place.ravel()) for values, place in found)
 
-    @cached_property
-    def _sizes(self) -> Places:
-        return np.diff(self.start, append=self.logs.size)
-
     def log_evidence(self, k: float, mean: float) -> Array:
         """Return log m_g of every group, in units of the noise at the counts nearest to z."""
         (values, place), (exposures, at) = self._distinct
@@ -98,8 +94,7 @@ class Cells:
         # log NB splits into a part of the count alone and one that the exposure enters too.
         alone = log_negative_binomial(values, k, k) + (values + k) * np.log(2.0)
         logs = alone[place] - (k * np.log1p(e / k))[at] - self.counts * np.log1p(k / e)[at] + self.logs
-        top = np.maximum.reduceat(logs, self.start)
-        return np.log(np.add.reduceat(np.exp(logs - np.repeat(top, self._sizes)), self.start)) + top
+        return log_sums(logs, self.start)
 
 
 def _counts(z: float, noise: Noise) -> tuple[Array, Array]:

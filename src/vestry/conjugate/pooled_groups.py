@@ -51,6 +51,13 @@ def inverse(table: Array, row: Places, marks: Array) -> Places:
     return np.asarray(np.clip(place, 0, table.shape[1] - 1))
 
 
+def log_sums(logs: Array, start: Places) -> Array:
+    """Return the logarithm of the sum of e^logs over each group's cells, the first of which are at `start`."""
+    top = np.maximum.reduceat(logs, start)
+    sizes = np.diff(start, append=logs.size)
+    return np.asarray(np.log(np.add.reduceat(np.exp(logs - np.repeat(top, sizes)), start)) + top)
+
+
 def evenly(weights: Array, size: int) -> Places:
     """Return `size` places, each as often as its weight says to within one."""
     ladder = np.cumsum(weights)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from scipy.special import log_ndtr
 
 from vestry.conjugate.pooled_beta import few_counts
-from vestry.conjugate.pooled_groups import Places, PooledGroups, inverse
+from vestry.conjugate.pooled_groups import Places, PooledGroups, inverse, log_sums
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Gaussian, Noise
@@ -81,8 +81,7 @@ class Sums:
         """Return the log evidence of every group at mu = mean and t = spread."""
         n = self.counts
         logs = self._log_density(self._each - n * mean, n * n * spread**2 + n * self.variance) + self.logs
-        top = np.maximum.reduceat(logs, self.start)
-        return np.log(np.add.reduceat(np.exp(logs - np.repeat(top, self.sizes)), self.start)) + top
+        return log_sums(logs, self.start)
 
     def _log_density(self, away: Array, variance: Array) -> Array:
         if isinstance(self.noise, Gaussian):

@@ -3,30 +3,38 @@
 The engines differ in how they round halves, in casts that truncate or raise, in where NaN sorts and in which text they
 read as a number. The order here is one on which they agree: cast to a double, then missing, then clip, then scale, then
 floor(x + 1/2), then cast to an integer. What a value means is written in `vestry.schema.meaning`.
+
+Text is compared with levels by keys: equal keys, same class of `meaning.level_text`. A key is the class's own text,
+except for instants and clock times, whose text would have to be written: theirs is a number of microseconds behind a
+blank, and no trimmed text begins with one. Only the classes that are declared are looked for.
+
+DuckDB evaluates a function that never fails once for each entry of a column's dictionary. It evaluates CASE, and
+arithmetic that may overflow, once for each record: three times as long as the counts themselves.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import ibis
 
-from vestry.data.calendar import days, seconds
-from vestry.data.level_index import instant_key, level_key, level_keys, look_up, missing_place, numbers_of
+from vestry.data.calendar import DAY, days, instant, micros_of, seconds
 from vestry.data.source import Expression, call
-from vestry.data.text_value import double, number_of, trim
+from vestry.data.text_value import double, level_of, matches, number_of, trim
 from vestry.schema.domain import DROP, Bins, Domain, Interval, Levels, underlying
-from vestry.schema.meaning import EXACT, LONGEST, is_number
+from vestry.schema.meaning import DATE, EXACT, LONGEST, instant_of, is_number, level_text, number, time_of
 from vestry.schema.statistics import ABSENT, CLIPPED, CONDITIONS, FITS, UNMATCHED, Product, Sum, sides
 
 _EPOCH = datetime.date(1970, 1, 1)
 # A number nearer to 0 than this is taken as 0. Under the limits of `vestry.data.table` it changes no sum: it is lost in
 # x - origin, and where the origin is 0 its term is below 1e-39 before the 1/2 is added.
 NEGLIGIBLE = 1e-100
+_MIDNIGHT = f"^{DATE}[T ]00:00(:00([.]0+)?)?[|]$"
+_DATE_LENGTH = 10
 
 
 def plain(column: Expression, domain: Domain, engine: str, *, clean: bool) -> Expression:
@@ -59,11 +67,11 @@ def code(value: Expression, domain: Domain, engine: str) -> Expression:
     if isinstance(domain, Bins):
         return _bin(value, domain, engine)
     if value.type().is_floating():
-        return _place(value, [(place, double(number)) for place, number in numbers_of(domain.texts)], domain)
-    keys = level_keys(domain)
+        return _place(value, [(place, double(own)) for place, own in _numbers_of(domain.texts)], domain)
+    keys = _level_keys(domain)
     # Text often comes with a dictionary, and then a look-up is quicker by far.
     if engine == "duckdb":
-        return look_up(value, keys, missing_place(domain))
+        return _look_up(value, keys, domain.missing_place)
     return _place(value, list(enumerate(keys)), domain)
 
 
@@ -196,7 +204,7 @@ def _clipped(value: Expression, domain: Interval, engine: str) -> Expression:
 
 def _bin(value: Expression, domain: Bins, engine: str) -> Expression:
     """Return the place of the bin of a number or day, clipped; a number nearer to 0 than `NEGLIGIBLE` is 0."""
-    missing = missing_place(domain)
+    missing = domain.missing_place
     lacks = lacks_number(value, engine), ibis.null("int64") if missing is None else _whole(missing)
     edges = [(value < double(e)) if abs(e) >= NEGLIGIBLE else value <= double(-NEGLIGIBLE) for e in domain.edges[1:-1]]
     below = [(holds, _whole(place)) for place, holds in enumerate(edges)]
@@ -220,23 +228,102 @@ def _level(column: Expression, domain: Levels, engine: str, *, clean: bool) -> E
     if whole or dtype.is_floating() or dtype.is_interval():
         return _number(column, engine=engine, clean=clean)
     if dtype.is_timestamp() and engine == "duckdb":
-        return instant_key(column, domain)
+        return _instant_key(column, domain)
     text = _text(column, engine, clean=clean)
     if domain.exact and dtype.is_string():
         return text
-    key = level_key(text, domain, engine)
+    key = _level_key(text, domain, engine)
     if engine != "duckdb" or not dtype.is_string() or key is text:
         return key
     # Most text is a key as it stands.
-    known = [own for own in level_keys(domain) if own[:1] != " "]
+    known = [own for own in _level_keys(domain) if own[:1] != " "]
     return ibis.cases((text.isin(known), text), else_=key)
 
 
 def _place(value: Expression, keys: Sequence[tuple[int, Any]], domain: Levels) -> Expression:
-    place = missing_place(domain)
+    place = domain.missing_place
     missing = ibis.null("int64") if place is None else _whole(place)
     return ibis.cases(*((value == key, _whole(at)) for at, key in keys), else_=missing) if keys else missing
 
 
 def _whole(value: int) -> Expression:
     return ibis.literal(value, type="int64")
+
+
+def _look_up(value: Any, values: Sequence[Any], missing: int | None) -> Any:
+    """Return the place of a value, counted from 0, and the place `missing` if it is not there; null for None.
+
+    `list_position` counts from 1 and is null if it finds nothing, and `greatest` passes over nulls. So whatever belongs
+    at place 0 is omitted from the list.
+    """
+    if missing is None:
+        return _position(values, value) - 1
+    others = [each for place, each in enumerate(values) if place != missing]
+    place = _at_least_0(_position(others, value))  # 0 is what is missing, and the rest are numbered from 1
+    if missing == 0:
+        return place
+    # The numbers of the places 1, 2, ...: those before `missing` have moved up by one.
+    numbers = [*range(2, missing + 1), 0, *range(missing + 1, len(others) + 1)]
+    return _at_least_0(_position(numbers, place))
+
+
+def _position(values: Sequence[Any], value: Expression) -> Expression:
+    return call("list_position", int, list(values), value)
+
+
+def _at_least_0(value: Expression) -> Expression:
+    return call("greatest", int, value, 0)
+
+
+def _level_keys(domain: Levels) -> tuple[str, ...]:
+    """Return the keys of the declared levels, in their order."""
+    if domain.exact:
+        return domain.texts
+    timed = _timed(domain.texts)
+    return tuple(_key(text, timed) for text in domain.texts)
+
+
+def _level_key(text: Expression, domain: Levels, engine: str) -> Expression:
+    """Return the keys of a column of trimmed text."""
+    texts = domain.texts
+    cases = []
+    if any(time_of(each) for each in texts):
+        micros = (seconds(text) * double(1e6) + double(0.5)).floor().cast("int64")
+        cases.append((text.contains(":") & micros.notnull(), ibis.literal(" ") + micros.cast("string")))
+    if _timed(texts):
+        micros, zoned = instant(text, engine)
+        mark = ibis.cases((zoned, "Z"), else_="")
+        cases.append((micros.notnull(), ibis.literal(" @") + micros.cast("string") + mark))
+    elif any(instant_of(each) for each in texts):
+        cases.append((matches(text, _MIDNIGHT), text.substr(0, _DATE_LENGTH)))
+    own = level_of(text) if any(map(is_number, texts)) else text
+    return ibis.cases(*cases, else_=own) if cases else own
+
+
+def _instant_key(column: Expression, domain: Levels) -> Expression:
+    """Return the keys of a column of DuckDB's timestamps."""
+    micros, zoned = micros_of(column), bool(column.type().timezone)
+    if _timed(domain.texts):
+        return ibis.literal(" @") + micros.cast("string") + ibis.literal("Z" * zoned)
+    if zoned:
+        return ibis.null("string")
+    return ibis.cases((micros % DAY == 0, column.date().cast("string")), else_=ibis.null("string"))
+
+
+def _numbers_of(texts: tuple[str, ...]) -> Iterator[tuple[int, float]]:
+    """Yield place and number of the levels that a double can be: those whose text is the double's own."""
+    for place, text in enumerate(texts):
+        if is_number(text) and level_text(number(text)) == text:
+            yield place, number(text)
+
+
+def _timed(texts: tuple[str, ...]) -> bool:
+    """Tell whether a level is an instant within a day."""
+    return any(instant_of(text) and len(text) > _DATE_LENGTH for text in texts)
+
+
+def _key(text: str, timed: bool) -> str:
+    if (clock := time_of(text)) is not None:
+        return f" {round(number(clock) * 1e6)}"
+    moment = instant_of(text) if timed else None
+    return text if moment is None else f" @{moment[0]}{'Z' * moment[1]}"

@@ -16,8 +16,8 @@ from vestry.data.encoding import code, condition, person, plain, scale
 from vestry.data.person_sums import person_products, person_sums, wide_sum
 from vestry.data.source import PLACED, Expression, Source, check_column, usable
 from vestry.privacy.neighbours import Unit
-from vestry.schema.derivation import derivation, sources
-from vestry.schema.domain import Domain, Levels, drops
+from vestry.schema.derivation import derivation
+from vestry.schema.domain import Domain, Levels, drops, sources
 from vestry.schema.formula import ColumnName, FormulaPart
 from vestry.schema.statistics import (
     CONDITIONS,

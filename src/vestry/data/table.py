@@ -18,9 +18,9 @@ from vestry.data.row_limit import limit_records
 from vestry.data.source import UNPREPARED, Dialect, Source, connect, dialect_from, find_way, kind_of, quietly
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
-from vestry.schema.derivation import check_derived, sources, sources_of
+from vestry.schema.derivation import check_derived
 from vestry.schema.design_matrix import Design
-from vestry.schema.domain import Domain, Interval, Levels, underlying
+from vestry.schema.domain import Domain, Interval, Levels, sources, sources_of, underlying
 from vestry.schema.meaning import EXACT
 from vestry.schema.private import Block, Private, PrivateCounts, PrivateRows, RemoteRows
 from vestry.schema.statistics import Count, PersonQuery, Product, Sum, SumQuery, sides, summand
@@ -85,8 +85,9 @@ class Table:
             if not isinstance(domain, (Levels, Interval)):
                 raise InvalidParameter(f"the column {name}", domain, "levels or an interval", _COLUMNS)
         require_whole("max_rows", max_rows, "max_rows=10**9", most=LIMIT - 1)
-        for name in columns:
-            check_derived(name, columns, Unit.parse(unit).person)
+        for name, domain in columns.items():
+            if domain.derived is not None:
+                check_derived(name, columns, Unit.parse(unit).person)
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "columns", MappingProxyType(dict(columns)))
         object.__setattr__(self, "unit", Unit.parse(unit))

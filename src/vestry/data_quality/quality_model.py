@@ -46,6 +46,7 @@ from vestry.model.request import (
     Request,
     Size,
     TableSchema,
+    WidthPair,
     declaration,
     declared,
     listing,
@@ -118,9 +119,7 @@ class Quality:
         described = {"name": self.name, "columns": written}
         return PreparedSums(self, described, (concentration(self.prior),), mechanism, tally, ("all",), labels)
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected width of a 90 % interval where half of a column's values do not fit; without noise 0.
 
         Where every value fits most intervals have no width at all. With s of n values missing and the others fitting,

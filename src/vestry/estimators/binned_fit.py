@@ -81,7 +81,6 @@ def plan_table(
     guarantee: Guarantee,
     *,
     prior_precision: float | None,
-    ledger: str,
 ) -> TablePlan:
     """Calibrate the noise of the table; of Laplace and Gaussian noise the smaller."""
     columns = tuple(LevelColumn(name, tuple(each.names)) for name, each in zip(names, bins, strict=True))
@@ -95,7 +94,6 @@ def plan_table(
         "method": TABLE,
         "table": table.to_dict(),
         "predictors": names,
-        "ledger": ledger,
     }
     return TablePlan(BinEncoder(bins), mechanism, described, outcomes, table, precision=float(precision))
 

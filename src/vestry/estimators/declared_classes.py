@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
 from vestry.errors import InvalidParameter
+from vestry.estimators.input_checks import class_places
 from vestry.estimators.private_fit import warn_uncharged
 from vestry.schema.meaning import level_text
 
@@ -32,6 +35,13 @@ class PrivateClassifier(ClassifierMixin):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not isinstance(self.classes, (list, tuple)) or len(self.classes) > 2
         return tags
+
+
+def class_coding(given: Any, y: np.ndarray) -> tuple[list[str], Callable[[], np.ndarray]]:
+    """Return the names of the declared classes, sorted, and what reads labels as places among them."""
+    classes = check_classes(given)
+    ordered = sorted(classes)
+    return [str(label) for label in ordered], partial(class_places, y, ordered, ordered.index(classes[0]))
 
 
 def check_classes(given: Any) -> list[Any]:

@@ -9,9 +9,8 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-import vestry.estimators.input_checks as checks
 from vestry.data.row_limit import limit_records
 from vestry.errors import InvalidParameter
 from vestry.estimators.bounds import encoder_of
@@ -101,7 +100,6 @@ class PrivateEstimator(PrivateFit):
             **described,
             "shrinkage": float(f"{shrinkage(mechanism, _variances(encoder)):.3g}"),
             "at_most": max_rows,
-            "ledger": "elsewhere" if ledger is None else ledger.terms.dataset,
         }
         return RowPlan(encoder, mechanism, record, encode, precision=float(penalty(mechanism)), labels=labels)
 
@@ -134,9 +132,7 @@ class PrivateEstimator(PrivateFit):
 
     def _predictors(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the linear predictors of each draw (draws, predictors, n), rows encoded as they were for the fit."""
-        check_is_fitted(self, "release_")
-        rows = checks.features(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        rows = self._known_rows(X)
         return np.asarray(self._theta @ self._encoder.encode(rows).T)
 
     def to_arviz(self) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter
@@ -140,7 +140,6 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
             Adjacency(neighbours, 1, len(rows) if replaces else None),
             guarantee,
             prior_precision=self.prior_precision,
-            ledger="elsewhere" if ledger is None else ledger.terms.dataset,
         )
 
     def _finish(self, plan: Any, release: Release) -> None:
@@ -171,9 +170,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         return np.asarray(self._middle + self._reach * eta)
 
     def _predict_moments(self, X: Any, *, return_std: bool) -> Any:  # noqa: N803
-        check_is_fitted(self, "release_")
-        rows = checks.features(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        rows = self._known_rows(X)
         z = np.roll(self._encoder.encode(rows), 1, axis=1)  # the intercept first
         distribution: Any = self.posterior_.distributions["all"]
         mixture = distribution.mixture

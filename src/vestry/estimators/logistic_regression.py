@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from scipy.special import expit, logit, softmax
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter
 from vestry.estimators.binned_fit import plan_table, read_bins
-from vestry.estimators.declared_classes import PrivateClassifier, check_classes
+from vestry.estimators.declared_classes import PrivateClassifier, check_classes, class_coding
 from vestry.estimators.estimator import PrivateEstimator
 from vestry.estimators.fit_plan import feature_names
 from vestry.ledger import Ledger
@@ -113,15 +111,11 @@ class PrivateLogisticRegression(PrivateClassifier, PrivateEstimator):
     _family = "logistic"
 
     def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
-        classes = check_classes(self.classes)
-        ordered = sorted(classes)
-        first = ordered.index(classes[0])
-        names = [str(label) for label in ordered]
-        places = partial(checks.class_places, y, ordered, first)
-        if len(classes) == 2:
+        names, places = class_coding(self.classes, y)
+        if len(names) == 2:
             described: dict[str, Any] = {"classes": [], "success": names[1], "outcome": None}
             return Logistic(), described, lambda: np.where(places() == 1, 1.0, -1.0)
-        return Multinomial(len(classes)), {"classes": names, "outcome": None}, places
+        return Multinomial(len(names)), {"classes": names, "outcome": None}, places
 
     def _read(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
         self.classes_ = np.array(sorted(check_classes(self.classes)))
@@ -137,18 +131,16 @@ class PrivateLogisticRegression(PrivateClassifier, PrivateEstimator):
             if getattr(self, name) is not usual and getattr(self, name) != usual:
                 raise InvalidParameter(name, "given", f"omitted for the method {TABLE}", f"no {name}")
         neighbours, guarantee = self._promised(ledger)
-        classes = check_classes(self.classes)
-        ordered = sorted(classes)
+        classes, places = class_coding(self.classes, y)
         count = len(rows) if neighbours is Neighbours.REPLACE else None
         return plan_table(
             read_bins(self.bins, rows.shape[1]),
             feature_names(names, rows.shape[1]),
-            [str(label) for label in ordered],
-            partial(checks.class_places, y, ordered, ordered.index(classes[0])),
+            classes,
+            places,
             Adjacency(neighbours, 1, count),
             guarantee,
             prior_precision=self.prior_precision,
-            ledger="elsewhere" if ledger is None else ledger.terms.dataset,
         )
 
     def _finish(self, plan: Any, release: Release) -> None:
@@ -186,9 +178,7 @@ class PrivateLogisticRegression(PrivateClassifier, PrivateEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the probability of each class, averaged over the draws that were bought; for table, over all."""
         if self.method == TABLE:
-            check_is_fitted(self, "release_")
-            rows = checks.features(X)
-            validate_data(self, X, reset=False, skip_check_array=True)
+            rows = self._known_rows(X)
             return np.asarray(self._cell_chances[cast(Any, self._encoder).cells(rows)])
         return self._chances(self._predictors(X))
 

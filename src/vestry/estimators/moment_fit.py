@@ -40,7 +40,6 @@ def plan_moments(
     guarantee: Guarantee,
     *,
     prior_precision: float | None,
-    ledger: str,
 ) -> MomentPlan:
     """Calibrate the noise of the moments; of Laplace and Gaussian noise the smaller."""
     if not encoder.boxed or encoder.radius is not None or not encoder.intercept:
@@ -59,6 +58,5 @@ def plan_moments(
         "columns": moments.to_dict(),
         "outcome_column": own,
         "predictors": names,
-        "ledger": ledger,
     }
     return MomentPlan(encoder, mechanism, described, outcomes, moments, precision=float(precision))

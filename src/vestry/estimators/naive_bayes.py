@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter
 from vestry.estimators.binned_fit import BinEncoder, read_bins
-from vestry.estimators.declared_classes import PrivateClassifier, check_classes
+from vestry.estimators.declared_classes import PrivateClassifier, check_classes, class_coding
 from vestry.estimators.fit_plan import FitPlan, feature_names, outcome_name
 from vestry.estimators.private_fit import PrivateFit
 from vestry.ledger import Ledger
@@ -111,13 +108,11 @@ class PrivateNaiveBayes(PrivateClassifier, PrivateFit):
         neighbours, guarantee = self._promised(ledger)
         if neighbours is Neighbours.REPLACE:
             require_whole("the number of rows", len(rows), "a table with rows")
-        classes = check_classes(self.classes)
-        ordered = sorted(classes)
+        classes, places = class_coding(self.classes, y)
         bins, features = read_bins(self.bins, rows.shape[1]), feature_names(names, rows.shape[1])
-        prepared = self._prepared(bins, features, [str(label) for label in ordered], neighbours, guarantee)
-        places: Callable[[], np.ndarray] = partial(checks.class_places, y, ordered, ordered.index(classes[0]))
-        described = {**prepared.described, "ledger": "elsewhere" if ledger is None else ledger.terms.dataset}
-        return ClassTables(BinEncoder(bins), prepared.mechanism, described, places, prepared, labels=prepared.labels)
+        prepared = self._prepared(bins, features, classes, neighbours, guarantee)
+        described, labels = dict(prepared.described), prepared.labels
+        return ClassTables(BinEncoder(bins), prepared.mechanism, described, places, prepared, labels=labels)
 
     def _prepared(
         self, bins: tuple[Bins, ...], features: list[str], classes: list[str], near: Neighbours, guarantee: Guarantee
@@ -138,9 +133,7 @@ class PrivateNaiveBayes(PrivateClassifier, PrivateFit):
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the predictive probability of each class, the noise summed out."""
-        check_is_fitted(self, "release_")
-        rows = checks.features(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        rows = self._known_rows(X)
         reader: Any = self.posterior_.reader
         places = dict(zip(reader.features, self._encoder.places(rows), strict=True))
         return np.asarray(reader.class_chances(self.posterior_, places, len(rows)))

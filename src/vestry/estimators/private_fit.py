@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter, UnpaidRelease
@@ -92,6 +92,13 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
         self._finish(plan, release)
         return self
 
+    def _known_rows(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return rows to predict for, which have the features of the fit."""
+        check_is_fitted(self, "release_")
+        rows = checks.features(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return rows
+
     def _ledger(self) -> Ledger | None:
         given = self.ledger
         if given is REQUIRED:
@@ -160,16 +167,17 @@ def _release(plan: Any, rows: np.ndarray, ledger: Ledger | None, *, purpose: str
     Every fit is a new question: which rows it is of is not a public fact, by which a charge could be found again.
     """
     mechanism, prior = plan.mechanism, plan.prior
+    family = {**plan.described, "ledger": "elsewhere" if ledger is None else ledger.terms.dataset}
     if ledger is not None:
         charge = charge_for(mechanism, ledger, purpose)
         private = plan.collect(rows, row_key=ledger.row_key())
         named = {"by": plan.by, "groups": plan.groups, "labels": plan.labels}
-        return publish(mechanism, private, charge, family=plan.described, prior=prior, **named)
+        return publish(mechanism, private, charge, family=family, prior=prior, **named)
     noise = SystemNoise()
     private = plan.collect(rows, row_key=noise.random_bytes(16).hex())
     contents = mechanism.release(private, cast(OpenCharge, Unledgered()), noise)
     contents_by_group = dict(zip(plan.groups, contents, strict=True))
-    return Release(plan.described, prior, contents_by_group, certify(mechanism), plan.by, plan.labels)
+    return Release(family, prior, contents_by_group, certify(mechanism), plan.by, plan.labels)
 
 
 def _spent(mechanism: Mechanism) -> Guarantee:

@@ -72,10 +72,10 @@ def run(chain, first, stop):  # type: ignore[no-untyped-def]
 
     Sweeps are counted from 1; number 0 leaves the states as they are, and only draws transitions and tables.
     """
-    now, row = 0, np.array([chain.moves.shape[1]])
+    now = 0
     for number in range(first, stop):
         before, now = max(number - chain.burn_in - 2, 0), max(number - chain.burn_in - 1, 0)
-        path, rows = chain.paths[now], chain.transitions[now]
+        path = chain.paths[now]
         if number > 0:
             for cell in range(len(path)):
                 path[cell] = chain.paths[before, cell]
@@ -86,13 +86,20 @@ def run(chain, first, stop):  # type: ignore[no-untyped-def]
                 collapsed(chain.rng, chain.weights, path, chain.moves, chain.alpha, chain.months)
         if chain.blocked or number == 0:
             count_moves(path, chain.moves, chain.months)
-        sum_levels(path, chain.counts, chain.seen, chain.sums)
-        log_dirichlet(chain.rng, chain.moves, chain.alpha, row, rows)
-        for k in range(rows.shape[0]):
-            for j in range(rows.shape[1]):
-                rows[k, j] = np.exp(rows[k, j])
-        log_dirichlet(chain.rng, chain.sums, chain.beta, chain.ends, chain.tables[now])
+        draw_tables(chain, path, now)
     return now
+
+
+@compiled
+def draw_tables(chain, path, now):  # type: ignore[no-untyped-def]
+    """Draw transitions, given the moves of a path, and the logarithms of tables, given its sums of levels."""
+    sum_levels(path, chain.counts, chain.seen, chain.sums)
+    rows = chain.transitions[now]
+    log_dirichlet(chain.rng, chain.moves, chain.alpha, np.array([chain.moves.shape[1]]), rows)
+    for k in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            rows[k, j] = np.exp(rows[k, j])
+    log_dirichlet(chain.rng, chain.sums, chain.beta, chain.ends, chain.tables[now])
 
 
 # A product of at most this many multiplications is made by one thread: waking another takes longer than it saves, and

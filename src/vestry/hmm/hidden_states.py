@@ -20,8 +20,9 @@ import numpy as np
 from vestry.errors import InvalidParameter, VestryError
 from vestry.mcmc.late_import import require_burn_in
 from vestry.numerics import Array
+from vestry.posterior.arviz_tree import Names
 from vestry.posterior.discrete_noise import Gaussian, Laplace, noise_of
-from vestry.posterior.posterior import Names, generator_of
+from vestry.posterior.posterior import generator_of
 from vestry.posterior.reader import NOISE_AWARE, NOT_CALIBRATED, PLUG_IN, Reader, ReadRelease
 from vestry.posterior.sample import JointSample
 from vestry.releases import NoisyStatistics, Release

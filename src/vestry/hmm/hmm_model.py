@@ -25,6 +25,7 @@ from vestry.model.request import (
     Request,
     Size,
     TableSchema,
+    WidthPair,
     declaration,
     groups_of,
     listing,
@@ -151,9 +152,7 @@ class HiddenMarkovModel:
         numbers, labels = tuple(map(concentration, self.prior)), counts.level_labels(self.features, levels)
         return PreparedSums(self, described, numbers, mechanism, tally, regions, labels)
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the width of a 90 % interval of one level's count in one cell, and the same without noise, in entries.
 
         With n entries in a region, spread evenly over its times and each feature's levels. Where the noise makes it

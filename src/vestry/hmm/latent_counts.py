@@ -184,46 +184,6 @@ def noisy_cells(
     return NoisyCells(data, np.ascontiguousarray(noisy), np.ascontiguousarray(whole), np.array(kinds), noise)
 
 
-def state_probabilities(
-    counts: Sequence[Array],
-    *,
-    noise: Noise,
-    tables: Sequence[Array],
-    transitions: Array,
-    rates: Array,
-    totals: Array | None = None,
-    sizes: Array | None = None,
-) -> Array:
-    """Return the posterior of each cell's state given all parameters, (regions, months, states): exact, no draws.
-
-    Tables are (states, levels) for each feature, transitions (states + 1, states) with the start last, rates (regions,
-    months), and beside noisy totals the true ones, `sizes`. Forward filtering and backward smoothing.
-    """
-    cells = noisy_cells(counts, noise=noise, totals=totals, held_out=None, chains=1)
-    states = transitions.shape[1]
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.concatenate(tables, axis=-1))
-    one = _member(cells, StatePrior(states, 1.0, 1.0), FLAT, 0, np.random.default_rng(0), burn_in=0, kept=1)
-    one.sizes[:] = 0.0 if sizes is None else np.ravel(sizes)
-    kernels.likelihoods(one, logs, np.ravel(np.asarray(rates, float)), one.weights)
-    weights = np.exp(one.weights).reshape(cells.data.regions, cells.data.months, states)
-    return np.stack([_smoothed(region, np.asarray(transitions, float)) for region in weights])
-
-
-def _smoothed(weights: Array, transitions: Array) -> Array:
-    moves, months = transitions[:-1], len(weights)
-    forward, result = np.empty_like(weights), np.empty_like(weights)
-    for t in range(months):
-        forward[t] = weights[t] * (transitions[-1] if t == 0 else forward[t - 1] @ moves)
-        forward[t] /= forward[t].sum()
-    result[-1] = forward[-1]
-    for t in range(months - 2, -1, -1):
-        ahead = forward[t] @ moves
-        onward = np.divide(result[t + 1], ahead, out=np.zeros_like(ahead), where=ahead > 0)
-        result[t] = forward[t] * (moves @ onward)
-    return result
-
-
 def _chain(
     cells: NoisyCells, model: StatePrior, rates: RatePrior, sweeps: int, burn_in: int, rng: np.random.Generator
 ) -> NoiseAwareDraws:

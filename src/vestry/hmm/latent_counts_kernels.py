@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vestry.hmm.gibbs_kernels import blocked, compiled, count_moves, exponentials, log_dirichlet, sum_levels
+from vestry.hmm.gibbs_kernels import blocked, compiled, count_moves, draw_tables, exponentials
 
 Array = np.ndarray
 
@@ -108,10 +108,9 @@ def run(chain, first, stop):  # type: ignore[no-untyped-def]
 
     Sweeps are counted from 1; number 0 leaves states and counts as they are.
     """
-    row = np.array([chain.moves.shape[1]])
     for number in range(first, stop):
         before, now = max(number - chain.burn_in - 2, 0), max(number - chain.burn_in - 1, 0)
-        path, rows, tables, rates = chain.paths[now], chain.transitions[now], chain.tables[before], chain.rates[before]
+        path, tables, rates = chain.paths[now], chain.tables[before], chain.rates[before]
         if number > 0:
             likelihoods(chain, tables, rates, chain.weights)
             exponentials(chain.weights.reshape(-1))
@@ -119,12 +118,7 @@ def run(chain, first, stop):  # type: ignore[no-untyped-def]
             draw_counts(chain, path, tables, rates)
             draw_sizes(chain, path, tables, rates)
         count_moves(path, chain.moves, chain.months)
-        sum_levels(path, chain.counts, chain.seen, chain.sums)
-        log_dirichlet(chain.rng, chain.moves, chain.alpha, row, rows)
-        for k in range(rows.shape[0]):
-            for j in range(rows.shape[1]):
-                rows[k, j] = np.exp(rows[k, j])
-        log_dirichlet(chain.rng, chain.sums, chain.beta, chain.ends, chain.tables[now])
+        draw_tables(chain, path, now)
         draw_rates(chain, chain.rates[now])
 
 

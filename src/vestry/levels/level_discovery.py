@@ -18,7 +18,7 @@ from vestry.levels.level_reader import found_words, level_reader, shown_words
 from vestry.mechanisms.level_threshold import LevelThreshold, calibrate_threshold
 from vestry.model.cell_counts import PERSONS, RECORDS
 from vestry.model.histograms import NOISES
-from vestry.model.request import MOST_GROUPS, Request, Size, TableSchema, declaration
+from vestry.model.request import MOST_GROUPS, Request, Size, TableSchema, WidthPair, declaration
 from vestry.privacy.neighbours import Unit
 from vestry.releases import NoisyStatistics
 from vestry.schema.domain import Domain
@@ -105,9 +105,7 @@ class LevelDiscovery:
         }
         return PreparedLevels(self, described, mechanism, own)
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the width of a count's 90 % interval, where it is large; without noise the count is known."""
         mechanism: LevelThreshold = prepared.mechanism
         noisy = NoisyStatistics(("value",), (4 * mechanism.threshold,), mechanism.noise, mechanism.scale)

@@ -34,21 +34,24 @@ class _NoisyNumbers(Distribution):  # type: ignore[misc]
         That of a release.
     parameters
         What it is evaluated at, by name.
+    of, dimensions
+        The kind of likelihood, and how many dimensions of the first parameter belong to one group.
     """
+
+    of: ClassVar[type[Likelihood]]
+    dimensions: ClassVar[int]
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
     support = constraints.real_vector
     pytree_data_fields = ("likelihood", "parameters")
 
-    def __init__(
-        self, likelihood: Any, of: type[Likelihood], dimensions: int, parameters: dict[str, Any], validate_args: Any
-    ) -> None:
-        if not isinstance(likelihood, of):
+    def __init__(self, likelihood: Any, parameters: dict[str, Any], validate_args: Any) -> None:
+        if not isinstance(likelihood, self.of):
             given = likelihood.kind if isinstance(likelihood, Likelihood) else type(likelihood).__name__
-            raise InvalidParameter("a likelihood", given, f"one of {of.kind} numbers", _INSTEAD)
+            raise InvalidParameter("a likelihood", given, f"one of {self.of.kind} numbers", _INSTEAD)
         self.likelihood = likelihood
         self.parameters = {name: each for name, each in parameters.items() if each is not None}
-        shapes = [np.shape(each)[: np.ndim(each) - dimensions] for each in list(self.parameters.values())[:1]]
+        shapes = [np.shape(each)[: np.ndim(each) - self.dimensions] for each in list(self.parameters.values())[:1]]
         batch = np.broadcast_shapes(likelihood.batch_shape, *shapes)
         super().__init__(batch, (len(likelihood.names),), validate_args=validate_args)
 
@@ -68,51 +71,46 @@ class _NoisyNumbers(Distribution):  # type: ignore[misc]
 _INSTEAD = "release.likelihood() of a model that has them"
 
 
-class NoisyBinomial(_NoisyNumbers):
+class _NoisyCounts(_NoisyNumbers):
+    def __init__(
+        self,
+        likelihood: Any,
+        logits: Any = None,
+        *,
+        probs: Any = None,
+        total_mean: Any = None,
+        total_shape: Any = None,
+        validate_args: Any = None,
+    ) -> None:
+        given = {"logits": logits, "probs": probs, "total_mean": total_mean, "total_shape": total_shape}
+        super().__init__(likelihood, given, validate_args)
+
+
+class NoisyBinomial(_NoisyCounts):
     """Noisy successes among records; see `BinomialLikelihood.log_likelihood` for the parameters."""
 
-    def __init__(
-        self,
-        likelihood: Any,
-        logits: Any = None,
-        *,
-        probs: Any = None,
-        total_mean: Any = None,
-        total_shape: Any = None,
-        validate_args: Any = None,
-    ) -> None:
-        given = {"logits": logits, "probs": probs, "total_mean": total_mean, "total_shape": total_shape}
-        super().__init__(likelihood, BinomialLikelihood, 0, given, validate_args)
+    of, dimensions = BinomialLikelihood, 0
 
 
-class NoisyMultinomial(_NoisyNumbers):
+class NoisyMultinomial(_NoisyCounts):
     """Noisy counts of levels; see `MultinomialLikelihood.log_likelihood` for the parameters."""
 
-    def __init__(
-        self,
-        likelihood: Any,
-        logits: Any = None,
-        *,
-        probs: Any = None,
-        total_mean: Any = None,
-        total_shape: Any = None,
-        validate_args: Any = None,
-    ) -> None:
-        given = {"logits": logits, "probs": probs, "total_mean": total_mean, "total_shape": total_shape}
-        super().__init__(likelihood, MultinomialLikelihood, 1, given, validate_args)
+    of, dimensions = MultinomialLikelihood, 1
 
 
 class NoisyPoisson(_NoisyNumbers):
     """Noisy sums of counts; see `PoissonLikelihood.log_likelihood` for the parameters."""
 
+    of, dimensions = PoissonLikelihood, 0
+
     def __init__(self, likelihood: Any, rate: Any = None, *, log_rate: Any = None, validate_args: Any = None) -> None:
-        super().__init__(likelihood, PoissonLikelihood, 0, {"rate": rate, "log_rate": log_rate}, validate_args)
+        super().__init__(likelihood, {"rate": rate, "log_rate": log_rate}, validate_args)
 
 
 class NoisyGram(_NoisyNumbers):
     """A noisy Gram matrix, given the true one; see `GramLikelihood`."""
 
-    support = constraints.real_vector
+    of, dimensions = GramLikelihood, 2
 
     def __init__(self, likelihood: Any, gram: Any, *, validate_args: Any = None) -> None:
-        super().__init__(likelihood, GramLikelihood, 2, {"gram": gram}, validate_args)
+        super().__init__(likelihood, {"gram": gram}, validate_args)

@@ -148,7 +148,7 @@ def _log_cube_top(size: int, scale: float) -> float:
     return -float(math.log(-math.expm1(-1 / scale)) + logsumexp(size * np.log(2 * m + 1) - m / scale))
 
 
-def one_of(maths: ArrayMath, first: tuple[str, Any, Any], second: tuple[str, Any, Any]) -> Any:
+def one_of(first: tuple[str, Any, Any], second: tuple[str, Any, Any]) -> Any:
     """Return the one of two parameters that is given, as the first one's kind."""
     given = [(make(value) if make else value) for _, value, make in (first, second) if value is not None]
     if len(given) != 1:
@@ -194,7 +194,7 @@ class BinomialLikelihood(Likelihood):
         """
         logits, probs = array_of(logits), array_of(probs)
         maths = math_of(logits, probs, self.values)
-        eta = one_of(maths, ("logits", logits, None), ("probs", probs, maths.logit))
+        eta = one_of(("logits", logits, None), ("probs", probs, maths.logit))
         if isinstance(self.term, CountTerm):
             _refuse_totals(total_mean)
             return self.term.log_sum(maths, eta) + self.total * maths.log_expit(-eta)
@@ -225,7 +225,7 @@ class MultinomialLikelihood(Likelihood):
         """
         logits, probs = array_of(logits), array_of(probs)
         maths = math_of(logits, probs, self.values)
-        log_p = one_of(maths, ("logits", logits, maths.log_softmax), ("probs", probs, maths.log))
+        log_p = one_of(("logits", logits, maths.log_softmax), ("probs", probs, maths.log))
         self._check_last(log_p, len(self.names), "probabilities")
         if isinstance(self.term, KnownTotalTerm):
             _refuse_totals(total_mean)
@@ -278,7 +278,7 @@ class PoissonLikelihood(Likelihood):
         """
         rate, log_rate = array_of(rate), array_of(log_rate)
         maths = math_of(rate, log_rate, self.values)
-        t = one_of(maths, ("log_rate", log_rate, None), ("rate", rate, maths.log))
+        t = one_of(("log_rate", log_rate, None), ("rate", rate, maths.log))
         if isinstance(self.term, CountTerm):
             t = t + maths.xp.log(self.records)
             return self.term.log_sum(maths, t) - maths.xp.exp(t)

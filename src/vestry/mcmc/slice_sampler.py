@@ -10,7 +10,7 @@ import numpy as np
 from vestry.errors import InvalidParameter
 from vestry.validation import require_number
 
-CONVERGED = (
+_CONVERGED = (
     "True here: no theorem bounds how far such a chain is from the posterior, so nothing that it draws is certified"
     " private"
 )
@@ -47,7 +47,7 @@ def slice_logistic(
         Must be True: the caller states what no theorem does.
     """
     if assume_converged is not True:
-        raise InvalidParameter("assume_converged", assume_converged, CONVERGED, "assume_converged=True")
+        raise InvalidParameter("assume_converged", assume_converged, _CONVERGED, "assume_converged=True")
     require_number("prior_precision", prior_precision, "prior_precision=1.0", above=0)
     columns = np.ascontiguousarray((np.asarray(rows, float) * np.asarray(labels, float)[:, None]).T)
     thetas = np.empty((draws, len(columns)))

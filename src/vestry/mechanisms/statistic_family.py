@@ -34,15 +34,7 @@ class StatisticFamily(Protocol):
     def statistic(self, x: Any) -> Any:
         """Return S(x) of one record."""
 
-    def update(
-        self,
-        prior: Any,
-        sums: Sequence[float],
-        count: float,
-        *,
-        likelihood_power: float = 1.0,
-        prior_scale: float = 1.0,
-    ) -> Any:
+    def update(self, prior: Any, sums: Sequence[float], count: float) -> Any:
         """Return the posterior after `count` records whose statistics add up to `sums`."""
 
     def worst_draw(

@@ -33,6 +33,8 @@ from vestry.validation import require_choice
 AUTO = "auto"
 # The column whose levels are the groups, several of them, or none.
 By = str | tuple[str, ...] | None
+# What most forecasts are: the width with privacy and without, and no divergence.
+WidthPair = tuple[float, float, None]
 # What is averaged where a unit has several rows.
 ROW, PERSON = "row", "person"
 
@@ -298,7 +300,8 @@ class Request:
     def definition(self, schema: TableSchema) -> str:
         """Return a hash of the request and of the domains it reads: the same question has the same one."""
         read = {column: schema.domains[column].to_dict() for column in self.model.columns}
-        others = {column: found for column in self.model.columns if (found := readings(column, schema.domains))}
+        derived = [column for column in self.model.columns if schema.domains[column].derived is not None]
+        others = {column: found for column in derived if (found := readings(column, schema.domains))}
         asked = {"request": self.to_dict(), "columns": read, **({"readings": others} if others else {})}
         text = json.dumps(asked, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -475,5 +478,8 @@ _FEW, _LONGEST = 12, 900
 def declaration(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a model's declaration, as a study file writes it; a prior comes last."""
     plain = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    by = grouping(values.get("by"))
+    if len(by) == 1:  # a list of one column asks what the column asks
+        plain["by"] = by[0]
     last = {"prior": plain.pop("prior")} if "prior" in plain else {}
     return {"model": name, **plain, **last}

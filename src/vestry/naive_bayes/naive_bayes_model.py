@@ -25,6 +25,7 @@ from vestry.model.request import (
     Request,
     Size,
     TableSchema,
+    WidthPair,
     declaration,
     groups_of,
     listing,
@@ -132,9 +133,7 @@ class NaiveBayes:
             DirichletCategoricalFamily, sizes, self.alpha, adjacency, request.guarantee, truncation=low, draws=draws
         )
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected width of a level's 90 % interval, and the same without privacy, at n records per class.
 
         Tables are drawn from the prior; the widths are averaged over the features. See `table_widths`, which says

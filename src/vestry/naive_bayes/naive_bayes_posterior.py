@@ -25,9 +25,9 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.sparse_dirichlet import SparseDirichlet
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
+from vestry.posterior.arviz_tree import Names
 from vestry.posterior.discrete_noise import Noise, noise_of
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, Marginal, PosteriorDistribution
-from vestry.posterior.posterior import Names
 from vestry.posterior.reader import DRAWS, NOISE_AWARE, Reader, ReadRelease
 from vestry.posterior.records import level_places
 from vestry.releases import NoisyStatistics, Release

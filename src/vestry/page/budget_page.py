@@ -76,7 +76,7 @@ def budget(visit: Visit, error: str = "", status: int = 200) -> Response:
         return visit.page("budget.html", status=status, fault=str(fault), dials=[], **facts, **_NOTHING)
     try:
         study = draft.study()
-        return visit.page("budget.html", status=status, fault="", **facts, **_turned(visit, draft, study, {}),
+        return visit.page("budget.html", status=status, fault="", **facts, **_turned(draft, study, {}),
                           owned=study.has_ledger(), top=STEPS, rows=study.assumed,
                           declared=study.config.expected_rows is not None,
                           protects=protected(study.config.schema.unit, study.config.schema.neighbours))  # fmt: skip
@@ -92,7 +92,7 @@ def turn(visit: Visit) -> Response:
     """Answer a turned slider: the pieces of the page that change."""
     draft = visit.draft()
     study = draft.study()
-    return HTMLResponse(visit.markup("turned.html", **_turned(visit, draft, study, _steps(visit.query))))
+    return HTMLResponse(visit.markup("turned.html", **_turned(draft, study, _steps(visit.query))))
 
 
 def save_budget(visit: Visit) -> Response:
@@ -130,7 +130,7 @@ def step_at(amount: float) -> int:
     return min(STEPS, max(0, round(_PER_DECADE * math.log10(amount / _LEAST))))
 
 
-def _turned(visit: Visit, draft: StudyDraft, study: Study, steps: Mapping[str, int]) -> dict[str, Any]:
+def _turned(draft: StudyDraft, study: Study, steps: Mapping[str, int]) -> dict[str, Any]:
     """Return the dials at these steps, and whether all of them fit what remains."""
     config = study.config
     index, state = study.standing()

@@ -19,7 +19,7 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import calibrate_noise
 from vestry.mechanisms.release import ADDITIVE
 from vestry.model.averaging import Averaged, person_units
-from vestry.model.request import MOST_PARAMETERS, PERSON, By, PreparedSums, Request, Size, TableSchema, pools
+from vestry.model.request import MOST_PARAMETERS, PERSON, By, PreparedSums, Request, Size, TableSchema, WidthPair, pools
 from vestry.numerics import Array
 from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
@@ -221,9 +221,7 @@ class PersonAverage:
         averaged: Averaged = self.model.averaged(domains)
         return averaged
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected 90 % width and that without privacy, where every person has as many rows as may count.
 
         Her rows are taken to be alike and of one group: the fewest persons, and the widest interval, that so many rows

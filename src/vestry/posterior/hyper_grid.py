@@ -56,10 +56,6 @@ class HyperGrid:
     log_total: float
     heaviest: float
 
-    def expect(self, values: Array) -> Array:
-        """Return the mean of values given at the nodes, along their first axis."""
-        return np.asarray(np.tensordot(self.weights, values, axes=1))
-
     def systematic(self, size: int, start: float) -> Array:
         """Return `size` places of nodes, each node as often as its weight says to within one."""
         marks = (np.arange(size) + start) / size

@@ -6,20 +6,17 @@ or in another way, permanently and at no cost.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vestry.errors import InvalidParameter, VestryError
 from vestry.numerics import Array
-from vestry.posterior.contrasts import SCALES, contrast_rows
 from vestry.posterior.mixture import Marginal, PosteriorDistribution, tail_of
 from vestry.posterior.reader import (
-    DRAWS,
     EXTREME,
     NOISE_AWARE,
     PLUG_IN,
@@ -225,7 +222,7 @@ class Posterior:
         probabilities are drawn together. `prob_positive` is P(difference > 0), the same as P(ratio > 1). How intervals
         are made is said as in `summary`. Of a regression by moments a and b are two coefficients.
         """
-        require_choice("scale", scale, tuple(SCALES))
+        require_choice("scale", scale, tuple(_SCALES))
         if self.by is None:
             if scale != "difference":
                 raise InvalidParameter("scale", scale, "difference for coefficients", 'scale="difference"')
@@ -389,46 +386,7 @@ class Posterior:
         Released draws are one chain. The tree's attributes hold the label, how intervals are made, what is wrong with
         single ones (`remarks`), and the certificate.
         """
-        import arviz_base as arviz
-
-        if not self.distributions:
-            raise VestryError(NOTHING)
-        generator = generator_of(rng)
-        own = self.reader.variables(self, generator, 1 if self.label == DRAWS else chains, draws)
-        if own is not None:
-            return self._tree(arviz, *own)
-        if self.label == DRAWS:
-            tables = [each[None] for each in self.sample().values()]
-        else:
-            tables = [each.reshape(chains, draws, -1) for each in self.sample(chains * draws, generator).values()]
-        values = np.stack(tables, axis=2)
-        name, dims = self.reader.parameter, ["group", f"{self.reader.parameter}_index"]
-        coords = {"group": list(self.distributions), dims[1]: list(self.labels or range(self.reader.dimension))}
-        if self.by is None:
-            values, dims = values[:, :, 0], dims[1:]
-        if self.reader.dimension == 1:
-            values, dims = values[..., 0], dims[:-1]
-        return self._tree(arviz, {name: (values, dims)}, {key: coords[key] for key in dims})
-
-    def _tree(self, arviz: Any, variables: Mapping[str, Any], coords: Mapping[str, Any]) -> Any:
-        values, dims = ({name: each[place] for name, each in variables.items()} for place in (0, 1))
-        tree = arviz.from_dict({"posterior": values}, dims=dims, coords=dict(coords))
-        certificate = json.dumps(asdict(self.certificate), default=dict)
-        tree.attrs.update({"note": self.note} if self.note else {})
-        if remarks := self._remarks():
-            tree.attrs["remarks"] = json.dumps(remarks)
-        tree.attrs.update(posterior=self.label, interval_method=self.interval_method, certificate=certificate)
-        return tree
-
-    def _remarks(self) -> dict[str, list[str]]:
-        """Return of which parameters each remark is; the first of very many, as an attribute is short."""
-        found: dict[str, list[str]] = {}
-        for group, distribution in self.distributions.items() if self.label != DRAWS else ():
-            for index, parameter in enumerate(self.parameters):
-                if said := self.reader.remark(distribution, index):
-                    found.setdefault(said, []).append(parameter if self.by is None else f"{group} {parameter}")
-        more = {said: len(names) - _NAMED for said, names in found.items()}
-        return {said: names[:_NAMED] + [f"and {more[said]} more"] * (more[said] > 0) for said, names in found.items()}
+        return FACADE["arviz_tree"](self, generator_of(rng), chains, draws)
 
     def _sample(self, groups: tuple[str, ...], draws: int | None, rng: np.random.Generator) -> dict[str, Array]:
         """Return draws of these groups that belong together."""
@@ -456,8 +414,8 @@ def _has_several_rows(certificate: Certificate) -> bool:
 
 
 NOTHING = "nothing reached the threshold, so there is nothing to draw; spend more, or ask a column with fewer values."
-# Draws where the caller names no number; parameters that an attribute names.
-_DRAWS, _NAMED = 1000, 100
+# Draws where the caller names no number.
+_DRAWS = 1000
 
 
 def _frame(rows: Rows, *index: str) -> DataFrame:
@@ -505,23 +463,53 @@ def generator_of(rng: np.random.Generator | None) -> np.random.Generator:
     return rng
 
 
-class Names:
-    """Gives each name once. A stroke would be a group of the file and is written _, and so is what cannot be printed.
+def _ratio(a: Array, b: Array) -> Array:
+    if min(a.min(), b.min()) <= 0:
+        raise InvalidParameter("scale", "ratio", "asked of what is above 0", 'scale="difference"')
+    return a / b
 
-    Parameters
-    ----------
-    taken
-        Names that are in use already.
+
+def _odds_ratio(a: Array, b: Array) -> Array:
+    if max(a.max(), b.max()) >= 1:
+        raise InvalidParameter("scale", "odds ratio", "asked of probabilities", 'scale="ratio"')
+    return _ratio(a / (1 - a), b / (1 - b))
+
+
+# The name of each way, the sign between the groups, and the number itself.
+_SCALES: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
+    "difference": ("-", np.subtract),
+    "ratio": ("/", _ratio),
+    "odds ratio": ("odds /", _odds_ratio),
+}
+
+
+def contrast_rows(
+    groups: tuple[str, str],
+    draws: tuple[Array, Array],
+    parameters: Sequence[str],
+    tail: float,
+    scale: str,
+    outer: Callable[[Array], tuple[Array, Array]] = lambda draws: (draws, draws),
+) -> list[dict[str, Any]]:
+    """Return one row for each parameter; `tail` is the probability below an interval. `prob_positive` is P(a > b).
+
+    `outer` says how low and how high draws leave what they are of; an interval takes that in.
     """
-
-    def __init__(self, *taken: str) -> None:
-        self._taken = set(taken)
-
-    def __call__(self, name: str) -> str:
-        """Return a name that a file can hold, with underscores after it while it is taken."""
-        found = "".join("_" if each == "/" or not each.isprintable() else each for each in name).strip() or "_"
-        found = f"_{found}" if found.startswith(".") else found
-        while found in self._taken:
-            found += "_"
-        self._taken.add(found)
-        return found
+    sign, compare = _SCALES[scale]
+    compared = compare(*draws)
+    above = (draws[0] > draws[1]).mean(axis=0)
+    (a_low, a_high), (b_low, b_high) = map(outer, draws)
+    lows, highs = compare(a_low, b_high), compare(a_high, b_low)
+    ends = np.array([np.quantile(lows, tail, axis=0), np.quantile(highs, 1 - tail, axis=0)])
+    return [
+        {
+            "contrast": f"{groups[0]} {sign} {groups[1]}",
+            "parameter": parameter,
+            "mean": float(values.mean()),
+            "sd": float(values.std()),
+            "low": float(low),
+            "high": float(high),
+            "prob_positive": float(positive),
+        }
+        for parameter, values, (low, high), positive in zip(parameters, compared.T, ends.T, above, strict=True)
+    ]

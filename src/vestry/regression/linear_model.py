@@ -17,6 +17,7 @@ from vestry.model.request import (
     Request,
     Size,
     TableSchema,
+    WidthPair,
     check_grouping,
     grouping,
     groups_of,
@@ -168,9 +169,7 @@ class LinearRegression(RowModel):
         """Return how many numbers a release has."""
         return size_of_moments(self, domains) if self.chosen == MOMENTS else super().size(domains)
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected width of a scaled coefficient's 90 % interval, and the same without privacy."""
         if self.chosen != MOMENTS:
             return super().forecast(prepared, schema, n, rng)
@@ -185,8 +184,6 @@ class LinearRegression(RowModel):
             del written["residual_sd"]
         if self.by is None:
             del written["by"]
-        elif len(grouping(self.by)) == 1:  # a list of one column asks what the column asks
-            written["by"] = grouping(self.by)[0]
         return written
 
 

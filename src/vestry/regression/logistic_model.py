@@ -10,7 +10,7 @@ import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE
-from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, levels_of, listing
+from vestry.model.request import PreparedSums, Request, Size, TableSchema, WidthPair, declaration, levels_of, listing
 from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.loss import Loss
 from vestry.regression.losses import Logistic, Multinomial
@@ -119,9 +119,7 @@ class LogisticRegression(RowModel):
         """Return how many numbers a release has."""
         return size_of_table(self.table(domains)) if self.chosen == TABLE else super().size(domains)
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected width of a coefficient's 90 % interval, and the same without privacy."""
         return forecast_table(prepared, n, rng) if self.chosen == TABLE else super().forecast(prepared, schema, n, rng)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vestry.mechanisms.additive_noise import Additive, calibrate_noise
-from vestry.model.request import WIDE, PreparedSums, Request, Size, TableSchema, grouping, groups_of
+from vestry.model.request import WIDE, PreparedSums, Request, Size, TableSchema, WidthPair, grouping, groups_of
 from vestry.numerics import Array
 from vestry.regression.moment_posterior import LinearMap, LinearPosterior, in_closed_form, linear_posterior
 from vestry.regression.moment_reader import MomentReader
@@ -54,9 +54,7 @@ def size_of_moments(model: Any, domains: Mapping[str, Domain]) -> Size:
     return Size(size, MOST_STATISTICS, "sums of products" + (" by group" if model.by else ""))
 
 
-def forecast_moments(
-    prepared: PreparedSums, n: int, rng: np.random.Generator, *, rows: int = 1
-) -> tuple[float, float, None]:
+def forecast_moments(prepared: PreparedSums, n: int, rng: np.random.Generator, *, rows: int = 1) -> WidthPair:
     """Return the mean width of the scaled coefficients' 90 % intervals, with privacy and without.
 
     Records are made up: every predictor uniform on its domain, coefficients from the prior, made smaller where what is

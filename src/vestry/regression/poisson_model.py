@@ -11,7 +11,7 @@ import numpy as np
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE
 from vestry.model.histograms import listed
-from vestry.model.request import PreparedSums, Request, Size, TableSchema, declaration, interval_of, listing
+from vestry.model.request import PreparedSums, Request, Size, TableSchema, WidthPair, declaration, interval_of, listing
 from vestry.regression.model_formula import FromFormula
 from vestry.regression.outcome_table import OutcomeTable
 from vestry.regression.table_model import (
@@ -98,9 +98,7 @@ class PoissonRegression(FromFormula):
         """Return how many numbers a release has."""
         return size_of_table(self.table(domains))
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected width of a coefficient's 90 % interval, and the same without privacy."""
         return forecast_table(prepared, n, rng)
 

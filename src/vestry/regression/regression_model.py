@@ -19,6 +19,7 @@ from vestry.model.request import (
     Request,
     Size,
     TableSchema,
+    WidthPair,
     declaration,
     declared,
     listing,
@@ -203,9 +204,7 @@ class RowModel(FromFormula, ABC):
         *predictors, outcome = (parameters_of(domains[column]) for column in self.columns)
         return Size(sum(predictors) * (outcome if outcome > 2 else 1), MOST_PARAMETERS, "parameters")
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected width of a coefficient's 90 % interval, and the same without privacy."""
         design = self.design(schema.domains)
         several = [expected_widths(prepared.mechanism, design, n, rng) for _ in range(_REPEATS)]

@@ -23,9 +23,7 @@ def binned_figure(result: Result, album: Album) -> Markup:
 
 
 def function_parts(result: Result, album: Album) -> list[Content]:
-    """Draw the distribution function of a histogram, too; nothing for releases of other models."""
-    if not (result.posterior.reader.has_bins and result.percent):
-        return []
+    """Draw the distribution function of a histogram, too."""
     return [tag("h4", "The distribution function"), _function(result, album)]
 
 

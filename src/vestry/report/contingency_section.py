@@ -12,10 +12,8 @@ from vestry.report.content import MOST_ESTIMATES, Result, draw_count, first_of
 
 
 def table_parts(result: Result) -> list[Content]:
-    """Write one table for each question, from the same joint draws; nothing for releases of other models."""
+    """Write one table for each question, from the same joint draws."""
     reader: Any = result.posterior.reader
-    if not reader.has_table:
-        return []
     rng = np.random.default_rng(int(result.release.to_dict()["sha256"], 16))
     drawn = result.posterior.table(draw_count(result), rng)
     *given, last = reader.columns

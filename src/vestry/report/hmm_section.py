@@ -67,7 +67,7 @@ def parts(result: Result, album: Album) -> list[Content]:
         ),
         album.figure(
             state_map(found, region=region, time=time),
-            alternative=_describe_map(found, runs),
+            alternative=_describe_map(runs),
             caption=f"The most probable state of each {region} (down) at each {time} (across). A dot marks a cell whose"
             f" state has a probability below {_share(SURE)}.",
         ),
@@ -80,7 +80,7 @@ def parts(result: Result, album: Album) -> list[Content]:
                 caption="Probability of each level in each state, one panel per feature. Bars end at the mean; short"
                 f" lines are 90 % credible intervals ({result.posterior.interval_method}).",
             ),
-            _emissions(result, reading),
+            _emissions(result),
         ),
         _moves(found, time),
         *_noise_parts(result),
@@ -163,7 +163,7 @@ def _runs(found: States, row: int) -> list[str]:
     return described
 
 
-def _describe_map(found: States, runs: dict[str, list[str]]) -> str:
+def _describe_map(runs: dict[str, list[str]]) -> str:
     text = "Map of the most probable state of each region over time. "
     text += " ".join(f"{name}: {', '.join(each)}." for name, each in runs.items())
     return text if len(text) <= _MOST_DESCRIBED else text[:_MOST_DESCRIBED].rpartition(", ")[0] + "; the table has all."
@@ -181,7 +181,7 @@ def _describe_bars(found: States, reading: HiddenStates) -> str:
     return "Bars of the probability of each level by state. Most probable in " + "; in ".join(described) + "."
 
 
-def _emissions(result: Result, reading: HiddenStates) -> Any:
+def _emissions(result: Result) -> Any:
     rows = []
     for name, distribution in result.posterior.distributions.items():
         for place, label in enumerate(result.labels or result.release.labels):

@@ -1,27 +1,34 @@
-"""One self-contained page to sign and hand on. It reads releases, never data; its words are in `page.html`."""
+"""One self-contained page to sign and hand on. It reads releases, never data; its words are in `page.html`.
+
+What comes first: what is protected, what was spent, the answers, and what may not be concluded.
+"""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import io
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
 from vestry.display import templates as html
+from vestry.display.formatting import percent_up
 from vestry.display.templates import Album, Markup
 from vestry.errors import MissingExtra, NoInterval
-from vestry.posterior.reader import DRAWS
+from vestry.posterior.reader import DRAWS, NOT_CALIBRATED
+from vestry.privacy.guarantee import Guarantee
+from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.releases import Draws
 from vestry.report import figures
-from vestry.report.bibliography import bibliography, cited, reference
 from vestry.report.content import ReportContent, Result, estimates, labels
-from vestry.report.front_page import facts_of, limits, promise_of, protection, spent_words
-from vestry.report.guarantee_section import profile_of, promise_row, protected, sentences
+from vestry.report.guarantee_section import Promise, profile_of, promise_row, protected, sentences
 from vestry.report.release_section import answer, proof_section, section
 
 __all__ = ["Part", "ReportContent", "Result", "page", "part", "results_csv"]
@@ -30,6 +37,7 @@ Cells = list[str]
 # What a line of results says of an estimate; curves of one figure.
 _NUMBERS = ("mean", "sd", "low", "high")
 _MOST_CURVES = 5
+_UNSTATED = "not stated"
 COLUMNS = ("release", "question", "group", "parameter", "kind", "value", "sd", "low", "high", "prob", "interval_method",
            "note", "unit", "spent")  # fmt: skip
 
@@ -80,15 +88,15 @@ def page(content: ReportContent, write: Callable[[Result, int, int], Part] = par
     template = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     ).from_string(_text("page.html"))
-    promise, profile = promise_of(content), _profile(content, parts)
+    promise, profile = _promise(content), _profile(content, parts)
     return template.render(
         content=content,
         style=Markup(_text("page.css")),
-        facts=html.definitions(facts_of(content), class_="facts"),
-        protection=protection(promise),
-        spent=spent_words(content),
+        facts=html.definitions(_facts(content), class_="facts"),
+        protection=_protection(promise),
+        spent=_spent(content),
         answers=list(zip(content.results, parts, strict=True)),
-        limits=limits(content, [each.answer for each in parts]),
+        limits=_limits(content, [each.answer for each in parts]),
         sections=[Markup(each.section) for each in parts],
         proofs=[Markup(each.proof) for each in parts if each.proof],
         theorems=_theorems(content),
@@ -102,6 +110,72 @@ def page(content: ReportContent, write: Callable[[Result, int, int], Part] = par
         versions=_versions(content),
         commands=_commands(content),
     )
+
+
+def _facts(content: ReportContent) -> list[tuple[str, str]]:
+    """Return who issues the report, whom to ask, when, why, and about which data."""
+    said = {"Issued by": content.issuer, "Contact": content.contact, "Date": content.date, "Purpose": content.purpose}
+    return [*((name, text or _UNSTATED) for name, text in said.items()), ("Dataset", content.dataset)]
+
+
+def _promise(content: ReportContent) -> Promise:
+    """Return what is guaranteed of everything that is ever released within the budget."""
+    neighbours = Neighbours.parse(content.neighbours)
+    budget = Guarantee.parse(content.budget, neighbours=neighbours)
+    return Promise(budget, None, Unit.parse(content.unit), neighbours, "everything released within the budget")
+
+
+def _protection(promise: Promise) -> str:
+    """Say in one sentence what is protected, and how well."""
+    share, thing = promise.best_guess(), "person" if promise.unit.person is not None else "row"
+    known = f"no more than {percent_up(share)} of the time" if share < 1 else "with a probability that is not bounded"
+    return (
+        f"Protected is {protected(promise.unit, promise.neighbours)}: someone who knows everything about all others,"
+        f" reads all that is ever released within the budget and guesses about one {thing} at even odds is right"
+        f" {known}, where a coin is right half of the time."
+    )
+
+
+def _spent(content: ReportContent) -> str:
+    """Say what was spent and what remains."""
+    spends = ", ".join(f"{result.spent} on {result.name}" for result in content.results) or "nothing yet"
+    return f"Of {content.budget} for all releases from these data: spent {spends}; remaining {content.remaining}."
+
+
+def _limits(content: ReportContent, answers: Sequence[str]) -> list[str]:
+    """Return what a reader may not conclude, given the answers of the releases."""
+    results, person = content.results, Unit.parse(content.unit).person is not None
+    loose = [each.name for each, said in zip(results, answers, strict=True) if NOT_CALIBRATED in said]
+    return [*_about_intervals(results, loose), *_always("person" if person else "row"), *_about_values(results)]
+
+
+def _about_intervals(results: Sequence[Result], loose: list[str]) -> Iterable[str]:
+    drawn = [each.name for each in results if any(isinstance(c, Draws) for c in each.release.contents.values())]
+    if len(drawn) < len(results):
+        yield (
+            "That a value lies inside its interval for sure: of ten 90\u00a0% credible intervals one is expected to"
+            " miss, if the model is right."
+        )
+    if any(each.release.by is not None for each in results):
+        yield "That two groups differ, unless the interval of their difference leaves out 0."
+    if loose:
+        yield f"That the intervals of {', '.join(loose)} are right nine times in ten: they are not calibrated."
+    if drawn:
+        yield f"How far {', '.join(drawn)} may be from the truth: draws have no interval."
+
+
+def _always(thing: str) -> Iterable[str]:
+    others = "families or other groups" if thing == "person" else "several rows of one person"
+    yield f"Anything about one {thing} in particular; nor that the promise holds for {others} as for one {thing}."
+    yield "That one thing causes another, or that the results hold for people whom the data do not describe."
+
+
+def _about_values(results: Sequence[Result]) -> Iterable[str]:
+    if not any(each.release.family.get("name") == "quality" for each in results):
+        yield (
+            "That the records fit what was declared of them: values outside were moved to the nearest end or counted as"
+            " declared, and how many is not told here."
+        )
 
 
 def _declared_how(content: ReportContent) -> str:
@@ -181,6 +255,28 @@ def _references(content: ReportContent) -> list[tuple[str, ...]]:
     """Return key, authors, title and place of every paper that a theorem cites."""
     keys = cited(*(result.release.certificate.theorem for result in content.results))
     return [(key, *reference(key)) for key in keys if key in bibliography()]
+
+
+@cache
+def bibliography() -> dict[str, dict[str, str]]:
+    """Return the fields of every reference, by its key."""
+    text = _text("references.bib")
+    entries = re.findall(r"^@\w+\{(\w+), (.*)\}$", text, re.MULTILINE)
+    return {key: dict(re.findall(r"(\w+)=\{(.*?)\}(?:, |$)", fields)) for key, fields in entries}
+
+
+def reference(key: str) -> tuple[str, str, str]:
+    """Return the authors of a paper, its title, and where and when it was published."""
+    entry = bibliography()[key]
+    people = [" ".join(reversed(name.split(", "))) for name in entry["author"].split(" and ")]
+    where = entry.get("booktitle") or entry.get("journal") or entry.get("publisher", "")
+    note = f"; {entry['note']}" if "note" in entry else ""
+    return ", ".join(people), entry["title"], f"{where} {entry['year']}{note}"
+
+
+def cited(*theorems: str) -> list[str]:
+    """Return the keys of the papers that theorems cite, in the order of the alphabet."""
+    return sorted({key for text in theorems for key in re.findall(r"[A-Z][A-Za-z]+\d\d[a-z]?\b", text)})
 
 
 def _budget(content: ReportContent) -> Markup:

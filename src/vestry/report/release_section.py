@@ -1,14 +1,21 @@
-"""One release on a page: the sentence that answers its question, its estimates, its groups, and what it rests on."""
+"""One release on a page: the sentence that answers its question, its estimates, its groups, and what it rests on.
+
+What the noise did to noisy statistics: its share of the intervals, and the numbers as released.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from vestry.display.formatting import Digits, number, probability, roughly, whole
 from vestry.display.plotting import name_of
 from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
+from vestry.posterior.discrete_noise import deviation
 from vestry.posterior.reader import DRAWS, NOT_CALIBRATED, PLUG_IN, POOLED
+from vestry.releases import NoisyStatistics
 from vestry.report import (
     content,
     figures,
@@ -20,13 +27,14 @@ from vestry.report import (
     table_section,
 )
 from vestry.report.bin_section import binned_figure, function_parts
-from vestry.report.content import MOST_ROWS, Estimate, Result
+from vestry.report.content import MOST_ESTIMATES, MOST_ROWS, Estimate, Result, Share
 from vestry.report.contingency_section import table_parts
 from vestry.report.guarantee_section import reservations, weight_parts
-from vestry.report.noise_section import noise_parts, noise_sentence
 
 # Further released draws are in the file only; estimates in a sentence, and in an alternative text.
 _MOST_DRAWS, _MOST_NAMED, _MOST_DESCRIBED = 50, 6, 8
+# Noisy numbers of a group that stand in one row.
+_MOST_COLUMNS = 5
 
 
 class _Section(NamedTuple):
@@ -97,7 +105,7 @@ def section(result: Result, place: int, found: tuple[Estimate, ...], album: Albu
 def proof_section(result: Result, place: int, found: tuple[Estimate, ...]) -> Markup:
     """Write what one release rests on: the noise and the numbers as released; empty if there is nothing to say."""
     names = [_names(each.group, each.label, result) for each in found]
-    noise = noise_parts(result, found, _heads(result), names) if found else []
+    noise = _noise_parts(result, found, _heads(result), names) if found else []
     parts = [*reservations(result), *noise]
     head = tag("h3", f"The noise of {result.name}" if noise else result.name)
     return tag("section", joined([head, *parts]), id=f"proof-{place}") if parts else Markup("")
@@ -129,10 +137,10 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
     return [
         *parts,
         beside(_figure(result, found, album), _table(result, found)),
-        *function_parts(result, album),
+        *(function_parts(result, album) if posterior.reader.has_bins and result.percent else ()),
         *_contrast_parts(result, album),
         *_pool_parts(result),
-        *table_parts(result),
+        *(table_parts(result) if posterior.reader.has_table else ()),
         paragraph(noise_sentence(measured)),
     ]
 
@@ -306,3 +314,105 @@ def _names(group: str, label: str, result: Result) -> tuple[str, ...]:
 def _parameter(result: Result) -> str:
     several = result.posterior.reader.dimension > 1
     return "category" if several and result.posterior.reader.parameter == "probability" else "parameter"
+
+
+def noise_sentence(measured: tuple[Share, ...]) -> str:
+    """Say what the noise adds to the width of the intervals."""
+    least, most = min(measured, key=lambda s: s.ratio), max(measured, key=lambda s: s.ratio)
+    if all(share.exact == 0 for share in measured):
+        return "All of the width is noise: without it the number would be known."
+    if math.isinf(most.ratio):
+        return "The noise hides how much the records differ, so its share of the width cannot be told everywhere."
+    if most.ratio < 1.005:
+        return "The noise adds next to nothing to the width of the interval. The rest is sampling error."
+
+    def said(share: Share) -> str:
+        text = _widening(share)
+        return text if text.startswith("makes") else f"adds {text} to the width of the interval"
+
+    if len(measured) == 1 or _widening(least) == _widening(most):
+        return f"The noise {said(most)}. The rest is the error of a finite sample."
+    low, high = _widening(least), _widening(most)
+    if low.startswith("about") and high.startswith("about"):
+        return f"The noise adds between {low} and {high} to the width of the intervals. The rest is sampling error."
+    return f"The noise {said(least)} at least, and {said(most)} at most. The rest is sampling error."
+
+
+def _widening(share: Share) -> str:
+    """Say what the noise adds to the width of an interval."""
+    more = share.ratio - 1
+    if more < 0.005:
+        return "nothing"
+    if math.isinf(more):
+        return "cannot be told"
+    return f"about {roughly(more)}" if more < 2 else f"makes it {number(share.ratio)} times as wide"
+
+
+def _noise_parts(
+    result: Result, found: tuple[Estimate, ...], heads: tuple[str, ...], names: list[tuple[str, ...]]
+) -> list[Content]:
+    """Write the standard deviations with and without noise, and the noisy numbers; `names` are those of the rows."""
+    measured = content.shares(result.release, result.posterior, found)
+    factor, unit = (100, ", in percent") if result.percent else (1, "")
+    rows = [
+        (*named, "not defined" if share.noise is None else number(factor * share.noise), number(factor * share.exact),
+         number(factor * share.actual), _widening(share))
+        for named, share in zip(names, measured, strict=True)
+    ]  # fmt: skip
+    contents = {group: each for group, each in result.release.contents.items() if isinstance(each, NoisyStatistics)}
+    added = table(
+        "Standard deviations of the noise on the estimate, of the posterior if the same numbers were exact, and"
+        f" of the posterior{unit}; and what the noise adds to the width of the interval"
+        + content.first_of(len(found), content.size(result)),
+        (*heads, "noise", "without noise", "with noise", "noise adds"),
+        rows,
+        names=len(heads),
+    )
+    return [paragraph(" ".join(_noise_notes(result, contents))), beside(added, _released(contents, result))]
+
+
+def _noise_notes(result: Result, contents: Mapping[str, NoisyStatistics]) -> list[str]:
+    first = next(iter(contents.values()))
+    kind, spread = first.noise.removeprefix("discrete-").capitalize(), deviation(first.noise, first.scale)
+    notes = [f"{kind} noise with a standard deviation of {number(spread * first.grid)} was added to each number below."]
+    if first.grid != 1:
+        notes.append(result.posterior.reader.released_words)
+    if first.count_grid != 1 and first.count is None:
+        notes.append(f"The noise on the count of records has one of {number(spread * first.count_grid)}.")
+    if first.count is not None:
+        notes.append(f"The number of records, {whole(first.count)}, is public.")
+    if any(value < 0 for each in contents.values() for value in each.values) and first.grid == 1:
+        notes.append("A negative count comes from the noise; it is not a mistake.")
+    return notes
+
+
+def _released(contents: Mapping[str, NoisyStatistics], result: Result) -> Markup:
+    """Write the noisy numbers: a row for each group if they are few, else a row for each number."""
+    caption, by, names = "The numbers as released", result.posterior.by, next(iter(contents.values())).names
+    if len(names) == len(result.labels) > 2:
+        names = result.labels
+    if by is not None and len(names) <= _MOST_COLUMNS:
+        lines = [(group, *_noisy_values(each)) for group, each in islice(contents.items(), MOST_ESTIMATES)]
+        return table(caption + _rest_of(len(lines), len(contents)), (by, *names), lines)
+    grouped = () if by is None else (by,)
+    rows = [
+        (*((group,) if grouped else ()), name, value)
+        for group, each in contents.items()
+        for name, value in zip(names, _noisy_values(each), strict=True)
+    ]
+    described = rows[:MOST_ESTIMATES]
+    caption += _rest_of(len(described), len(rows))
+    return table(caption, (*grouped, "statistic", "noisy value"), described, names=1 + len(grouped))
+
+
+def _noisy_values(each: NoisyStatistics) -> list[str]:
+    """Write noisy numbers in units of the column and of records, to the digits that the noise allows."""
+    spread, written = deviation(each.noise, each.scale), []
+    for name, value in zip(each.names, each.values, strict=True):
+        grid = each.count_grid if name == "count" else each.grid
+        written.append(whole(value) if grid == 1 else Digits(spread * grid)(value * grid))
+    return written
+
+
+def _rest_of(shown: int, count: int) -> str:
+    return "" if shown == count else f"; the first {shown} of {whole(count)} rows, all of them in release.json"

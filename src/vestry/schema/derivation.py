@@ -46,23 +46,8 @@ _DIGITS = 53 * math.log10(2)
 _SIZES = {"year": (0.0, 4.0), "month": (0.0, 2.0), "days": (0.0, 7.0)}
 
 
-def sources(column: str, domain: Domain) -> tuple[str, ...]:
-    """Return the columns of the table that are read for a declared one: itself, or those of its expression."""
-    return (column,) if domain.derived is None else parse(domain.derived).columns
-
-
-def sources_of(domains: Mapping[str, Domain]) -> dict[str, Domain | None]:
-    """Return the columns of the table that are read for declared ones, those of expressions alone without a domain."""
-    read = dict[str, Domain | None]()
-    for column, domain in domains.items():
-        read |= {each: read.get(each) for each in sources(column, domain)} if domain.derived else {column: domain}
-    return read
-
-
 def check_derived(column: str, domains: Mapping[str, Domain], person: str | None) -> None:
-    """Refuse a derived column that cannot be computed, or that should tell persons apart; another one is left alone."""
-    if domains[column].derived is None:
-        return
+    """Refuse a derived column that cannot be computed, or that should tell persons apart."""
     if column == person:
         instead = "another name for the derived column"
         raise InvalidParameter("the person", column, "a column of the table, not a derived one", instead)
@@ -89,9 +74,7 @@ def derivation(column: str, domains: Mapping[str, Domain]) -> FormulaPart:
 
 
 def readings(column: str, domains: Mapping[str, Domain]) -> list[list[Any]]:
-    """Return as what a derived column reads others, which their own declarations decide; nothing for another column."""
-    if domains[column].derived is None:
-        return []
+    """Return as what a derived column reads others, which their own declarations decide."""
     read = (part for part in walk(derivation(column, domains)) if isinstance(part, Reading))
     return [[part.column, part.of, part.format, part.exact] for part in read]
 

@@ -107,6 +107,13 @@ class Levels:
             return declared
         return self.values[0]
 
+    @property
+    def missing_place(self) -> int | None:
+        """The place of a missing value among the names, None where the record is dropped."""
+        if self.missing == DROP:
+            return None
+        return len(self.values) if self.missing == LEVEL else self.values.index(self.stand_in)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a study file writes them; what is at its default is omitted."""
         plain = {"levels": list(self.values), "missing": _plain(self.missing)}
@@ -261,6 +268,19 @@ def _expression(domain: Domain) -> dict[str, str]:
 def underlying(domain: Domain) -> Domain:
     """Return what the values of a column are read as: those of bins as numbers or dates."""
     return domain.interval if isinstance(domain, Bins) else domain
+
+
+def sources(column: str, domain: Domain) -> tuple[str, ...]:
+    """Return the columns of the table that are read for a declared one: itself, or those of its expression."""
+    return (column,) if domain.derived is None else parse(domain.derived).columns
+
+
+def sources_of(domains: Mapping[str, Domain]) -> dict[str, Domain | None]:
+    """Return the columns of the table that are read for declared ones, those of expressions alone without a domain."""
+    read = dict[str, Domain | None]()
+    for column, domain in domains.items():
+        read |= {each: read.get(each) for each in sources(column, domain)} if domain.derived else {column: domain}
+    return read
 
 
 def _edge(given: Any, since: datetime.date | None) -> float:

@@ -116,12 +116,12 @@ def _canonical(text: str) -> str:
         text = text.rstrip("0").rstrip(".")
     if text == "-0":
         return "0"
-    if (instant := instant_of(text)) is not None and _representable(*instant):
+    if (instant := instant_of(text)) is not None and _representable(instant[0]):
         return instant_text(*instant)
     return time_of(text) or text
 
 
-def _representable(micros: int, zoned: bool) -> bool:
+def _representable(micros: int) -> bool:
     """Tell whether an instant lies in the years 1 to 9999 (a zone may move it out)."""
     try:
         _EPOCH + datetime.timedelta(days=micros // 86_400_000_000)

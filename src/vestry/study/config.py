@@ -266,7 +266,8 @@ def _columns(section: Section, person: str | None) -> dict[str, Domain]:
         with column.at("from") if "from" in column.record else section.at(name):
             columns[name] = domain_from(column.record)
             check_bound(SumQuery((name,), ()), columns, 1)
-    for name in columns:
+    derived = [name for name, domain in columns.items() if domain.derived is not None]
+    for name in derived:
         with section.lines.at(f"{section.path(name)}.from"):
             check_derived(name, columns, person)
     return columns

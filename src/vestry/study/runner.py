@@ -440,7 +440,7 @@ class ReleaseOutcome:
 
 def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows:
     """Return the posterior's rows, and see that the file of its draws is there; both as they were cached."""
-    from vestry.posterior.netcdf import draw_file
+    from vestry.posterior.arviz_tree import draw_file
 
     cache, name = Cache(store.path), f"summary-{outcome.name}"
     facts = {"release": sha256, "prob": 0.9, **({"pool": True} if outcome.pool else {})}

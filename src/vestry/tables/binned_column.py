@@ -8,15 +8,16 @@ the column's declaration puts it, and one with its own level counts in no bin.
 from __future__ import annotations
 
 import datetime
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.model.cell_counts import CellCounts
-from vestry.model.histograms import calibrate_counts, concentration
+from vestry.model.histograms import NOISES, calibrate_counts, concentration
 from vestry.model.request import (
     MOST_PARAMETERS,
     By,
@@ -24,7 +25,9 @@ from vestry.model.request import (
     Request,
     Size,
     TableSchema,
+    WidthPair,
     check_grouping,
+    declaration,
     declared,
     grouping,
     groups_of,
@@ -79,41 +82,63 @@ def plain_edges(bins: Any) -> Any:
     return tuple(each.isoformat() if isinstance(each, datetime.date) else each for each in bins)
 
 
-@dataclass(frozen=True)
-class BinnedColumn:
-    """What is asked of: a column, its bins, and the groups.
+class BinnedModel(ABC):
+    """What models of a column in bins have in common.
 
     Attributes
     ----------
-    column, by, bins
-        As a study file has them.
+    column, by, bins, prior
+        As a study file has them: a column, the groups, the bins, and the concentration of the Polya tree prior.
     """
 
     column: str
     by: By
     bins: Any
+    prior: float | None
+    name: ClassVar[str]
+    column_keys: ClassVar[tuple[str, ...]] = ("column", "by")
+    mechanisms: ClassVar[tuple[str, ...]] = NOISES
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bins", plain_edges(self.bins))
+
+    @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """Return what a release says beside the bins."""
+
+    @abstractmethod
+    def labels(self, bins: Bins) -> tuple[str, ...]:
+        """Return what each parameter is called."""
+
+    @abstractmethod
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
+        """Return the expected 90 % width of a parameter, and that without noise."""
+
+    @abstractmethod
+    def question(self) -> str:
+        """Say in words what is asked."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that is read."""
         return (*grouping(self.by), self.column)
 
-    def check(self, domains: Mapping[str, Domain]) -> Bins:
-        """Refuse a column, bins or groups that do not fit; return the bins."""
+    def check(self, domains: Mapping[str, Domain]) -> None:
+        """Refuse a column, bins, groups and a prior that do not fit."""
         check_grouping(self.by)
         if self.column in grouping(self.by):
             raise InvalidParameter("by", self.column, "another column than the one that is asked about", 'by = "ward"')
         groups_of(domains, self.by)
-        return bins_of(domains, self.column, self.bins)
+        bins_of(domains, self.column, self.bins)
+        if self.prior is not None:
+            concentration(self.prior)
 
-    def prepare(
-        self, model: Any, request: Request, schema: TableSchema, count: int | None, labels: tuple[str, ...] | None
-    ) -> PreparedSums:
-        """Calibrate from declarations and, where it is public, the number of records; labels are the bins if None."""
-        model.check(schema.domains)
-        bins = self.check(schema.domains)
+    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
+        """Calibrate from declarations and, where it is public, the number of records."""
+        self.check(schema.domains)
+        bins = bins_of(schema.domains, self.column, self.bins)
         own_level = bins.missing == LEVEL
-        adjacency, counts = schema.adjacency(model, None if own_level else count), CellCounts(self.columns)
+        adjacency, counts = schema.adjacency(self, None if own_level else count), CellCounts(self.columns)
         mechanism = calibrate_counts(
             request.mechanism, counts.layout(adjacency, bins.names), adjacency, request.guarantee
         )
@@ -121,17 +146,16 @@ class BinnedColumn:
         counts.query.check({**schema.domains, **read})
         since = bins.interval.since
         described = {
-            "name": model.name,
+            "name": self.name,
             "column": self.column,
             "edges": list(bins.edges),
             "since": None if since is None else since.isoformat(),
             "missing": own_level,
-            **model.described(),
+            **self.described(),
         }
-        numbers = () if model.prior is None else (concentration(model.prior),)
-        names = bins.names[: len(bins.edges) - 1] if labels is None else labels
+        numbers = () if self.prior is None else (concentration(self.prior),)
         groups = groups_of(schema.domains, self.by)
-        return PreparedSums(model, described, numbers, mechanism, counts.query, groups, names, declared=read)
+        return PreparedSums(self, described, numbers, mechanism, counts.query, groups, self.labels(bins), declared=read)
 
     def size(self, domains: Mapping[str, Domain]) -> Size:
         """Return how many bins there are in all groups."""
@@ -142,6 +166,10 @@ class BinnedColumn:
         """Say of what and by what."""
         by = grouping(self.by)
         return self.column + (f", by {' and '.join(by)}" if by else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration, as a study file writes it."""
+        return declaration(self.name, vars(self))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,16 @@ from vestry.conjugate.table_forecast import table_widths
 from vestry.errors import InvalidParameter
 from vestry.model.cell_counts import CellCounts
 from vestry.model.histograms import NOISES, calibrate_counts, check_distinct, concentration, listed
-from vestry.model.request import MOST_PARAMETERS, PreparedSums, Request, Size, TableSchema, declaration, levels_of
+from vestry.model.request import (
+    MOST_PARAMETERS,
+    PreparedSums,
+    Request,
+    Size,
+    TableSchema,
+    WidthPair,
+    declaration,
+    levels_of,
+)
 from vestry.numerics import Array
 from vestry.posterior.joined_noise import joined, summed
 from vestry.posterior.mixture import PosteriorDistribution
@@ -210,9 +219,7 @@ class ContingencyTable:
         numbers = () if self.prior is None else (concentration(self.prior),)
         return PreparedSums(self, described, numbers, mechanism, counts.query, ("all",), labels)
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected 90 % width of a cell, and that without noise, of tables that are drawn from the prior.
 
         See `table_widths`, which says which cells are looked at.

@@ -8,16 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vestry.model.histograms import NOISES, concentration
-from vestry.model.request import By, PreparedSums, Request, Size, TableSchema, declaration, grouping
+from vestry.model.request import By, TableSchema, WidthPair
 from vestry.numerics import Array
 from vestry.posterior.noisy_data import NoisyData
 from vestry.posterior.reader import Reader
 from vestry.releases import NoisyStatistics, Release
-from vestry.schema.domain import Domain
+from vestry.schema.domain import Bins
 from vestry.tables.bin_forecast import share_widths
 from vestry.tables.bin_posterior import BinPosterior
-from vestry.tables.binned_column import BinCounts, BinnedColumn, plain_edges, read_bins
+from vestry.tables.binned_column import BinCounts, BinnedModel, read_bins
 
 # From this probability on that a bin is empty, its 90 % interval begins at 0.
 _TAIL = 0.05
@@ -76,7 +75,7 @@ def histogram_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> 
 
 
 @dataclass(frozen=True)
-class Histogram:
+class Histogram(BinnedModel):
     """The probability that a value lies in each of declared bins.
 
     Attributes
@@ -99,51 +98,20 @@ class Histogram:
 
     name: ClassVar[str] = "histogram"
     reader: ClassVar[Any] = staticmethod(histogram_reader)
-    column_keys: ClassVar[tuple[str, ...]] = ("column", "by")
-    mechanisms: ClassVar[tuple[str, ...]] = NOISES
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bins", plain_edges(self.bins))
-
-    @property
-    def _asked(self) -> BinnedColumn:
-        return BinnedColumn(self.column, self.by, self.bins)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Every column that is read."""
-        return self._asked.columns
-
-    def check(self, domains: Mapping[str, Domain]) -> None:
-        """Refuse a column, bins, groups and a prior that do not fit."""
-        self._asked.check(domains)
-        if self.prior is not None:
-            concentration(self.prior)
 
     def described(self) -> dict[str, Any]:
         """Return nothing beside the bins."""
         return {}
 
-    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
-        """Calibrate from declarations and, where it is public, the number of records."""
-        return self._asked.prepare(self, request, schema, count, None)
+    def labels(self, bins: Bins) -> tuple[str, ...]:
+        """Return the names of the bins."""
+        return bins.names[: len(bins.edges) - 1]
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected 90 % width of a bin's probability, and that without noise; see `share_widths`."""
         reader = histogram_reader(prepared.described, prepared.numbers)
         return (*share_widths(reader.bins, prepared.mechanism, n, rng), None)
 
-    def size(self, domains: Mapping[str, Domain]) -> Size:
-        """Return how many bins there are."""
-        return self._asked.size(domains)
-
     def question(self) -> str:
         """Say in words what is asked."""
-        return f"The distribution of {self._asked.words()}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the declaration, as a study file writes it."""
-        by = grouping(self.by)
-        return declaration(self.name, {**vars(self), "by": by[0] if len(by) == 1 else self.by})
+        return f"The distribution of {self.words()}"

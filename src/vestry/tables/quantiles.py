@@ -10,16 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.errors import InvalidParameter
-from vestry.model.histograms import NOISES, concentration
-from vestry.model.request import By, PreparedSums, Request, Size, TableSchema, declaration, grouping
+from vestry.model.request import By, TableSchema, WidthPair
 from vestry.numerics import Array
 from vestry.posterior.noisy_data import NoisyData
 from vestry.posterior.reader import Reader, edge_method
 from vestry.releases import NoisyStatistics, Release
-from vestry.schema.domain import Domain
+from vestry.schema.domain import Bins, Domain
 from vestry.tables.bin_forecast import quantile_widths
 from vestry.tables.bin_posterior import BinPosterior, QuantilePosterior
-from vestry.tables.binned_column import BinCounts, BinnedColumn, plain_edges, read_bins
+from vestry.tables.binned_column import BinCounts, BinnedModel, read_bins
 from vestry.validation import require_number
 
 MEDIAN = (0.5,)
@@ -112,7 +111,7 @@ def quantile_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> Q
 
 
 @dataclass(frozen=True)
-class Quantiles:
+class Quantiles(BinnedModel):
     """The median, or other quantiles, of a column.
 
     Attributes
@@ -138,26 +137,15 @@ class Quantiles:
 
     name: ClassVar[str] = "quantile"
     reader: ClassVar[Any] = staticmethod(quantile_reader)
-    column_keys: ClassVar[tuple[str, ...]] = ("column", "by")
-    mechanisms: ClassVar[tuple[str, ...]] = NOISES
 
     def __post_init__(self) -> None:
         given = self.quantiles
         asked = tuple(given) if isinstance(given, list | tuple) else (given,)
         object.__setattr__(self, "quantiles", asked)
-        object.__setattr__(self, "bins", plain_edges(self.bins))
+        super().__post_init__()
 
-    @property
-    def _asked(self) -> BinnedColumn:
-        return BinnedColumn(self.column, self.by, self.bins)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Every column that is read."""
-        return self._asked.columns
-
-    @property
-    def _named(self) -> tuple[str, ...]:
+    def labels(self, bins: Bins | None = None) -> tuple[str, ...]:
+        """Return the names of the quantiles, whatever the bins are."""
         return tuple("median" if q == MEDIAN[0] else f"{q:g}-quantile" for q in self.quantiles)
 
     def check(self, domains: Mapping[str, Domain]) -> None:
@@ -167,21 +155,13 @@ class Quantiles:
             require_number("quantiles", q, example, above=0, below=1)
         if not self.quantiles or len(set(self.quantiles)) < len(self.quantiles):
             raise InvalidParameter("quantiles", list(self.quantiles), "one or more, each once", example)
-        self._asked.check(domains)
-        if self.prior is not None:
-            concentration(self.prior)
+        super().check(domains)
 
     def described(self) -> dict[str, Any]:
         """Return which quantiles are asked for."""
         return {"quantiles": [float(q) for q in self.quantiles]}
 
-    def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
-        """Calibrate from declarations and, where it is public, the number of records."""
-        return self._asked.prepare(self, request, schema, count, self._named)
-
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected 90 % width of a quantile, and that without noise; see `quantile_widths`."""
         reader = quantile_reader(prepared.described, prepared.numbers)
         return (*quantile_widths(reader.bins, reader.quantiles, prepared.mechanism, n, rng), None)
@@ -195,17 +175,8 @@ class Quantiles:
             return ""
         return f"bins are {bin_width:.3g} wide, and no interval is shorter; narrower bins would give shorter ones"
 
-    def size(self, domains: Mapping[str, Domain]) -> Size:
-        """Return how many bins there are."""
-        return self._asked.size(domains)
-
     def question(self) -> str:
         """Say in words what is asked."""
-        named = self._named
+        named = self.labels()
         listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
-        return f"The {listed} of {self._asked.words()}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the declaration, as a study file writes it."""
-        by = grouping(self.by)
-        return declaration(self.name, {**vars(self), "by": by[0] if len(by) == 1 else self.by})
+        return f"The {listed} of {self.words()}"

@@ -20,6 +20,7 @@ from vestry.model.request import (
     Request,
     Size,
     TableSchema,
+    WidthPair,
     check_grouping,
     declaration,
     grouping,
@@ -82,9 +83,7 @@ class RecordCount:
         groups = groups_of(schema.domains, self.by)
         return PreparedSums(self, {"name": self.name, "of": self.of}, (), mechanism, counts.query, groups, ())
 
-    def forecast(
-        self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator
-    ) -> tuple[float, float, None]:
+    def forecast(self, prepared: Any, schema: TableSchema, n: int, rng: np.random.Generator) -> WidthPair:
         """Return the expected width of a 90 % interval; without noise the count is known."""
         reader, widths = count_reader(prepared.described, ()), []
         for _ in range(_RELEASES):
@@ -103,5 +102,4 @@ class RecordCount:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""
-        by = self.columns[0] if len(self.columns) == 1 else self.by
-        return declaration(self.name, {"by": by, "of": self.of})
+        return declaration(self.name, {"by": self.by, "of": self.of})
