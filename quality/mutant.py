@@ -55,7 +55,7 @@ def places(node: ast.AST, top: Any = None, inside: Any = None) -> Iterator[Place
             if not isinstance(child, ast.AST) or isinstance(child, _UNTOUCHED) or idle:
                 continue
             if getattr(child, "name", "") not in SKIP and getattr(child, "arg", "") != "strict":
-                runs = isinstance(node, ast.FunctionDef | ast.Lambda) and field == "body"
+                runs = isinstance(node, ast.FunctionDef) and field == "body"  # a lambda of a table is its table's
                 within = inside or (node if runs else None)
                 yield node, field, index, child, top or child, within
                 yield from places(child, top or child, within)
@@ -123,17 +123,15 @@ class Mutant:
         """Give the loaded module the fault; False where it cannot be done without importing everything anew."""
         if self.inside:
             return patch_functions(self.path, self.tree)
-        if not isinstance(self.top, ast.Assign | ast.AnnAssign):
-            return False
-        name = ast.unparse(self.top.target if isinstance(self.top, ast.AnnAssign) else self.top.targets[0])
+        if not (isinstance(self.top, ast.Assign) and isinstance(self.top.value, ast.Constant)):
+            return False  # other values may have been handed on already
+        name = ast.unparse(self.top.targets[0])
         module = next(x for x in list(sys.modules.values()) if getattr(x, "__file__", None) == self.path)
         scratch: dict[str, Any] = {"__name__": module.__name__}
         exec(compile(self.tree, self.path, "exec"), scratch)
         old = module.__dict__[name]
-        if isinstance(old, dict):
-            old.update(scratch[name])
         for other in [x for x in list(sys.modules.values()) if x.__name__.startswith("vestry")]:
-            if not isinstance(old, dict) and other.__dict__.get(name) is old:
+            if other.__dict__.get(name) is old:
                 setattr(other, name, scratch[name])
         return True
 

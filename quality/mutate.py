@@ -66,7 +66,10 @@ LINEAR = (
 TABLE = {
     "privacy/renyi.py": (*PRIVACY, "privacy/test_objective_cost.py"),
     "privacy/profile.py": (*PRIVACY, "privacy/test_objective_cost.py"),
-    "privacy/pricing.py": (*PRIVACY, "privacy/test_gibbs_cost.py", "regression/test_regression_calibration.py"),
+    "privacy/pricing.py": (
+        *(*PRIVACY, "privacy/test_gibbs_cost.py", "regression/test_regression_calibration.py"),
+        *("privacy/test_discovery_cost.py", "privacy/test_events.py"),
+    ),
     "privacy/gibbs_cost.py": (
         "privacy/test_gibbs_cost.py",
         "regression/test_regression_calibration.py",
