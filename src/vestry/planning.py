@@ -211,7 +211,7 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
     except NoInterval as error:
         return replace(forecast, reason=str(error).rstrip("."))
     reader = reader_of(prepared.described, prepared.numbers)
-    words = [_in_units(each, request.model) for each in reader.widths_of(drawn=noise is None)]
+    words = [_in_units(each, request.model) for each in reader.widths_of(of_draws=noise is None)]
     widths, exact = (np.atleast_1d(each).tolist() for each in (width, exact_width))
     (what, first, second), *further = zip(words, widths, exact, strict=True)
     found = replace(forecast, width=first, exact_width=second, kl=kl, what=what, further=tuple(further))

@@ -68,10 +68,10 @@ class ConjugateReader(Reader):
         inside = {group: self.family.inside(each) for group, each in found.distributions.items()}
         return replace(found, distributions=inside)
 
-    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+    def widths_of(self, *, of_draws: bool) -> tuple[str, ...]:
         """Say what the widths of a forecast are of: one for each kind of parameter."""
-        if drawn or not self.parameters:
-            return super().widths_of(drawn=drawn)
+        if of_draws or not self.parameters:
+            return super().widths_of(of_draws=of_draws)
         return tuple(f"interval of the {name}" for name in self.parameters)
 
     def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:

@@ -236,7 +236,7 @@ class HiddenStates(Reader):
         made = f"Markov chain, {super().interval_method(label, several_rows=several_rows)}"
         return made if NOT_CALIBRATED in made else f"{made}: {NOT_CALIBRATED}"
 
-    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+    def widths_of(self, *, of_draws: bool) -> tuple[str, ...]:
         """Say that a forecast is of counts, for which the release has no interval."""
         return ("range of a cell's count (no interval)",)
 

@@ -101,13 +101,13 @@ def can_average(model: Any) -> bool:
     return hasattr(model, "averaged") or getattr(model, "over_persons", None) is not None
 
 
-def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tuple[Any, Any | None]:
+def question_of(model: Any, unit: Unit, average: object, *, of_draws: bool) -> tuple[Any, Any | None]:
     """Return the model that is asked, and the one that the same words asked in 0.1.0, where they leave it open.
 
     Where nothing is said, new questions are about persons, if their rows can be averaged and no draws are released.
     """
     if average is None:
-        able = has_average(model, unit) and not drawn
+        able = has_average(model, unit) and not of_draws
         earlier = getattr(model, "earlier", None)
         return (_over_persons(model), earlier or model) if able else (model, earlier)
     if require_choice("average", average, (PERSON, ROW), f'average = "{PERSON}"') == ROW:
@@ -115,7 +115,7 @@ def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tupl
     for broken, allowed in (
         (not can_average(model), f"{ROW} or omitted for {model.name}"),
         (unit.person is None, f"{ROW} or omitted where the unit is a row"),
-        (drawn, f"{ROW} or omitted where draws are released"),
+        (of_draws, f"{ROW} or omitted where draws are released"),
     ):
         if broken:
             raise InvalidParameter("average", average, allowed, f'average = "{ROW}"')

@@ -225,9 +225,9 @@ class Reader:
         """Say what kind of answer draws are, given their mechanism or certificate; nothing where it is plain."""
         return ""
 
-    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+    def widths_of(self, *, of_draws: bool) -> tuple[str, ...]:
         """Say what the widths of a forecast are of: what the release will have, or that it has no interval."""
-        return ("range of a draw (no interval)" if drawn else f"interval of the {self.parameter}",)
+        return ("range of a draw (no interval)" if of_draws else f"interval of the {self.parameter}",)
 
     def remark(self, distribution: Any, index: int) -> str:
         """Say what is wrong with the interval of one of a group's parameters; nothing if all is well."""

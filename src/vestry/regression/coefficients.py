@@ -94,7 +94,7 @@ class Coefficients(Reader):
             "a regression predicts for given predictors only; use the coefficients, or an estimator's predict."
         )
 
-    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+    def widths_of(self, *, of_draws: bool) -> tuple[str, ...]:
         """Say that a forecast is of what is released, which has no interval."""
         what = "a draw" if self.method == "posterior" else "the estimate"
         return (f"range of {what} (no interval)",)

@@ -371,8 +371,8 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
             raise InvalidParameter("truncation", truncation, "omitted where there are no draws", "draws = 1 beside it")
     mechanism = section.record.get("mechanism", AUTO)
     with section.at("average") if "average" in section.record else releases.at(name):
-        drawn = is_drawn(mechanism, draws)
-        model, earlier = question_of(model, schema.unit, section.record.get("average"), drawn=drawn)
+        of_draws = is_drawn(mechanism, draws)
+        model, earlier = question_of(model, schema.unit, section.record.get("average"), of_draws=of_draws)
     with releases.at(name):
         check_size(model, schema.domains)
     with section.at("mechanism") if "mechanism" in section.record else releases.at(name):
