@@ -290,7 +290,7 @@ class Reader:
         """Tell whether the distributions are computed, and not sampled when they are first looked at."""
         return True
 
-    def joint_table(self, draws: Array, made: str, distribution: Any) -> Any:
+    def joint_table(self, draws: Array, interval_method: str, distribution: Any) -> Any:
         """Return joint draws with the shape of a table of several columns; refused for other models."""
         raise InvalidParameter("table", self.parameter, "asked of a table of several columns", 'model = "table"')
 

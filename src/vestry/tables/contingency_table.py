@@ -129,12 +129,12 @@ class ContingencyReader(Reader):
         """Say which cells are faint."""
         return self._family.remark(self._prior, distribution, index)
 
-    def joint_table(self, draws: Array, made: str, distribution: Any) -> JointTable:
+    def joint_table(self, draws: Array, interval_method: str, distribution: Any) -> JointTable:
         """Return joint draws with the shape of the table; a cell that cannot occur has the probability 0."""
         whole = np.zeros((len(draws), self._size))
         whole[:, self.cells] = draws
         leans = getattr(distribution, "prior_weight", 0.0) >= _LEANS
-        return JointTable(self.columns, self.levels, whole.reshape(-1, *map(len, self.levels)), made, leans)
+        return JointTable(self.columns, self.levels, whole.reshape(-1, *map(len, self.levels)), interval_method, leans)
 
 
 def contingency_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> ContingencyReader:
