@@ -116,7 +116,7 @@ class LevelThreshold:
             return self.scale
         return math.sqrt(2) * math.exp(-0.5 / self.scale) / -math.expm1(-1 / self.scale)
 
-    def found(self, count: int) -> float:
+    def probability_shown(self, count: int) -> float:
         """Return the probability that a value of this count is shown."""
         return probability_found(self.noise, self.scale, self.margin, count - self.least + 1)
 

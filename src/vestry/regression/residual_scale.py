@@ -83,12 +83,12 @@ class ResidualScale(Loss):
         return {**self.loss.to_dict(), "residual_sd": self.residual_sd}
 
 
-def check_residual_sd(value: float, *, reach: float, method: str, drawn: str) -> float:
+def check_residual_sd(value: float, *, reach: float, method: str, sampling_method: str) -> float:
     """Return it scaled; refuse what outcomes within `reach` of their middle cannot have, and where nothing is drawn."""
     found = require_number("residual_sd", value, "residual_sd = 3.0", least=LEAST * reach, most=reach)
-    if method != drawn:
+    if method != sampling_method:
         allowed = f"omitted for the method {method}: what it releases does not depend on it"
-        raise InvalidParameter("residual_sd", value, allowed, f'method = "{drawn}"')
+        raise InvalidParameter("residual_sd", value, allowed, f'method = "{sampling_method}"')
     return found / reach
 
 
