@@ -169,8 +169,8 @@ class Reader:
         """Compute the posterior of each group from its noisy statistics; groups with the same ones share it."""
         make: Any = self.noise_aware if method == NOISE_AWARE else self.plug_in
         label = self.label if method == NOISE_AWARE else method
-        found = {each: make(each) for each in dict.fromkeys(release.contents.values())}
-        groups = {group: found[each] for group, each in release.contents.items()}
+        distributions = {each: make(each) for each in dict.fromkeys(release.contents.values())}
+        groups = {group: distributions[each] for group, each in release.contents.items()}
         return ReadRelease(self, groups, label, release.by)
 
     def _released(self, content: Any) -> ReleasedDraws:
@@ -318,8 +318,8 @@ def _plain_method(label: str, *, several_rows: bool) -> str:
 
 def edge_method(label: str, *, several_rows: bool) -> str:
     """Say how intervals of quantiles are made: they reach to the edges of bins, and hold the truth more often."""
-    made = _plain_method(label, several_rows=several_rows)
-    return made if NOT_CALIBRATED in made else f"{made}, to the edges of bins: conservative"
+    method = _plain_method(label, several_rows=several_rows)
+    return method if NOT_CALIBRATED in method else f"{method}, to the edges of bins: conservative"
 
 
 def reader_of(family: Mapping[str, Any], prior: tuple[float, ...]) -> Reader:
