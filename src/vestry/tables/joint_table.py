@@ -100,8 +100,8 @@ class JointTable:
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = np.where(alone > 0, (joint - alone) ** 2 / alone, 0.0)
         measure = np.sqrt(terms.sum(axis=(1, 2)) / (min(joint.shape[1:]) - 1))
-        found = self._rows({f"{one}, {other}": _summary(measure, prob)}, "Cramer's V")
-        return found.rename_axis(columns=f"{self.interval_method}; near 0 {NOT_CALIBRATED}")
+        frame = self._rows({f"{one}, {other}": _summary(measure, prob)}, "Cramer's V")
+        return frame.rename_axis(columns=f"{self.interval_method}; near 0 {NOT_CALIBRATED}")
 
     def _place(self, column: str) -> int:
         return self.columns.index(require_choice("a column", column, self.columns, f'"{self.columns[0]}"'))
@@ -116,9 +116,9 @@ class JointTable:
         if not places or len(set(places)) < len(places):
             raise InvalidParameter("columns", list(columns), "one or more, each once", f'"{self.columns[0]}"')
         others = tuple(1 + at for at in range(len(self.columns)) if at not in places)
-        kept = sorted(places)
+        axes = sorted(places)
         summed = self.cells.sum(axis=others) if others else self.cells
-        return np.asarray(np.transpose(summed, [0, *(1 + kept.index(place) for place in places)]))
+        return np.asarray(np.transpose(summed, [0, *(1 + axes.index(place) for place in places)]))
 
     def _shares(self, column: str, given: tuple[str, ...]) -> Array:
         """Return conditional proportions, NaN in a draw in which what is given does not occur."""
