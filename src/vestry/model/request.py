@@ -240,16 +240,16 @@ class Request:
 
     def _rules(self, own: tuple[str, ...] | None) -> Iterator[tuple[bool, str, str, str]]:
         """Yield what must not be: whether it is, at which key, what is allowed there and what to write."""
-        named, drawn, cut = self.mechanism, self.draws is not None, self.truncation is not None
+        named, has_draws, cut = self.mechanism, self.draws is not None, self.truncation is not None
         if own is not None:
             yield cut, "truncation", "omitted for this model", "no truncation"
-            yield drawn and "posterior" not in own, "draws", "omitted where draws are free, or not made", "no draws"
+            yield has_draws and "posterior" not in own, "draws", "omitted where draws are free, or not made", "no draws"
             return
-        yield not drawn and named not in (AUTO, *ADDITIVE), "draws", f"given for {named}", "draws = 1"
+        yield not has_draws and named not in (AUTO, *ADDITIVE), "draws", f"given for {named}", "draws = 1"
         free = "no draws: draws from its release are free"
-        yield drawn and named in ADDITIVE, "draws", f"omitted for {named}", free
+        yield has_draws and named in ADDITIVE, "draws", f"omitted for {named}", free
         pure, instead = "given for draws that keep a pure epsilon", "truncation = 0.01, or a spend with a delta"
-        yield drawn and not self.candidates(), "truncation", pure, instead
+        yield has_draws and not self.candidates(), "truncation", pure, instead
         yield cut and named not in (AUTO, "ops"), "truncation", "omitted except for ops", 'mechanism = "ops"'
 
     def candidates(self) -> tuple[str, ...]:
@@ -301,9 +301,9 @@ class Request:
         """Return a hash of the request and of the domains it reads: the same question has the same one."""
         read = {column: schema.domains[column].to_dict() for column in self.model.columns}
         derived = [column for column in self.model.columns if schema.domains[column].derived is not None]
-        others = {column: found for column in derived if (found := readings(column, schema.domains))}
-        asked = {"request": self.to_dict(), "columns": read, **({"readings": others} if others else {})}
-        text = json.dumps(asked, sort_keys=True)
+        others = {column: reading for column in derived if (reading := readings(column, schema.domains))}
+        question = {"request": self.to_dict(), "columns": read, **({"readings": others} if others else {})}
+        text = json.dumps(question, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -382,8 +382,8 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
 
     want = _want(section)
 
-    def spec(asked: Request, other: ReleaseSpec | None = None) -> ReleaseSpec:
-        return ReleaseSpec(name, asked, section.text("purpose", purpose_of(asked.model.question())), other, want)
+    def spec(each: Request, other: ReleaseSpec | None = None) -> ReleaseSpec:
+        return ReleaseSpec(name, each, section.text("purpose", purpose_of(each.model.question())), other, want)
 
     before = request.earlier(earlier)
     return spec(request, None if before is None else spec(before))
