@@ -466,7 +466,7 @@ def planned(case: Case) -> tuple[float, ...]:
     asked = case.asked
     unit = Unit("person", asked.rows) if asked.rows > 1 else Unit()
     schema = TableSchema(DOMAINS, unit, Neighbours.parse(case.neighbours))
-    question, _ = question_of(asked.model, unit, None, drawn=asked.draws is not None)
+    question, _ = question_of(asked.model, unit, None, of_draws=asked.draws is not None)
     guarantee = Guarantee.parse(case.spend, neighbours=schema.neighbours)
     request = Request(question, guarantee, case.mechanism, asked.draws)
     found = best_forecast(compare_mechanisms(request, schema, expected_rows=asked.n))

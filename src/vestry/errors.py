@@ -32,9 +32,9 @@ class InvalidParameter(VestryError, ValueError):  # noqa: N818 - the name is the
 class FormulaError(VestryError, ValueError):
     """The expression of a derived column cannot be read; `place` counts its characters from 1."""
 
-    def __init__(self, place: int, found: str, allowed: str, instead: str) -> None:
-        super().__init__(f"at character {place} of from there must be {allowed}, not {_show(found)}; write {instead}.")
-        self.place, self.found, self.allowed, self.instead = place, found, allowed, instead
+    def __init__(self, place: int, token: str, allowed: str, instead: str) -> None:
+        super().__init__(f"at character {place} of from there must be {allowed}, not {_show(token)}; write {instead}.")
+        self.place, self.token, self.allowed, self.instead = place, token, allowed, instead
 
 
 class ConversionError(VestryError, ValueError):
@@ -48,9 +48,9 @@ class ConversionError(VestryError, ValueError):
 class GuaranteeUnreachable(VestryError, ValueError):  # noqa: N818
     """No value of the parameter meets the guarantee."""
 
-    def __init__(self, asked: str, nearest: str) -> None:
-        super().__init__(f"{asked} cannot be reached; {nearest}.")
-        self.asked, self.nearest = asked, nearest
+    def __init__(self, target: str, nearest: str) -> None:
+        super().__init__(f"{target} cannot be reached; {nearest}.")
+        self.target, self.nearest = target, nearest
 
 
 class NoInterval(VestryError):  # noqa: N818
@@ -63,35 +63,33 @@ IN_LEDGER = "in the ledger"
 class DeclarationMismatch(VestryError, ValueError):  # noqa: N818
     """Two things that must agree do not: neighbours, unit, dataset."""
 
-    def __init__(self, what: str, asked: str, owned: str, instead: str, *, where: str = "here") -> None:
-        super().__init__(f"the {what} asked for is {asked}, but it is {owned} {where}; {instead}.")
-        self.what, self.asked, self.owned, self.instead = what, asked, owned, instead
+    def __init__(self, what: str, value: str, owned: str, instead: str, *, where: str = "here") -> None:
+        super().__init__(f"the {what} asked for is {value}, but it is {owned} {where}; {instead}.")
+        self.what, self.value, self.owned, self.instead = what, value, owned, instead
 
 
 class BudgetExceeded(VestryError):  # noqa: N818
     """The ledger refuses a charge: no alternative of its filter would still hold. `notes` are sentences that say why.
 
-    `subject` is what needs the amount `asked`, and `left` what remains of the budget.
+    `subject` is what needs the amount `cost`, and `left` what remains of the budget.
     """
 
     exit_code = 3
 
-    def __init__(
-        self, subject: str, asked: str, budget: str, remaining: dict[str, str], left: str, *notes: str
-    ) -> None:
-        needed, whole = (", ".join(part.strip() for part in text.split(",")) for text in (asked, budget))
+    def __init__(self, subject: str, cost: str, budget: str, remaining: dict[str, str], left: str, *notes: str) -> None:
+        needed, whole = (", ".join(part.strip() for part in text.split(",")) for text in (cost, budget))
         remedy = "Charge less, or raise the budget with `vestry ledger amend`."
         claim = f"Budget exceeded: {subject} needs {needed}, and {left} of {whole} remains."
         super().__init__(" ".join((claim, *filter(None, notes), remedy)))
-        self.asked, self.budget, self.remaining, self.left = asked, budget, remaining, left
+        self.cost, self.budget, self.remaining, self.left = cost, budget, remaining, left
 
 
 class NoiseNotReproducible(VestryError, TypeError):  # noqa: N818
     """Privacy's randomness was asked for something that could repeat it."""
 
-    def __init__(self, owner: str, asked: str, instead: str) -> None:
-        super().__init__(f"{owner} cannot be {asked}: noise that can be repeated hides nothing; {instead}.")
-        self.owner, self.asked, self.instead = owner, asked, instead
+    def __init__(self, owner: str, operation: str, instead: str) -> None:
+        super().__init__(f"{owner} cannot be {operation}: noise that can be repeated hides nothing; {instead}.")
+        self.owner, self.operation, self.instead = owner, operation, instead
 
 
 class NoiseUnavailable(VestryError, RuntimeError):  # noqa: N818
@@ -230,13 +228,13 @@ def refusal(error: Exception) -> str:
 
 def _place(error: Exception) -> str:
     """Return the last line of ours that an error went through."""
-    found, trace = "vestry", error.__traceback__
+    place, trace = "vestry", error.__traceback__
     while trace is not None:
         path = Path(trace.tb_frame.f_code.co_filename)
         if path.is_relative_to(_ROOT):
-            found = f"{path.relative_to(_ROOT).as_posix()}, line {trace.tb_lineno}"
+            place = f"{path.relative_to(_ROOT).as_posix()}, line {trace.tb_lineno}"
         trace = trace.tb_next
-    return found
+    return place
 
 
 _AGAIN = "change what is asked, or run it again: what was charged and not opened is free."

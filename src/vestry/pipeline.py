@@ -85,8 +85,8 @@ def release(
         rates), or `row`, each row does, and the interval takes a person's rows as independent.
     """
     ledger = _open_ledger(ledger)
-    asked, earlier = question_of(model, table.unit, average, drawn=is_drawn(mechanism, draws))
-    request = Request(asked, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
+    question, earlier = question_of(model, table.unit, average, of_draws=is_drawn(mechanism, draws))
+    request = Request(question, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
     before = request.earlier(earlier)
     if before is not None and asked_as(before, request, ChargeIndex.of(ledger), schema_of(table)):
         request = before

@@ -143,8 +143,8 @@ def budget_for_width(request: Request, schema: TableSchema, *, expected_rows: in
         )
 
     def width_at(amount: float) -> float:
-        found = forecast_at(request, schema, amount, expected_rows=expected_rows).width
-        return math.inf if found is None else found  # that of a count may be 0
+        expected_width = forecast_at(request, schema, amount, expected_rows=expected_rows).width
+        return math.inf if expected_width is None else expected_width  # that of a count may be 0
 
     low, high = 1e-3, 32.0
     if width_at(high) > wanted:
@@ -166,16 +166,16 @@ def quick_mechanism(request: Request, schema: TableSchema, *, expected_rows: int
     """Return what would run, calibrated to eight digits: for plans of several releases."""
     n = expected_rows or DEFAULT_EXPECTED_ROWS
     chosen = choose_mechanism(request, schema, expected_rows) if request.draws is not None else request
-    found: list[Mechanism] = []
+    mechanisms: list[Mechanism] = []
     refused: list[VestryError] = []
     for name in chosen.candidates():
         try:
-            found.append(_quickly(chosen.by(name)).prepare(schema, n).mechanism)
+            mechanisms.append(_quickly(chosen.by(name)).prepare(schema, n).mechanism)
         except VestryError as error:  # not every mechanism is for every table
             refused.append(error)
-    if not found:
+    if not mechanisms:
         raise refused[0]
-    return min(found, key=_burden)
+    return min(mechanisms, key=_burden)
 
 
 def _burden(mechanism: Mechanism) -> float:
@@ -211,11 +211,11 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
     except NoInterval as error:
         return replace(forecast, reason=str(error).rstrip("."))
     reader = reader_of(prepared.described, prepared.numbers)
-    words = [_in_units(each, request.model) for each in reader.widths_of(drawn=noise is None)]
+    words = [_in_units(each, request.model) for each in reader.widths_of(of_draws=noise is None)]
     widths, exact = (np.atleast_1d(each).tolist() for each in (width, exact_width))
     (what, first, second), *further = zip(words, widths, exact, strict=True)
-    found = replace(forecast, width=first, exact_width=second, kl=kl, what=what, further=tuple(further))
-    return replace(found, answer=reader.answer(mechanism))
+    forecast = replace(forecast, width=first, exact_width=second, kl=kl, what=what, further=tuple(further))
+    return replace(forecast, answer=reader.answer(mechanism))
 
 
 def _quickly(request: Request) -> Request:

@@ -164,8 +164,8 @@ def _content(value: Any, where: str) -> None:
     known[kind](inside, f"{where}.{kind}")
 
 
-def _agree(where: str, found: set[Any]) -> None:
-    if len(found) > 1:
+def _agree(where: str, values: set[Any]) -> None:
+    if len(values) > 1:
         raise _refusal(where, "several", "of one kind and length")
 
 
@@ -387,10 +387,10 @@ def _check_whole(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
 
 
 def _check_values(record: Mapping[str, Any], family: Mapping[str, Any]) -> None:
-    found = record["contents"]["all"]["noisy-statistics"]
-    if len(set(found["names"])) < len(found["names"]):
+    statistics = record["contents"]["all"]["noisy-statistics"]
+    if len(set(statistics["names"])) < len(statistics["names"]):
         raise _refusal("the values", "one of them twice", "different from each other")
-    if any(value < family["least"] + family["margin"] for value in found["values"]):
+    if any(value < family["least"] + family["margin"] for value in statistics["values"]):
         raise _refusal("the noisy counts", "below the threshold", "as many as are shown")
 
 

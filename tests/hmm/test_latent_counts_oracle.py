@@ -54,7 +54,7 @@ def state_probabilities(counts, *, noise, tables, transitions, rates, totals=Non
     with np.errstate(divide="ignore"):
         logs = np.log(np.concatenate(tables, axis=-1))
     prior = StatePrior(states, 1.0, 1.0)
-    one = latent_counts._member(cells, prior, latent_counts.FLAT, 0, rng, burn_in=0, kept=1)
+    one = latent_counts._member(cells, prior, latent_counts.FLAT, 0, rng, burn_in=0, length=1)
     one.sizes[:] = 0.0 if sizes is None else np.ravel(sizes)
     kernels.likelihoods(one, logs, np.ravel(np.asarray(rates, float)), one.weights)
     weights = np.exp(one.weights).reshape(cells.data.regions, cells.data.months, states)

@@ -137,8 +137,8 @@ def test_a_plan_says_what_is_shown_and_what_is_found():
         "texts from the records are shown; how many values are not shown is not told; a value that 15 records hold is"
         " found with probability 0.73, one held by 19 or more with at least 0.99, by 10 or fewer below 0.01"
     )
-    assert found.mechanism.found(19) >= 0.99 > found.mechanism.found(18)
-    assert found.mechanism.found(10) < 0.01 <= found.mechanism.found(11)
+    assert found.mechanism.probability_shown(19) >= 0.99 > found.mechanism.probability_shown(18)
+    assert found.mechanism.probability_shown(10) < 0.01 <= found.mechanism.probability_shown(11)
     ten = prepared(LevelDiscovery("diagnosis", least=10))
     assert "none that fewer than 10 records hold is shown" in ten.model.caution(ten, None, 1000)
 

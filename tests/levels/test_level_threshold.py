@@ -123,7 +123,7 @@ def test_what_is_shown_has_its_law(noise, count, least):
     assert not differs(found, expected)
     if count == 30:
         assert differs(found, law.shown(count, written(1.65, 5), 5 + least))
-    assert mechanism.found(count) == pytest.approx(float(1 - expected[None]), abs=1e-9)
+    assert mechanism.probability_shown(count) == pytest.approx(float(1 - expected[None]), abs=1e-9)
 
 
 def test_found_is_the_law_at_every_count():
@@ -131,8 +131,8 @@ def test_found_is_the_law_at_every_count():
         mechanism = replace(made(noise, "epsilon=0.5,delta=1e-4", least=2), scale=2.0, margin=12)
         for count in range(40):
             expected = 1 - law.shown(count, written(2.0, 12), 14, least=2)[None]
-            assert mechanism.found(count) == pytest.approx(float(expected), abs=1e-9)
-    assert replace(mechanism, scale=50.0, margin=300).found(302) == pytest.approx(0.504, abs=1e-3)
+            assert mechanism.probability_shown(count) == pytest.approx(float(expected), abs=1e-9)
+    assert replace(mechanism, scale=50.0, margin=300).probability_shown(302) == pytest.approx(0.504, abs=1e-3)
 
 
 def test_nothing_below_least_or_not_there_is_ever_shown():

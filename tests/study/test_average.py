@@ -185,8 +185,8 @@ def test_a_model_without_an_average_is_refused():
 
     model = GammaExponential("days")
     with pytest.raises(InvalidParameter, match="average must be row or omitted for gamma-exponential, not 'person'"):
-        question_of(model, Unit("id", 3), "person", drawn=False)
-    assert question_of(model, Unit("id", 3), None, drawn=False) == (model, None)
+        question_of(model, Unit("id", 3), "person", of_draws=False)
+    assert question_of(model, Unit("id", 3), None, of_draws=False) == (model, None)
 
 
 @pytest.mark.long

@@ -363,12 +363,12 @@ def public_count(z: float, *, count: int, alpha: float, beta: float, noise: Nois
     anchor = np.clip(noisy, 0.0, n)
 
     def factors(s: Array, *, concave: bool) -> Array:
-        found = np.zeros(s.shape)
+        total = np.zeros(s.shape)
         if (alpha >= 1) == concave:
-            found = found + log_ratio(s, alpha)
+            total = total + log_ratio(s, alpha)
         if (beta >= 1) == concave:
-            found = found + log_ratio(n - s, beta)
-        return found
+            total = total + log_ratio(n - s, beta)
+        return total
 
     def hill(s: Array) -> Array:
         return noise.log_weight(s, noisy, anchor) + factors(s, concave=True)

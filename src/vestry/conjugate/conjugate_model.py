@@ -64,14 +64,14 @@ class ConjugateReader(Reader):
 
     def read_statistics(self, release: Release, method: str) -> ReadRelease:
         """Compute the posterior of each group, inside what was declared."""
-        found = super().read_statistics(release, method)
-        inside = {group: self.family.inside(each) for group, each in found.distributions.items()}
-        return replace(found, distributions=inside)
+        reading = super().read_statistics(release, method)
+        inside = {group: self.family.inside(each) for group, each in reading.distributions.items()}
+        return replace(reading, distributions=inside)
 
-    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+    def widths_of(self, *, of_draws: bool) -> tuple[str, ...]:
         """Say what the widths of a forecast are of: one for each kind of parameter."""
-        if drawn or not self.parameters:
-            return super().widths_of(drawn=drawn)
+        if of_draws or not self.parameters:
+            return super().widths_of(of_draws=of_draws)
         return tuple(f"interval of the {name}" for name in self.parameters)
 
     def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
@@ -89,8 +89,8 @@ class ConjugateReader(Reader):
 
     def combined(self, contents: Sequence[NoisyStatistics], *, same_people: bool) -> PosteriorDistribution:
         """Return the posterior from several releases of one quantity."""
-        made = self.noise_aware(joined(contents)) if same_people else self.family.multiplied(self.prior, contents)
-        return self.family.inside(made)
+        posterior = self.noise_aware(joined(contents)) if same_people else self.family.multiplied(self.prior, contents)
+        return self.family.inside(posterior)
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw what `size` new records would give, once for each row of parameters."""
@@ -151,8 +151,8 @@ class PooledReader(ConjugateReader):
         self, distributions: Mapping[str, Any], names: Sequence[str], size: int, rng: np.random.Generator
     ) -> dict[str, Array]:
         """Return joint draws of these groups, with their dependence."""
-        drawn = self.groups.draw(rng, size, [self.names.index(name) for name in names])
-        return {name: drawn[:, [place]] for place, name in enumerate(names)}
+        draws = self.groups.draw(rng, size, [self.names.index(name) for name in names])
+        return {name: draws[:, [place]] for place, name in enumerate(names)}
 
     def population(self) -> dict[str, Array]:
         """Return the hyperparameters at the nodes of their quadrature, and their weights."""
@@ -282,7 +282,7 @@ class ConjugateModel(ABC):
         private = len(layout.names) > len(terms)
         return SumQuery(self.keys, (*terms, Count(round(1 / layout.count_grid))) if private else terms)
 
-    def drawn(self, domains: Mapping[str, Domain], layout: Layout) -> SumQuery:
+    def query_for_draws(self, domains: Mapping[str, Domain], layout: Layout) -> SumQuery:
         """Return what is collected for posterior draws: the terms and the count."""
         return SumQuery(self.keys, (*self.terms(domains, layout), Count()))
 
@@ -306,7 +306,7 @@ class ConjugateModel(ABC):
             raise InvalidParameter("pool", True, "omitted for draws", "no pool, or noisy statistics without draws")
         else:
             mechanism = replace(mechanism, unit=self.unit)
-        collect = self.noisy if isinstance(mechanism, Additive) else self.drawn
+        collect = self.noisy if isinstance(mechanism, Additive) else self.query_for_draws
         tally = collect(schema.domains, family.layout(adjacency))
         tally.check(schema.domains)
         groups, labels = self.groups(schema.domains), self.labels(schema.domains)

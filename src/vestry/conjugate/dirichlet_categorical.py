@@ -277,9 +277,9 @@ class DirichletCategoricalFamily(CategoryFamily):
             return TwoShares(BetaBernoulliFamily().multiplied(Beta(*_alphas(prior)), contents))
         return self.noise_aware(prior, summed(contents))
 
-    def remark(self, prior: Dirichlet | SparsePrior, found: PosteriorDistribution, index: int) -> str:
+    def remark(self, prior: Dirichlet | SparsePrior, posterior: PosteriorDistribution, index: int) -> str:
         """Say which levels of a table of unknown concentration are faint."""
-        return found.remark(index) if isinstance(found, SparseDirichlet) else ""
+        return posterior.remark(index) if isinstance(posterior, SparseDirichlet) else ""
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Draw the number of records in each category."""

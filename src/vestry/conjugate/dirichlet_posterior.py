@@ -264,14 +264,14 @@ def private_count(noisy: Array, *, alphas: Array, noise: Noise) -> DirichletMixt
     depths, node_weights = _tilt_nodes(categories, total)
     wanted = int(np.clip(_NUMBERS / alphas.size, _FEWEST, _MOST))
     rng = np.random.default_rng([int(z) & 0xFFFFFFFF for z in noisy])
-    drawn, weights = [], []
+    parts, weights = [], []
     for depth, share in zip(depths, node_weights, strict=True):
         size = int(np.ceil(wanted * share))
         counts = _stratified(categories.tilted(-np.exp(depth)), size, rng)
-        drawn.append(counts)
+        parts.append(counts)
         weights.append(share / size * (counts.sum(axis=1) + total))
     joined = np.concatenate(weights)
-    return DirichletMixture(joined / joined.sum(), alphas + np.concatenate(drawn))
+    return DirichletMixture(joined / joined.sum(), alphas + np.concatenate(parts))
 
 
 def _tilt_nodes(categories: Categories, total: float) -> tuple[Array, Array]:

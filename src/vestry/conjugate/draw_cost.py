@@ -71,17 +71,17 @@ def order_limit(*, betas: tuple[float, ...], gammas: tuple[float, ...]) -> float
 def _renyi(order: float, betas: tuple[float, ...], gammas: tuple[float, ...]) -> float:
     if order >= order_limit(betas=betas, gammas=gammas):
         return math.inf
-    found = [_divergence(order, s, ((a,), 1), ((b,), -1)) for a, b, s in _both_ways(betas)]
+    divergences = [_divergence(order, s, ((a,), 1), ((b,), -1)) for a, b, s in _both_ways(betas)]
     for a, s in _pairs(gammas):
-        found += [_divergence(order, s, ((a,), 1)), _divergence(order, s, ((a, s), -1))]
-    return greatest(found)
+        divergences += [_divergence(order, s, ((a,), 1)), _divergence(order, s, ((a, s), -1))]
+    return greatest(divergences)
 
 
 def _profile(epsilon: float, betas: tuple[float, ...], gammas: tuple[float, ...]) -> float:
-    found = [_beta_delta(epsilon, a, b, s) for a, b, s in _both_ways(betas)]
+    deltas = [_beta_delta(epsilon, a, b, s) for a, b, s in _both_ways(betas)]
     for a, s in _pairs(gammas):
-        found += [_gamma_delta(epsilon, a, s), _gamma_delta_back(epsilon, a, s)]
-    return greatest(found)
+        deltas += [_gamma_delta(epsilon, a, s), _gamma_delta_back(epsilon, a, s)]
+    return greatest(deltas)
 
 
 class BoundedEstimate(NamedTuple):

@@ -314,9 +314,9 @@ class ConjugateFamily(ABC):
         sec. 5.1].
         """
 
-    def inside(self, found: PosteriorDistribution) -> PosteriorDistribution:
+    def inside(self, posterior: PosteriorDistribution) -> PosteriorDistribution:
         """Keep a posterior inside what was declared; a family of means clips them to their interval."""
-        return found
+        return posterior
 
     @abstractmethod
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
@@ -335,7 +335,7 @@ class ConjugateFamily(ABC):
         """Return the noise's standard deviation on one parameter, to first order; None where there is no formula."""
         return None
 
-    def remark(self, prior: Any, found: Any, index: int) -> str:
+    def remark(self, prior: Any, posterior: Any, index: int) -> str:
         """Say what is wrong with the interval of one parameter of a posterior; nothing if all is well."""
         return ""
 
@@ -387,8 +387,8 @@ def family_type(name: object) -> type[ConjugateFamily] | None:
     """Return the family of this name; None if there is none."""
     if not isinstance(name, str) or name not in MODELS:
         return None
-    found: type[ConjugateFamily] | None = getattr(MODELS[name], "family_type", None)
-    return found if found is not None and found.name == name else None
+    family: type[ConjugateFamily] | None = getattr(MODELS[name], "family_type", None)
+    return family if family is not None and family.name == name else None
 
 
 def points(theta: ArrayLike, dimension: int) -> Array:
@@ -489,8 +489,8 @@ def pool_noise(statistics: NoisyStatistics, scale: float) -> Gaussian | Laplace:
     if scale > _POOLED:
         allowed = f"asked where it is at most {_POOLED}"
         raise InvalidParameter("pool", f"noise of scale {scale:g} on counts", allowed, "each group alone")
-    found: Gaussian | Laplace = noise_of(statistics)
-    return found
+    noise: Gaussian | Laplace = noise_of(statistics)
+    return noise
 
 
 # The largest scale of noise on pooled counts.

@@ -108,8 +108,8 @@ def sum_and_count_nodes(
         return noise.log_weight(s, np.array(noisy), np.array(top))
 
     if count_units is None:
-        found = find_nodes(lambda s: log_noise(s) + predictive(s, np.array(count)), [sums], size=_LINE, drop=DROP)
-        return found.axes[0], np.full(found.axes[0].size, count), found.logs
+        nodes = find_nodes(lambda s: log_noise(s) + predictive(s, np.array(count)), [sums], size=_LINE, drop=DROP)
+        return nodes.axes[0], np.full(nodes.axes[0].size, count), nodes.logs
     middle, units = max(0.0, count / count_units), float(count_units)
     counts = Axis(max(0.0, (count - reach) / units), middle + reach / units, middle)
 
@@ -117,5 +117,5 @@ def sum_and_count_nodes(
         near = np.array(np.rint(middle) * units)
         return log_noise(s) + predictive(s, n) + noise.log_weight(n * units, np.array(count), near)
 
-    found = find_nodes(both, [sums, counts], size=_PLANE, drop=DROP)
-    return found.flat(0), found.flat(1), found.logs.ravel()
+    nodes = find_nodes(both, [sums, counts], size=_PLANE, drop=DROP)
+    return nodes.flat(0), nodes.flat(1), nodes.logs.ravel()

@@ -66,12 +66,12 @@ def _profile(epsilon: float, shape: float, ratio: float) -> float:
     scale = math.exp(epsilon) if epsilon < 700 else math.inf
     t = (epsilon + shape * log_ratio) / step
     p, q = float(gammaincc(shape, t)), scale * float(gammaincc(shape, ratio * t))
-    found = [_estimate(p, q, lambda arb: _arb_forward(arb, epsilon, shape, ratio))]
+    deltas = [_estimate(p, q, lambda arb: _arb_forward(arb, epsilon, shape, ratio))]
     u = (shape * log_ratio - epsilon) / step
     if u > 0:
         p, q = float(gammainc(shape, ratio * u)), scale * float(gammainc(shape, u))
-        found.append(_estimate(p, q, lambda arb: _arb_back(arb, epsilon, shape, ratio)))
-    return greatest(found)
+        deltas.append(_estimate(p, q, lambda arb: _arb_back(arb, epsilon, shape, ratio)))
+    return greatest(deltas)
 
 
 def _estimate(p: float, q: float, formula: Callable[[Any], Any]) -> BoundedEstimate:

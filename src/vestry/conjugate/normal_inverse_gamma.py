@@ -271,13 +271,13 @@ class NormalInverseGammaFamily(IntervalFamily):
         member = noise_aware_posterior.updated(prior, *sums)
         return MeanVarianceMixture(np.ones(1), *(np.broadcast_to(x, (1,)) for x in member))
 
-    def inside(self, found: PosteriorDistribution) -> ClippedMeans:
+    def inside(self, posterior: PosteriorDistribution) -> ClippedMeans:
         """Clip the mean to the declared interval, where that of clipped values lies."""
-        return ClippedMeans(found, self.low, self.high, 1)
+        return ClippedMeans(posterior, self.low, self.high, 1)
 
-    def remark(self, prior: MeanVariance, found: PosteriorDistribution, index: int) -> str:
+    def remark(self, prior: MeanVariance, posterior: PosteriorDistribution, index: int) -> str:
         """Say that the prior moves a mean or a variance far: see `rests_on_prior`."""
-        marginal = found.marginal(index)
+        marginal = posterior.marginal(index)
         slopes = [prior.slope(index, end) for end in marginal.interval(_PROB)]
         return rests_on_prior(slopes, math.sqrt(marginal.variance()))
 

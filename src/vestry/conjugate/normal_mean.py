@@ -274,9 +274,9 @@ class NormalMeanFamily(IntervalFamily):
         exact = plug_in_normal(sums * statistics.grid, count=n, model=self._centred(prior), reach=self.reach)
         return exact.shifted(self.middle)
 
-    def inside(self, found: PosteriorDistribution) -> ClippedMeans:
+    def inside(self, posterior: PosteriorDistribution) -> ClippedMeans:
         """Clip the means to the declared interval, where those of clipped values lie."""
-        return ClippedMeans(found, self.low, self.high, self.dimension)
+        return ClippedMeans(posterior, self.low, self.high, self.dimension)
 
     def group_numbers(self, statistics: NoisyStatistics) -> tuple[float, float]:
         """Return the sum, counted from the middle of the interval, and the number of records."""
@@ -311,9 +311,9 @@ class NormalMeanFamily(IntervalFamily):
         noise = noise_per_record(content)
         return None if noise is None else math.hypot(noise[0], (mean - self.middle) * noise[1])
 
-    def remark(self, prior: Normal, found: PosteriorDistribution, index: int) -> str:
+    def remark(self, prior: Normal, posterior: PosteriorDistribution, index: int) -> str:
         """Say that the prior moves a mean far, at mean and 1.645 standard deviations on either side."""
-        marginal = found.marginal(index)
+        marginal = posterior.marginal(index)
         sd, away = math.sqrt(marginal.variance()), marginal.mean() - prior.location[index]
         return rests_on_prior([prior.precision * (away + side * sd * WIDE / 2) for side in (-1, 1)], sd)
 

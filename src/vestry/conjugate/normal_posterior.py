@@ -101,7 +101,7 @@ class NormalPosterior:
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Draw a count, then each coordinate's component, then the coordinate; one draw per row."""
         rows = rng.choice(self.count_weights.size, size=size, p=self.count_weights)
-        drawn = np.empty((size, self.dimension))
+        draws = np.empty((size, self.dimension))
         for index in range(self.dimension):
             # One ladder for all counts, each a unit above the one before.
             ladders = np.minimum(np.cumsum(self.weights[:, index], axis=1), 1.0)
@@ -110,8 +110,8 @@ class NormalPosterior:
             part = np.searchsorted(steps, rows + rng.random(size), side="right")
             part = np.clip(part, rows * ladders.shape[1], (rows + 1) * ladders.shape[1] - 1)
             means, variances = self.means[:, index].ravel(), self.variances[:, index].ravel()
-            drawn[:, index] = rng.normal(means[part], np.sqrt(variances[part]))
-        return drawn
+            draws[:, index] = rng.normal(means[part], np.sqrt(variances[part]))
+        return draws
 
 
 def public_count(sums: Array, *, count: int, model: NormalModel, noise: Noise, grid: float) -> NormalPosterior:
@@ -253,11 +253,11 @@ def joined_private(
     while True:
         step = max(1.0, np.ceil((high - low + 1) / _COUNTED))
         counts = np.arange(np.floor(low), high + 1, step)
-        found = _joined(y, counts, own(counts), model, noise.noises, scales)
-        inside = np.flatnonzero(found.count_weights > np.exp(-DROP / 2))
+        posterior = _joined(y, counts, own(counts), model, noise.noises, scales)
+        inside = np.flatnonzero(posterior.count_weights > np.exp(-DROP / 2))
         narrow = max(low, counts[inside[0]] - step), min(high, counts[inside[-1]] + step)
         if step == 1 or narrow[1] - narrow[0] > 0.9 * (high - low):
-            return found
+            return posterior
         low, high = narrow
 
 
@@ -278,8 +278,8 @@ def _joined(
         total = model.spread(n)[:, None] + together
         weights = prior - spread - np.log(total) / 2 - (best - n[:, None] * model.prior_mean) ** 2 / (2 * total)
         top = weights.max()
-        kept = np.flatnonzero(weights.max(axis=0) > top - DROP)
-        weights, best, own = weights[:, kept], best[kept], together[kept]
+        places = np.flatnonzero(weights.max(axis=0) > top - DROP)
+        weights, best, own = weights[:, places], best[places], together[places]
         summit = weights.max(axis=1, keepdims=True)
         shares = np.exp(weights - summit)
         evidence += summit[:, 0] + np.log(shares.sum(axis=1))

@@ -125,18 +125,18 @@ class Populations:
 
     def log_coupling(self, total: Array) -> Array:
         """Return log c(N), one row per population."""
-        found = -log_rising(total, self.concentration[:, None])
+        logs = -log_rising(total, self.concentration[:, None])
         if self.shape is None:
-            return found
-        return found + log_negative_binomial(total, self.shape[:, None], self.size[:, None])
+            return logs
+        return logs + log_negative_binomial(total, self.shape[:, None], self.size[:, None])
 
     def coupling_ladder(self, size: int) -> Array:
         """Return log c(N) for N = 0, 1, ... `size` - 1, one row per population."""
-        found = -rising_ladder(size, self.concentration)
+        ladder = -rising_ladder(size, self.concentration)
         if self.shape is None:
-            return found
+            return ladder
         ends = self.shape * np.log1p(self.size / self.shape), np.log1p(self.shape / self.size)
-        return found + rising_ladder(size, self.shape) - ends[0][:, None] - ends[1][:, None] * np.arange(size)
+        return ladder + rising_ladder(size, self.shape) - ends[0][:, None] - ends[1][:, None] * np.arange(size)
 
     def shapes(self) -> tuple[Array, Array]:
         """Return a and b."""
@@ -186,12 +186,12 @@ class _Together:
         top = coupling.max(axis=1, keepdims=True)
         left = _exp(rising_ladder(rows, a) - tilt * totals[:rows])
         right = _exp(rising_ladder(columns, b) - tilt * totals[:columns])
-        found = np.empty((a.size, self.groups.size))
+        evidence = np.empty((a.size, self.groups.size))
         for each, hankel in enumerate(_sums(_exp(coupling - top), rows, columns)):
             inner = np.ascontiguousarray(hankel) @ (right[each][:, None] * self.failure)
-            found[each] = ((left[each][:, None] * self.success).T @ inner)[self.pair]
+            evidence[each] = ((left[each][:, None] * self.success).T @ inner)[self.pair]
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(found) + top)
+            return np.asarray(np.log(evidence) + top)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,8 +223,8 @@ class _Apart:
         for zs, zf in noisy[groups]:
             (s, s_logs), (f, f_logs) = few_counts(zs, noise), few_counts(zf, noise)
             logs = (s_logs[:, None] + f_logs).ravel()
-            kept = logs > logs.max() - drop
-            cells = np.stack([np.repeat(s, f.size), np.tile(f, s.size), logs])[:, kept]
+            probable = logs > logs.max() - drop
+            cells = np.stack([np.repeat(s, f.size), np.tile(f, s.size), logs])[:, probable]
             parts.append(cells)
             sizes.append(cells.shape[1])
         start = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
@@ -234,18 +234,18 @@ class _Apart:
     @cached_property
     def _counts(self) -> tuple[tuple[Array, Places], ...]:
         """The distinct counts of successes, of failures and of both, and the place of each cell's among them."""
-        found = [np.unique(each, return_inverse=True) for each in (self.s, self.f, self.s + self.f)]
-        return tuple((values, place.ravel()) for values, place in found)
+        distinct = [np.unique(each, return_inverse=True) for each in (self.s, self.f, self.s + self.f)]
+        return tuple((values, place.ravel()) for values, place in distinct)
 
     def log_evidence(self, populations: Populations) -> Array:
         """Return log m_g of these groups, one row per population."""
         a, b = populations.shapes()
         (s, at_s), (f, at_f), (n, at_n) = self._counts
         sides = log_rising(s, a[:, None]), log_rising(f, b[:, None]), populations.log_coupling(n)
-        found = np.empty((a.size, self.groups.size))
+        logs = np.empty((a.size, self.groups.size))
         for each, (of_s, of_f, of_n) in enumerate(zip(*sides, strict=True)):
-            found[each] = log_sums(of_s[at_s] + of_f[at_f] + of_n[at_n] + self.logs, self.start)
-        return found
+            logs[each] = log_sums(of_s[at_s] + of_f[at_f] + of_n[at_n] + self.logs, self.start)
+        return logs
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,10 +275,10 @@ class GroupEvidence:
 
     def log_evidence(self, populations: Populations) -> Array:
         """Return log m_g of every group, one row per population, in units of the noise at the counts nearest to z."""
-        found = np.empty((populations.mean.size, len(self.noisy)))
+        logs = np.empty((populations.mean.size, len(self.noisy)))
         for part in self._parts:
-            found[:, part.groups] = part.log_evidence(populations)
-        return found
+            logs[:, part.groups] = part.log_evidence(populations)
+        return logs
 
     def log_likelihood(self, populations: Populations) -> Array:
         """Return the sum over groups of log m_g, one for each population, some populations at a time."""
@@ -455,8 +455,8 @@ class PooledBeta(PooledGroups):
         """
         each = self.populations
         shape = np.full(each.size.shape, np.nan) if each.shape is None else each.shape
-        found = {"mean": each.mean, "concentration": each.concentration, "rho": 1 / (1 + each.concentration)}
-        return {**found, "shape": shape, "size": each.size, "weight": self.weights}
+        proportion = {"mean": each.mean, "concentration": each.concentration, "rho": 1 / (1 + each.concentration)}
+        return {**proportion, "shape": shape, "size": each.size, "weight": self.weights}
 
 
 def pooled_beta(
@@ -479,6 +479,6 @@ def pooled_beta(
     points, weights = hyperparameters(GroupEvidence(noisy, noise, _GROUP_DROP), flat_totals=flat_totals)
     # Nodes are taken evenly in this order: along mu, and for about the same mu along rho.
     order = np.lexsort((points[:, 0], np.argsort(np.argsort(points[:, 1])) * _RUNS // len(points)))
-    kept = order[weights[order] > 1e-6]
-    points, weights = points[kept], weights[kept] / weights[kept].sum()
+    places = order[weights[order] > 1e-6]
+    points, weights = points[places], weights[places] / weights[places].sum()
     return PooledBeta(noisy, noise, _populations(points[:, :2], points[:, 2:], flat_totals=flat_totals), weights)

@@ -84,8 +84,8 @@ class Cells:
     @cached_property
     def _distinct(self) -> tuple[tuple[Array, Places], ...]:
         """The distinct counts and exposures, and the place of each cell's among them."""
-        found = [np.unique(each, return_inverse=True) for each in (self.counts, self.exposures)]
-        return tuple((values, place.ravel()) for values, place in found)
+        distinct = [np.unique(each, return_inverse=True) for each in (self.counts, self.exposures)]
+        return tuple((values, place.ravel()) for values, place in distinct)
 
     def log_evidence(self, k: float, mean: float) -> Array:
         """Return log m_g of every group, in units of the noise at the counts nearest to z."""

@@ -129,10 +129,10 @@ class PooledGroups(ABC):
         """Return independent joint draws of the groups' parameters, one per row, with their dependence."""
         chosen = range(self.dimension) if groups is None else groups
         node = self.nodes[1][rng.integers(self.nodes[1].size, size=size)]
-        drawn = np.empty((size, len(chosen)))
+        draws = np.empty((size, len(chosen)))
         for column, index in enumerate(chosen):
-            drawn[:, column] = self.draw_members(rng, *self.components(index, node, rng.random((size, 3))))
-        return drawn
+            draws[:, column] = self.draw_members(rng, *self.components(index, node, rng.random((size, 3))))
+        return draws
 
 
 @dataclass(frozen=True, eq=False)

@@ -209,12 +209,12 @@ def pooled_normal(
     width = high - low
 
     def log_density(log_spread: Array, mean: Array) -> Array:
-        found = [
+        logs = [
             [data.log_evidence(float(v), float(np.exp(u))).sum() for v in row]
             for u, row in zip(log_spread, mean, strict=True)
         ]
-        return np.array(found) + log_spread[:, None]
+        return np.array(logs) + log_spread[:, None]
 
     ends = (np.log(_LEAST * width), low), (np.log(width), high)
-    found = integrate(log_density, *ends, sizes=_SIZES, widest=_COARSE)
-    return PooledNormal(data, found.points[:, 1], np.exp(found.points[:, 0]), found.weights, origin)
+    hyper_grid = integrate(log_density, *ends, sizes=_SIZES, widest=_COARSE)
+    return PooledNormal(data, hyper_grid.points[:, 1], np.exp(hyper_grid.points[:, 0]), hyper_grid.weights, origin)

@@ -42,7 +42,7 @@ def forecast(prepared: PreparedSums, n: int, rng: np.random.Generator) -> tuple[
     closed form (`released_width`), unless a family has no formula for the noise on its estimate. The divergence is that
     of posterior draws, and None where it is infinite.
     """
-    look = _drawn_widths
+    look = _widths_of_draws
     if isinstance(prepared.mechanism, Additive):
         if not prepared.numbers:  # a table of unknown concentration
             return _table_widths(prepared, prepared.mechanism, n, rng)
@@ -89,7 +89,7 @@ def _noisy_widths(
     return _of_kinds(family, widths), _of_kinds(family, exact.tolist()), math.inf
 
 
-def _drawn_widths(
+def _widths_of_draws(
     prepared: PreparedSums, n: int, stratum: tuple[int, int], rng: np.random.Generator
 ) -> tuple[Widths, Widths, float]:
     """Return the same for posterior draws: of the distribution that they come from."""
@@ -102,8 +102,8 @@ def _drawn_widths(
         return _of_kinds(family, _widths(tempered)), exact, member.kl(tempered)
     assert isinstance(mechanism, TruncatedSample)  # noqa: S101 - the only one left
     whole = family.update(prior, sums, n, likelihood_power=1 / mechanism.temperature)
-    drawn = _draw_truncated(whole, mechanism.truncation, rng.spawn(1)[0])  # the next dataset is as for other mechanisms
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="weibull")
+    draws = _draw_truncated(whole, mechanism.truncation, rng.spawn(1)[0])  # the next dataset is as for other mechanisms
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="weibull")
     # A truncated posterior gives no weight to parameters that the posterior allows.
     return _of_kinds(family, (high - low)[:LOOKED_AT]), exact, math.inf
 
@@ -122,8 +122,8 @@ def _draw_truncated(whole: Any, low: float, rng: np.random.Generator) -> np.ndar
     if whole.dimension == 1:
         alpha, beta = whole.concentrations
         return truncated_beta(rng, np.full(_TRUNCATED, alpha), beta, low=low, high=1 - low)[:, None]
-    drawn = np.asarray(whole.draw(rng, _DRAWS))
-    inside = drawn[(drawn >= low).all(axis=1)]
+    draws = np.asarray(whole.draw(rng, _DRAWS))
+    inside = draws[(draws >= low).all(axis=1)]
     if len(inside) >= _INSIDE:
         return inside
     total, high = sum(whole.concentrations), 1 - (len(whole.concentrations) - 1) * low

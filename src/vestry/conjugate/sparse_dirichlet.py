@@ -170,20 +170,20 @@ class LevelShare(Marginal):
         key = target.tobytes()
         if key not in self._quantiles:
             inside = (target > self.never) & (target < 1 - self.alone)
-            found = np.where(target <= self.never, 0.0, 1.0)
+            shares = np.where(target <= self.never, 0.0, 1.0)
             if self.between is not None and np.any(inside):
-                found[inside] = _beta_quantile(self.between, (target[inside] - self.never) / self._weight)
-            self._quantiles[key] = found
+                shares[inside] = _beta_quantile(self.between, (target[inside] - self.never) / self._weight)
+            self._quantiles[key] = shares
         return self._quantiles[key]
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return independent draws, as a column."""
         mark = rng.random(size)
-        found = np.where(mark < self.never, 0.0, 1.0)
+        shares = np.where(mark < self.never, 0.0, 1.0)
         inside = (mark >= self.never) & (mark < 1 - self.alone)
         if self.between is not None:
-            found[inside] = self.between.draw(rng, int(inside.sum()))[:, 0]
-        return found[:, None]
+            shares[inside] = self.between.draw(rng, int(inside.sum()))[:, 0]
+        return shares[:, None]
 
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return the logarithm of the density between 0 and 1; it integrates to what the jumps leave."""
@@ -253,14 +253,12 @@ class NoisyLevels:
         """Return log m(z), one row per value; where m underflows, NB is taken for constant over the noise's width."""
         (m,) = self.evidence(alpha, mu)
         with np.errstate(divide="ignore"):
-            found = np.log(m)
+            logs = np.log(m)
         row, column = np.nonzero(m == 0)
         if row.size:
             total = np.log(np.asarray(self._table[1][0].sum(axis=1)))
-            found[row, column] = total[row] + log_negative_binomial(
-                np.maximum(self.values[row], 0.0), alpha, mu[column]
-            )
-        return found
+            logs[row, column] = total[row] + log_negative_binomial(np.maximum(self.values[row], 0.0), alpha, mu[column])
+        return logs
 
     def evidence(self, alpha: float, mu: Array, *, powers: int = 1) -> tuple[Array, ...]:
         """Return the sums (1) of 1, n - z and (n - z)^2, one row per value and one column per mu.
@@ -273,14 +271,14 @@ class NoisyLevels:
 
     def log_likelihood(self, alpha: Array, mu: Array, logit_pi: Array) -> Array:
         """Return the sum over levels of the logarithm of (1), at alpha of shape (i,), mu (i, j) and pi (i, j, k)."""
-        found = np.empty(logit_pi.shape)
+        sums = np.empty(logit_pi.shape)
         for i, each in enumerate(alpha):
             log_m = self.log_evidence(float(each), mu[i])
             for j in range(mu.shape[1]):
                 odds = logit_pi[i, j][:, None]
                 occurs, never = log_expit(odds) + log_m[:, j], log_expit(-odds) + self.log_absent
-                found[i, j] = np.logaddexp(occurs, never) @ self.shares
-        return found
+                sums[i, j] = np.logaddexp(occurs, never) @ self.shares
+        return sums
 
     def shape_moments(self, alpha: float, mu: float, pi: float) -> tuple[Array, Array, Array]:
         """Return each value's probability that the level occurs, and the mean and the variance of x."""
@@ -379,11 +377,11 @@ class SparseDirichlet:
 
     def _moments(self, nodes: Array) -> tuple[Array, Array, Array]:
         """Return, at each node, mean and variance of the sum of x, and how many levels are expected to occur."""
-        found = np.empty((3, len(nodes)))
+        sums = np.empty((3, len(nodes)))
         for place, (alpha, mu, pi) in enumerate(nodes):
             occurs, mean, variance = self._levels.shape_moments(alpha, mu, pi)
-            found[:, place] = [mean @ self._levels.shares, variance @ self._levels.shares, occurs @ self._levels.shares]
-        return found[0], found[1], found[2]
+            sums[:, place] = [mean @ self._levels.shares, variance @ self._levels.shares, occurs @ self._levels.shares]
+        return sums[0], sums[1], sums[2]
 
     def _ladders(self, z: float, nodes: Array) -> tuple[Array, Array]:
         """Return the counts of one level, and at each node the probabilities of: never occurs, and each count."""
@@ -401,7 +399,7 @@ class SparseDirichlet:
         table /= table.sum(axis=1, keepdims=True)
         return n, table
 
-    def _drawn_counts(self, n: Array, table: Array, node: Places, marks: Array) -> Array:
+    def _draw_counts(self, n: Array, table: Array, node: Places, marks: Array) -> Array:
         """Turn uniform marks, one row per entry of `node`, into counts; -1 for a level that never occurs."""
         ladder = np.cumsum(table, axis=1)
         ladder /= ladder[:, -1:]
@@ -411,13 +409,13 @@ class SparseDirichlet:
 
     def _joint_counts(self, nodes: Array, node: Places, marks: Array) -> Array:
         """Turn uniform marks, one row per draw and one column per level, into the counts of all levels."""
-        drawn = np.empty((node.size, self.dimension))
+        counts = np.empty((node.size, self.dimension))
         order = np.argsort(self.noisy, kind="stable")
         starts = np.flatnonzero(np.diff(self.noisy[order], prepend=np.nan))
         for group in np.split(order, starts[1:]):
             n, table = self._ladders(float(self.noisy[group[0]]), nodes)
-            drawn[:, group] = self._drawn_counts(n, table, node, marks[:, group])
-        return drawn
+            counts[:, group] = self._draw_counts(n, table, node, marks[:, group])
+        return counts
 
     @cached_property
     def _atoms(self) -> tuple[Array, Array]:
@@ -534,7 +532,7 @@ class SparseDirichlet:
             table /= table.sum(axis=1, keepdims=True)
         marks = even_marks(seed, self._thinned(ALONE), 3)
         node = node[(marks[:, 0] * node.size).astype(np.intp)]
-        counts = self._drawn_counts(n, table, node, marks[:, 1:2])[:, 0]
+        counts = self._draw_counts(n, table, node, marks[:, 1:2])[:, 0]
         own = np.where(counts >= 0, counts + nodes[node, 0], 0.0)
         total = (float(self.count), 0.0) if self.count is not None else self._noisy_total
         if total is not None:
@@ -629,9 +627,9 @@ def _moved(shapes: Array, counts: Array, total: Array, variances: Array) -> Arra
 
 def _probabilities(rng: np.random.Generator, shapes: Array) -> Array:
     """Draw from each row's Dirichlet distribution over the levels that occur."""
-    found = draw_dirichlet(rng, np.maximum(shapes, 1e-12))
-    found[shapes <= 0] = 0.0
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    shares = draw_dirichlet(rng, np.maximum(shapes, 1e-12))
+    shares[shapes <= 0] = 0.0
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def _beta_quantile(mixture: BetaMixture, p: Array) -> Array:

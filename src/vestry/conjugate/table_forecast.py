@@ -74,8 +74,8 @@ def table_widths(
     looked = np.argpartition(-counts, few - 1, axis=1)[:, :few] if unknown else np.arange(few)[None, :]
     own = np.take_along_axis(counts, looked, axis=1) + alphas
     exact = _beta_width(own, np.maximum(n + alphas * occurs.sum(axis=1, keepdims=True) - own, 1e-9))
-    kept = _HIDDEN * deviation * levels / (n + deviation * levels) if unknown else min(1.0, float(alphas[0, 0]) / 2)
-    noise = np.sqrt(np.take_along_axis(_added(counts, deviation, kept, n, public=public), looked, axis=1))
+    fraction = _HIDDEN * deviation * levels / (n + deviation * levels) if unknown else min(1.0, float(alphas[0, 0]) / 2)
+    noise = np.sqrt(np.take_along_axis(_added(counts, deviation, fraction, n, public=public), looked, axis=1))
     prior = 1.0 if unknown else _beta_width(alphas, alphas * (levels - 1))
     widths = released_width(exact, prior, WIDE * noise)
     seen = np.take_along_axis(counts > 0, looked, axis=1) | (not unknown)
@@ -88,17 +88,17 @@ def _draw(alphas: Array, occurs: Array, rng: np.random.Generator) -> Array:
     logs = np.log(rng.standard_gamma(np.broadcast_to(alphas + 1, occurs.shape)))
     logs += np.log(1 - rng.random(occurs.shape)) / alphas
     logs = np.where(occurs, logs, -np.inf)
-    found = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def _beta_width(a: Array, b: Array) -> Array:
     return np.asarray(betaincinv(a, b, (1 + LEVEL) / 2) - betaincinv(a, b, (1 - LEVEL) / 2))
 
 
-def _added(counts: Array, deviation: float, kept: float, n: int, *, public: bool) -> Array:
-    """Return what noise adds to the variance of every share; of an empty level's count `kept` of it is left."""
-    left = deviation**2 * (1 - (1 - kept) * np.exp(-counts / max(deviation, 1e-9)))
+def _added(counts: Array, deviation: float, fraction: float, n: int, *, public: bool) -> Array:
+    """Return what noise adds to the variance of every share; of an empty level's count the `fraction` of it is left."""
+    left = deviation**2 * (1 - (1 - fraction) * np.exp(-counts / max(deviation, 1e-9)))
     total = left.sum(axis=1, keepdims=True)
     if public:  # of two levels one is counted
         return np.asarray(left * (1 - left / np.maximum(total, 1e-300) if left.shape[1] > 2 else 1.0) / n**2)

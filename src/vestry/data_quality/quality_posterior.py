@@ -456,7 +456,7 @@ class QualityReader(Reader):
         """How many shares there are."""
         return len(self.conditions)
 
-    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+    def widths_of(self, *, of_draws: bool) -> tuple[str, ...]:
         """Say that a forecast is of a share of one half: where every value fits most intervals have no width."""
         return ("interval of a share of one half",)
 

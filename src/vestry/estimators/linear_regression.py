@@ -100,7 +100,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         if self.threshold is not None:
             threshold = require_number("threshold", self.threshold, "threshold=1.0", above=0) / reach
         if self.residual_sd is not None:
-            residual_sd = check_residual_sd(self.residual_sd, reach=reach, method=self.method, drawn=POSTERIOR)
+            residual_sd = check_residual_sd(
+                self.residual_sd, reach=reach, method=self.method, sampling_method=POSTERIOR
+            )
         loss = with_residual_scale(LOSSES[self.loss], threshold=threshold, residual_sd=residual_sd, usual=_SHARE)
 
         def encode() -> np.ndarray:

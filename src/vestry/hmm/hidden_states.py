@@ -211,11 +211,11 @@ class HiddenStates(Reader):
 
     def counts(self, release: Release) -> list[Array]:
         """Return the noisy counts of each feature, none below 0, (regions, times, levels)."""
-        noisy, found = self.noisy(release), []
+        noisy, tables = self.noisy(release), []
         for part, names in zip(noisy.counts, self.levels, strict=True):
             rest = [] if noisy.totals is None or part.shape[-1] == len(names) else [noisy.totals[..., None] - part]
-            found.append(np.maximum(np.concatenate([part, *rest], axis=-1), 0.0))
-        return found
+            tables.append(np.maximum(np.concatenate([part, *rest], axis=-1), 0.0))
+        return tables
 
     def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
         """Return the states, sampled when they are first looked at; plug-in where the noise cannot be summed out."""
@@ -233,10 +233,10 @@ class HiddenStates(Reader):
 
     def interval_method(self, label: str, *, several_rows: bool) -> str:
         """Say that intervals come from draws of a Markov chain; measured, they cover .82 to .89."""
-        made = f"Markov chain, {super().interval_method(label, several_rows=several_rows)}"
-        return made if NOT_CALIBRATED in made else f"{made}: {NOT_CALIBRATED}"
+        method = f"Markov chain, {super().interval_method(label, several_rows=several_rows)}"
+        return method if NOT_CALIBRATED in method else f"{method}: {NOT_CALIBRATED}"
 
-    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+    def widths_of(self, *, of_draws: bool) -> tuple[str, ...]:
         """Say that a forecast is of counts, for which the release has no interval."""
         return ("range of a cell's count (no interval)",)
 
@@ -284,8 +284,8 @@ class StateDistributions(Mapping[str, JointSample]):
 
     @cached_property
     def _by_state(self) -> dict[str, JointSample]:
-        drawn = [table.reshape(-1, *table.shape[2:]) for table in self.sampled.emissions]
-        tables = [np.concatenate([table[:, place] for table in drawn], axis=1) for place in range(self.number)]
+        emissions = [table.reshape(-1, *table.shape[2:]) for table in self.sampled.emissions]
+        tables = [np.concatenate([table[:, place] for table in emissions], axis=1) for place in range(self.number)]
         return dict(zip(self, map(JointSample, tables), strict=True))
 
     @cached_property
@@ -323,10 +323,10 @@ class StateDistributions(Mapping[str, JointSample]):
 
     def states(self) -> States:
         """Return the map of states and the mean tables."""
-        drawn, reading = self.sampled, self.reader
-        shares = np.stack([(drawn.paths == place).mean(axis=(0, 1)) for place in range(self.number)], axis=-1)
-        tables = [table.mean(axis=(0, 1)) for table in drawn.emissions]
-        moves = drawn.transitions.mean(axis=(0, 1))
+        draws, reading = self.sampled, self.reader
+        shares = np.stack([(draws.paths == place).mean(axis=(0, 1)) for place in range(self.number)], axis=-1)
+        tables = [table.mean(axis=(0, 1)) for table in draws.emissions]
+        moves = draws.transitions.mean(axis=(0, 1))
         return States(
             regions=reading.regions,
             times=reading.times,
@@ -334,28 +334,28 @@ class StateDistributions(Mapping[str, JointSample]):
             emissions=dict(zip(reading.features, tables, strict=True)),
             transitions=moves[:-1],
             start=moves[-1],
-            log_likelihood=drawn.log_likelihood,
-            held_out=drawn.held_out,
+            log_likelihood=draws.log_likelihood,
+            held_out=draws.held_out,
         )
 
     def variables(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return each variable as (draws, dimensions), and the coordinates of the dimensions."""
-        drawn, reading, places = self.sampled, self.reader, list(range(1, self.number + 1))
+        draws, reading, places = self.sampled, self.reader, list(range(1, self.number + 1))
         named = Names("chain", "draw", "state", "state_before", "state_of_cell", "transition", "start")
         region, time = named(reading.sequence["region"]), named(reading.sequence["time"])
         coords: dict[str, Any] = {
             region: list(reading.regions), time: list(reading.times), "state": places, "state_before": places,
         }  # fmt: skip
-        found: dict[str, Any] = {
-            "state_of_cell": (drawn.paths + 1, [region, time]),
-            "transition": (drawn.transitions[..., :-1, :], ["state_before", "state"]),
-            "start": (drawn.transitions[..., -1, :], ["state"]),
+        variables: dict[str, Any] = {
+            "state_of_cell": (draws.paths + 1, [region, time]),
+            "transition": (draws.transitions[..., :-1, :], ["state_before", "state"]),
+            "start": (draws.transitions[..., -1, :], ["state"]),
         }
-        for feature, names, table in zip(reading.features, reading.levels, drawn.emissions, strict=True):
+        for feature, names, table in zip(reading.features, reading.levels, draws.emissions, strict=True):
             variable, level = named(f"emission_{feature}"), named(f"{feature}_level")
             coords[level] = list(names)
-            found[variable] = table, ["state", level]
-        return found, coords
+            variables[variable] = table, ["state", level]
+        return variables, coords
 
 
 def match_states(draws: Any, score: float | None, hidden: np.ndarray | None) -> Sampled:
@@ -369,10 +369,12 @@ def match_states(draws: Any, score: float | None, hidden: np.ndarray | None) -> 
         distance = ((reference[:, None] - wide[place][None]) ** 2).sum(axis=-1)
         order[place] = linear_sum_assignment(distance)[1]
     first = np.take_along_axis(draws.emissions[0][..., 0], order, axis=-1).mean(axis=(0, 1))
-    found = draws.renumbered(order[..., np.argsort(-first, kind="stable")])
+    state_draws = draws.renumbered(order[..., np.argsort(-first, kind="stable")])
     # Chains first, as ArviZ has them.
-    tables = tuple(np.swapaxes(table, 0, 1) for table in found.emissions)
-    return Sampled(np.swapaxes(found.paths, 0, 1), tables, np.swapaxes(found.transitions, 0, 1), score, hidden)
+    tables = tuple(np.swapaxes(table, 0, 1) for table in state_draws.emissions)
+    return Sampled(
+        np.swapaxes(state_draws.paths, 0, 1), tables, np.swapaxes(state_draws.transitions, 0, 1), score, hidden
+    )
 
 
 def hidden_states_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> HiddenStates:

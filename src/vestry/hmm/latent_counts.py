@@ -194,7 +194,7 @@ def _chain(
     start = chain(data, model, blocked=True, sweeps=START, burn_in=START - 1, rng=rng).paths[0]
 
     def run(member: int, rng: np.random.Generator) -> tuple[Array, ...]:
-        one = _member(cells, model, rates, member, rng, burn_in=burn_in, kept=sweeps - burn_in)
+        one = _member(cells, model, rates, member, rng, burn_in=burn_in, length=sweeps - burn_in)
         one.paths[0] = start[member].ravel()
         kernels.run(one, 0, sweeps + 1)
         return one.paths, np.exp(one.tables), one.transitions, one.rates
@@ -202,9 +202,9 @@ def _chain(
     with ThreadPoolExecutor(min(data.batch, os.cpu_count() or 1)) as pool:
         done = list(pool.map(run, range(data.batch), [rng] if data.batch == 1 else rng.spawn(data.batch)))
     shape = sweeps - burn_in, data.batch, data.regions, data.months
-    paths, tables, transitions, found = (np.stack(kept, axis=1) for kept in zip(*done, strict=True))
+    paths, tables, transitions, chain_rates = (np.stack(parts, axis=1) for parts in zip(*done, strict=True))
     emissions = tuple(tables[..., feature] for feature in data.features)
-    return NoiseAwareDraws(StateDraws(paths.reshape(shape), emissions, transitions), found.reshape(shape))
+    return NoiseAwareDraws(StateDraws(paths.reshape(shape), emissions, transitions), chain_rates.reshape(shape))
 
 
 def _slots(wanted: int) -> int:
@@ -214,7 +214,7 @@ def _slots(wanted: int) -> int:
 
 def _member(
     cells: NoisyCells, model: StatePrior, rates: RatePrior, member: int, rng: np.random.Generator, *, burn_in: int,
-    kept: int,
+    length: int,
 ) -> kernels.NoisyChain:  # fmt: skip
     """Make room for one chain, and start it."""
     data, states = cells.data, model.states
@@ -245,8 +245,8 @@ def _member(
         sums=np.empty((states, levels)),
         counts=true,
         sizes=sizes,
-        paths=np.zeros((kept, size), int),
-        tables=np.empty((kept, states, levels)),
-        transitions=np.empty((kept, states + 1, states)),
-        rates=np.empty((kept, size)),
+        paths=np.zeros((length, size), int),
+        tables=np.empty((length, states, levels)),
+        transitions=np.empty((length, states + 1, states)),
+        rates=np.empty((length, size)),
     )

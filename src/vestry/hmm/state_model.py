@@ -203,5 +203,5 @@ def _log_truncated(
 ) -> Array:
     """Draw log emission tables, the probability of each level at least so much."""
     rows = zip(features, least, strict=True)
-    drawn = [truncated_dirichlet(rng, shapes[:, at], low=low) for at, low in rows]
-    return np.asarray(np.log(np.concatenate(drawn, axis=-1)))
+    tables = [truncated_dirichlet(rng, shapes[:, at], low=low) for at, low in rows]
+    return np.asarray(np.log(np.concatenate(tables, axis=-1)))

@@ -116,7 +116,7 @@ class LevelDiscovery:
     def caution(self, prepared: Any, schema: TableSchema, n: int) -> str:
         """Say what is shown, and which values are found how often."""
         mechanism: LevelThreshold = prepared.mechanism
-        of, seen = mechanism.of, found_words(mechanism.found, mechanism.threshold, mechanism.of)
+        of, seen = mechanism.of, found_words(mechanism.probability_shown, mechanism.threshold, mechanism.of)
         return f"{shown_words(of, self.least)}; {seen}"
 
     def size(self, domains: Mapping[str, Domain]) -> Size:

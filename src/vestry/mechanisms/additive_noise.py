@@ -110,8 +110,8 @@ class Additive:
         from vestry.noise.system_noise import int64
 
         size = len(self.layout.names)
-        drawn = [each for _ in range(len(values) // size) for each in cube_noise(noise, size, self.scale)]
-        return [int64(int64(value) + extra) for value, extra in zip(values, drawn, strict=True)]
+        draws = [each for _ in range(len(values) // size) for each in cube_noise(noise, size, self.scale)]
+        return [int64(int64(value) + extra) for value, extra in zip(values, draws, strict=True)]
 
     def statistics(self, noisy: tuple[int, ...]) -> NoisyStatistics:
         """Return one group's noisy integers with what is needed to read them."""

@@ -116,7 +116,7 @@ class LevelThreshold:
             return self.scale
         return math.sqrt(2) * math.exp(-0.5 / self.scale) / -math.expm1(-1 / self.scale)
 
-    def found(self, count: int) -> float:
+    def probability_shown(self, count: int) -> float:
         """Return the probability that a value of this count is shown."""
         return probability_found(self.noise, self.scale, self.margin, count - self.least + 1)
 
@@ -138,12 +138,12 @@ class LevelThreshold:
     def _noise(self, size: int, noise: NoiseSource) -> Sequence[int]:
         if self.noise == GAUSSIAN:
             return noise.discrete_gaussian([0] * size, scale=self.scale)
-        drawn = noise.discrete_laplace([0] * size, scale=self.scale)
-        while beyond := [place for place, each in enumerate(drawn) if abs(each) > self.margin]:
+        draws = noise.discrete_laplace([0] * size, scale=self.scale)
+        while beyond := [place for place, each in enumerate(draws) if abs(each) > self.margin]:
             again = noise.discrete_laplace([0] * len(beyond), scale=self.scale)
             for place, each in zip(beyond, again, strict=True):
-                drawn[place] = each
-        return drawn
+                draws[place] = each
+        return draws
 
 
 def probability_found(noise: str, scale: float, margin: int, count: int) -> float:

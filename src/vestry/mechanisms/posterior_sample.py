@@ -239,10 +239,10 @@ def _nearest(sample: PosteriorSample) -> str:
     if isinstance(sample.guarantee, PureDP):
         return "a posterior has no pure epsilon unless it is truncated; use ops, or ask for epsilon and delta"
     try:
-        kept = accountant.price(sample.event, sample.guarantee)
+        guarantee = accountant.price(sample.event, sample.guarantee)
     except ValueError:
         return "ask for epsilon and delta, or for a Renyi order below lambda*"
-    return f"it keeps {kept}; use the diffused posterior, or ask for that"
+    return f"it keeps {guarantee}; use the diffused posterior, or ask for that"
 
 
 def _shown(prior: Any) -> str:

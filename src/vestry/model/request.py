@@ -101,13 +101,13 @@ def can_average(model: Any) -> bool:
     return hasattr(model, "averaged") or getattr(model, "over_persons", None) is not None
 
 
-def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tuple[Any, Any | None]:
+def question_of(model: Any, unit: Unit, average: object, *, of_draws: bool) -> tuple[Any, Any | None]:
     """Return the model that is asked, and the one that the same words asked in 0.1.0, where they leave it open.
 
     Where nothing is said, new questions are about persons, if their rows can be averaged and no draws are released.
     """
     if average is None:
-        able = has_average(model, unit) and not drawn
+        able = has_average(model, unit) and not of_draws
         earlier = getattr(model, "earlier", None)
         return (_over_persons(model), earlier or model) if able else (model, earlier)
     if require_choice("average", average, (PERSON, ROW), f'average = "{PERSON}"') == ROW:
@@ -115,7 +115,7 @@ def question_of(model: Any, unit: Unit, average: object, *, drawn: bool) -> tupl
     for broken, allowed in (
         (not can_average(model), f"{ROW} or omitted for {model.name}"),
         (unit.person is None, f"{ROW} or omitted where the unit is a row"),
-        (drawn, f"{ROW} or omitted where draws are released"),
+        (of_draws, f"{ROW} or omitted where draws are released"),
     ):
         if broken:
             raise InvalidParameter("average", average, allowed, f'average = "{ROW}"')
@@ -240,16 +240,16 @@ class Request:
 
     def _rules(self, own: tuple[str, ...] | None) -> Iterator[tuple[bool, str, str, str]]:
         """Yield what must not be: whether it is, at which key, what is allowed there and what to write."""
-        named, drawn, cut = self.mechanism, self.draws is not None, self.truncation is not None
+        named, has_draws, cut = self.mechanism, self.draws is not None, self.truncation is not None
         if own is not None:
             yield cut, "truncation", "omitted for this model", "no truncation"
-            yield drawn and "posterior" not in own, "draws", "omitted where draws are free, or not made", "no draws"
+            yield has_draws and "posterior" not in own, "draws", "omitted where draws are free, or not made", "no draws"
             return
-        yield not drawn and named not in (AUTO, *ADDITIVE), "draws", f"given for {named}", "draws = 1"
+        yield not has_draws and named not in (AUTO, *ADDITIVE), "draws", f"given for {named}", "draws = 1"
         free = "no draws: draws from its release are free"
-        yield drawn and named in ADDITIVE, "draws", f"omitted for {named}", free
+        yield has_draws and named in ADDITIVE, "draws", f"omitted for {named}", free
         pure, instead = "given for draws that keep a pure epsilon", "truncation = 0.01, or a spend with a delta"
-        yield drawn and not self.candidates(), "truncation", pure, instead
+        yield has_draws and not self.candidates(), "truncation", pure, instead
         yield cut and named not in (AUTO, "ops"), "truncation", "omitted except for ops", 'mechanism = "ops"'
 
     def candidates(self) -> tuple[str, ...]:
@@ -301,9 +301,9 @@ class Request:
         """Return a hash of the request and of the domains it reads: the same question has the same one."""
         read = {column: schema.domains[column].to_dict() for column in self.model.columns}
         derived = [column for column in self.model.columns if schema.domains[column].derived is not None]
-        others = {column: found for column in derived if (found := readings(column, schema.domains))}
-        asked = {"request": self.to_dict(), "columns": read, **({"readings": others} if others else {})}
-        text = json.dumps(asked, sort_keys=True)
+        others = {column: reading for column in derived if (reading := readings(column, schema.domains))}
+        question = {"request": self.to_dict(), "columns": read, **({"readings": others} if others else {})}
+        text = json.dumps(question, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -78,14 +78,14 @@ def _open(arrays: Sequence[Array]) -> list[Array]:
 
 def _narrow(logs: Array, points: Sequence[Array], drop: float) -> list[Axis]:
     best = np.unravel_index(int(np.argmax(logs)), logs.shape)
-    found = []
+    axes = []
     for axis, each in enumerate(points):
         others = tuple(i for i in range(logs.ndim) if i != axis)
         profile = logs.max(axis=others)
         above = np.flatnonzero(profile > profile.max() - drop)
         low, high = each[max(above[0] - 1, 0)], each[min(above[-1] + 1, each.size - 1)]
-        found.append(Axis(float(low), float(high), float(each[best[axis]])))
-    return found
+        axes.append(Axis(float(low), float(high), float(each[best[axis]])))
+    return axes
 
 
 def _place(axis: Axis, size: int) -> tuple[Array, Array]:

@@ -26,11 +26,11 @@ def tree_of(posterior: Posterior, rng: np.random.Generator, chains: int, draws: 
 
     if not posterior.distributions:
         raise VestryError(NOTHING)
-    reader, drawn = posterior.reader, posterior.label == DRAWS
-    own = reader.variables(posterior, rng, 1 if drawn else chains, draws)
+    reader, of_draws = posterior.reader, posterior.label == DRAWS
+    own = reader.variables(posterior, rng, 1 if of_draws else chains, draws)
     if own is not None:
         return _tree(arviz, posterior, *own)
-    if drawn:
+    if of_draws:
         tables = [each[None] for each in posterior.sample().values()]
     else:
         tables = [each.reshape(chains, draws, -1) for each in posterior.sample(chains * draws, rng).values()]
@@ -57,13 +57,13 @@ def _tree(arviz: Any, posterior: Posterior, variables: Mapping[str, Any], coords
 
 def _remarks(posterior: Posterior) -> dict[str, list[str]]:
     """Return of which parameters each remark is; the first of very many, as an attribute is short."""
-    found: dict[str, list[str]] = {}
+    remarks: dict[str, list[str]] = {}
     for group, distribution in posterior.distributions.items() if posterior.label != DRAWS else ():
         for index, parameter in enumerate(posterior.parameters):
             if said := posterior.reader.remark(distribution, index):
-                found.setdefault(said, []).append(parameter if posterior.by is None else f"{group} {parameter}")
-    more = {said: len(names) - _NAMED for said, names in found.items()}
-    return {said: names[:_NAMED] + [f"and {more[said]} more"] * (more[said] > 0) for said, names in found.items()}
+                remarks.setdefault(said, []).append(parameter if posterior.by is None else f"{group} {parameter}")
+    more = {said: len(names) - _NAMED for said, names in remarks.items()}
+    return {said: names[:_NAMED] + [f"and {more[said]} more"] * (more[said] > 0) for said, names in remarks.items()}
 
 
 def draw_file(posterior: Posterior, seed: str, *, most: int | None = MOST_NUMBERS) -> memoryview | None:
@@ -109,12 +109,12 @@ def _thin(tree: Any, most: int | None) -> Any:
         return tree
     if numbers > most:
         return None
-    kept = (
+    part = (
         {"draw": slice(most // (chains * numbers))}
         if chains * numbers <= most
         else {"chain": slice(1), "draw": slice(1)}
     )
-    return tree.isel(kept)
+    return tree.isel(part)
 
 
 class Names:
@@ -131,9 +131,9 @@ class Names:
 
     def __call__(self, name: str) -> str:
         """Return a name that a file can hold, with underscores after it while it is taken."""
-        found = "".join("_" if each == "/" or not each.isprintable() else each for each in name).strip() or "_"
-        found = f"_{found}" if found.startswith(".") else found
-        while found in self._taken:
-            found += "_"
-        self._taken.add(found)
-        return found
+        unique = "".join("_" if each == "/" or not each.isprintable() else each for each in name).strip() or "_"
+        unique = f"_{unique}" if unique.startswith(".") else unique
+        while unique in self._taken:
+            unique += "_"
+        self._taken.add(unique)
+        return unique

@@ -51,11 +51,11 @@ def combine(*releases: Any, same_people: bool | None = None, prior: tuple[float,
     numbers = releases[0].prior if prior is None else () if isinstance(prior, str) else prior
     reader = reader_of(releases[0].family, numbers)
     with refuse_extremes():
-        found = {
+        distributions = {
             group: reader.combined([each[group] for each in contents], same_people=same_people) for group in contents[0]
         }
     first = releases[0]
-    return Posterior(found, NOISE_AWARE, reader, _certificate(releases, same_people), first.by, first.labels)
+    return Posterior(distributions, NOISE_AWARE, reader, _certificate(releases, same_people), first.by, first.labels)
 
 
 def _check_alike(releases: tuple[Release, ...], contents: list[dict[str, NoisyStatistics]]) -> None:
@@ -70,9 +70,9 @@ def _check_alike(releases: tuple[Release, ...], contents: list[dict[str, NoisySt
             for one in contents
         ],
     }
-    for name, found in facts.items():
-        if any(each != found[0] for each in found):
-            given = "others in each" if name.startswith("the numbers") else " and ".join(map(_short, found))
+    for name, values in facts.items():
+        if any(each != values[0] for each in values):
+            given = "others in each" if name.startswith("the numbers") else " and ".join(map(_short, values))
             raise InvalidParameter(name, given, "the same in all of them", "releases of one quantity")
     if first.family.get("average") is not None:
         allowed = "asked of rows, or of persons with one row each"

@@ -96,11 +96,11 @@ def others(root: Node, total: Measure) -> list[Measure]:
     For a leaf's value v it is sum over t of total(t) P(others = t - v), so that the leaf's distribution given the total
     is its own distribution times this.
     """
-    found: list[Measure] = []
+    weights: list[Measure] = []
 
     def descend(node: Node, weight: Measure) -> None:
         if node.halves is None:
-            found.append(weight)
+            weights.append(weight)
             return
         left, right = node.halves
         for one, other in ((left, right), (right, left)):
@@ -108,16 +108,16 @@ def others(root: Node, total: Measure) -> list[Measure]:
             descend(one, convolve(weight, _mirror(other.measure)).cut(low, high))
 
     descend(root, total)
-    return found
+    return weights
 
 
 def split(root: Node, totals: Integers, rng: np.random.Generator) -> Integers:
     """Draw the leaves given their total, once for each total; one draw per row."""
-    drawn = np.empty((totals.size, root.last - root.first), dtype=np.int64)
+    leaves = np.empty((totals.size, root.last - root.first), dtype=np.int64)
 
     def descend(node: Node, sums: Integers) -> None:
         if node.halves is None:
-            drawn[:, node.first] = sums
+            leaves[:, node.first] = sums
             return
         left, right = node.halves
         part = _draw_half(left.measure, right.measure, sums, rng)
@@ -125,7 +125,7 @@ def split(root: Node, totals: Integers, rng: np.random.Generator) -> Integers:
         descend(right, sums - part)
 
     descend(root, totals)
-    return drawn
+    return leaves
 
 
 def _mirror(measure: Measure) -> Measure:

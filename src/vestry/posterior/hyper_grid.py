@@ -78,13 +78,13 @@ class _Box:
 
     def coordinates(self, axes: Sequence[Array]) -> list[Array]:
         """Return x_i at every node; it depends on the first i + 1 directions alone and has so many axes."""
-        found = []
+        values = []
         for i in range(len(axes)):
             value = np.full((1,) * (i + 1), self.centre[i])
             for j in range(i + 1):
                 value = value + self.shear[i, j] * axes[j].reshape([-1 if k == j else 1 for k in range(i + 1)])
-            found.append(value)
-        return found
+            values.append(value)
+        return values
 
 
 def integrate(
@@ -129,8 +129,8 @@ def integrate(
     total = float(logsumexp(logs) + np.log(widths).sum())
     heaviest = float(weights.max())
     weights, points = weights.ravel(), points.reshape(-1, centre.size)
-    kept = weights > _NEGLIGIBLE
-    return HyperGrid(points[kept], weights[kept] / weights[kept].sum(), total, heaviest)
+    nodes = weights > _NEGLIGIBLE
+    return HyperGrid(points[nodes], weights[nodes] / weights[nodes].sum(), total, heaviest)
 
 
 def _evaluate(
@@ -170,7 +170,7 @@ def _needed(box: _Box, points: Array, weights: Array, sizes: Sequence[int], wide
 
 
 def _around(
-    box: _Box, points: Array, weights: Array, kept: np.ndarray, widths: Array, first: Array, last: Array
+    box: _Box, points: Array, weights: Array, nodes: np.ndarray, widths: Array, first: Array, last: Array
 ) -> _Box:
     """Return a box around the nodes that were kept, a cell wider on each side, slanted as the weights are."""
     size = first.size
@@ -180,7 +180,7 @@ def _around(
     covariance = (flat - centre).T @ ((flat - centre) * share[:, None]) + cells @ cells.T / 12
     triangle = np.linalg.cholesky(covariance)
     shear = triangle / np.diag(triangle)
-    turned = np.linalg.solve(shear, (flat[kept.ravel()] - centre).T)
+    turned = np.linalg.solve(shear, (flat[nodes.ravel()] - centre).T)
     reach = np.abs(np.linalg.solve(shear, cells)).sum(axis=1)
     low, high = turned.min(axis=1) - reach, turned.max(axis=1) + reach
     low[0], high[0] = max(low[0], first[0] - centre[0]), min(high[0], last[0] - centre[0])

@@ -143,11 +143,11 @@ def joined(contents: Sequence[NoisyStatistics]) -> JoinedStatistics:
 
 def _apart(nearest: Array) -> Array:
     """Return the numbers, those that are equal apart by small steps."""
-    found, seen = nearest.copy(), dict[float, int]()
+    numbers, seen = nearest.copy(), dict[float, int]()
     for at, value in enumerate(nearest.tolist()):
-        found[at] = value + _STEP * seen.get(value, 0)
+        numbers[at] = value + _STEP * seen.get(value, 0)
         seen[value] = seen.get(value, 0) + 1
-    return found
+    return numbers
 
 
 def summed(contents: Sequence[NoisyStatistics]) -> JoinedStatistics:
@@ -214,6 +214,6 @@ def _as_one(
     noise: Noise,
     contents: Sequence[NoisyStatistics],
 ) -> JoinedStatistics:
-    kept = {each.name: getattr(first, each.name) for each in fields(NoisyStatistics)}
-    told = {"values": values, "noise": name, "scale": scale, "count": count}
-    return JoinedStatistics(**{**kept, **told}, own_noise=noise, parts=tuple(contents))
+    attributes = {each.name: getattr(first, each.name) for each in fields(NoisyStatistics)}
+    changes = {"values": values, "noise": name, "scale": scale, "count": count}
+    return JoinedStatistics(**{**attributes, **changes}, own_noise=noise, parts=tuple(contents))

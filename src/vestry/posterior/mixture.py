@@ -158,8 +158,8 @@ class Mixture(Marginal, ABC):
         ladder = np.cumsum(self.weights[order])
         places = np.searchsorted(ladder / ladder[-1], (np.arange(_FEW) + 0.5) / _FEW)
         chosen = order[np.minimum(places, order.size - 1)]
-        kept = {each.name: getattr(self, each.name)[chosen] for each in fields(self)}  # type: ignore[arg-type]
-        return replace(self, **{**kept, "weights": np.full(_FEW, 1 / _FEW)})  # type: ignore[type-var]
+        members = {each.name: getattr(self, each.name)[chosen] for each in fields(self)}  # type: ignore[arg-type]
+        return replace(self, **{**members, "weights": np.full(_FEW, 1 / _FEW)})  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,14 +216,14 @@ class ClippedMeans:
 
     def marginal(self, index: int) -> Marginal:
         """Return the distribution of one number."""
-        found = self.base.marginal(index)
-        return Clipped(found, self.low, self.high) if index < self.means else found
+        marginal = self.base.marginal(index)
+        return Clipped(marginal, self.low, self.high) if index < self.means else marginal
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return joint draws, the means clipped."""
-        drawn = np.array(self.base.draw(rng, size))
-        drawn[:, : self.means] = np.clip(drawn[:, : self.means], self.low, self.high)
-        return drawn
+        draws = np.array(self.base.draw(rng, size))
+        draws[:, : self.means] = np.clip(draws[:, : self.means], self.low, self.high)
+        return draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,8 +254,8 @@ class BetaMixture(Mixture):
         """Return log sum w theta^(a-1) (1-theta)^(b-1)/B(a, b)."""
         a, b = self.alphas - 1, self.betas - 1
         norm = np.log(self.weights) - betaln(self.alphas, self.betas)
-        found = log_sum(np.asarray(theta, float), norm.size, lambda at: xlogy(a, at) + xlog1py(b, -at) + norm)
-        return np.where((np.asarray(theta) < 0) | (np.asarray(theta) > 1), -np.inf, found)
+        logs = log_sum(np.asarray(theta, float), norm.size, lambda at: xlogy(a, at) + xlog1py(b, -at) + norm)
+        return np.where((np.asarray(theta) < 0) | (np.asarray(theta) > 1), -np.inf, logs)
 
     def ends(self) -> tuple[float, float]:
         """Return the logits of the smallest and of the largest double."""
@@ -372,8 +372,8 @@ class GammaMixture(Mixture):
         """Return log sum w b^a theta^(a-1) e^(-b theta)/G(a)."""
         norm = np.log(self.weights) + self.shapes * np.log(self.rates) - gammaln(self.shapes)
         points = np.maximum(np.asarray(theta, float), 0.0)
-        found = log_sum(points, norm.size, lambda at: xlogy(self.shapes - 1, at) - self.rates * at + norm)
-        return np.where(np.asarray(theta) < 0, -np.inf, found)
+        logs = log_sum(points, norm.size, lambda at: xlogy(self.shapes - 1, at) - self.rates * at + norm)
+        return np.where(np.asarray(theta) < 0, -np.inf, logs)
 
     def ends(self) -> tuple[float, float]:
         """Return what doubles hold around the mean."""
@@ -501,22 +501,22 @@ def _chunks(points: Array, components: int) -> Iterator[slice]:
 
 def average(x: Array, weights: Array, component: Callable[[Array], Array]) -> Array:
     """Return the weighted sum of a function of (point, component) at every point, a few points at a time."""
-    flat, found = np.ravel(x), np.empty(np.size(x))
+    flat, averages = np.ravel(x), np.empty(np.size(x))
     for part in _chunks(flat, weights.size):
-        found[part] = component(flat[part, None]) @ weights
-    return np.minimum(found, 1.0).reshape(np.shape(x))
+        averages[part] = component(flat[part, None]) @ weights
+    return np.minimum(averages, 1.0).reshape(np.shape(x))
 
 
 def log_sum(x: Array, components: int, component: Callable[[Array], Array]) -> Array:
     """Return the logarithm of the sum of exponentials over the components at every point."""
-    flat, found = np.ravel(x), np.empty(np.size(x))
+    flat, sums = np.ravel(x), np.empty(np.size(x))
     for part in _chunks(flat, components):
         logs = component(flat[part, None])
         top = logs.max(axis=1)
         finite = np.where(np.isfinite(top), top, 0.0)
         with np.errstate(divide="ignore"):
-            found[part] = np.where(np.isposinf(top), top, finite + np.log(np.exp(logs - finite[:, None]).sum(axis=1)))
-    return found.reshape(np.shape(x))
+            sums[part] = np.where(np.isposinf(top), top, finite + np.log(np.exp(logs - finite[:, None]).sum(axis=1)))
+    return sums.reshape(np.shape(x))
 
 
 _TOLERANCE, _LAST_STEP, _CLOSE = 1e-12, 1e-7, 1e-5

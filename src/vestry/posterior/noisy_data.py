@@ -62,29 +62,29 @@ class NoisyData:
 
 def statistics_of(release: Release) -> dict[str, NoisyStatistics]:
     """Return the noisy statistics of every group, or refuse a release of draws."""
-    found = {group: each for group, each in release.contents.items() if isinstance(each, NoisyStatistics)}
-    if len(found) < len(release.contents):
+    statistics = {group: each for group, each in release.contents.items() if isinstance(each, NoisyStatistics)}
+    if len(statistics) < len(release.contents):
         allowed = "one of noisy statistics: of released draws no likelihood is known"
         raise InvalidParameter("a release", "one of draws", allowed, "a release by laplace or gaussian")
-    return found
+    return statistics
 
 
 def noisy_data(release: Release, kind: str, **described: Any) -> NoisyData:
     """Return the numbers of a release whose groups are all alike."""
-    found = statistics_of(release)
-    first = next(iter(found.values()))
-    for each in found.values():
+    statistics = statistics_of(release)
+    first = next(iter(statistics.values()))
+    for each in statistics.values():
         if (len(each.values), each.noise, each.scale, each.grid, each.count_grid, each.count) != (
             len(first.values), first.noise, first.scale, first.grid, first.count_grid, first.count,
         ):  # fmt: skip
             raise InvalidParameter(
                 "a release", "groups that differ", "one of groups that are alike", "one group's name"
             )
-    values = np.array([each.values for each in found.values()], dtype=float)
+    values = np.array([each.values for each in statistics.values()], dtype=float)
     return NoisyData(
         kind,
-        tuple(found),
-        {} if release.by is None else levels_of_groups(release.by.split(", "), tuple(found)),
+        tuple(statistics),
+        {} if release.by is None else levels_of_groups(release.by.split(", "), tuple(statistics)),
         first.names,
         values,
         units_of(first),

@@ -156,22 +156,22 @@ class Posterior:
         return self._rows(lambda marginal: _numbers(marginal, prob), remarked=True)
 
     def _rows(self, numbers: Callable[[Marginal], dict[str, float]], *, remarked: bool = False) -> Rows:
-        made, parameters = self.interval_method, self.parameters
-        found: dict[int, Rows] = {}  # groups may share their distribution
+        method, parameters = self.interval_method, self.parameters
+        rows: dict[int, Rows] = {}  # groups may share their distribution
 
-        def told(distribution: Any, index: int) -> dict[str, Any]:
-            row = {**numbers(distribution.marginal(index)), "interval_method": made}
+        def describe(distribution: Any, index: int) -> dict[str, Any]:
+            row = {**numbers(distribution.marginal(index)), "interval_method": method}
             said = self.reader.remark(distribution, index) if remarked else ""
             return {**row, "note": said} if said else row
 
         with refuse_extremes():
             for distribution in self.distributions.values():
-                if id(distribution) not in found:
-                    found[id(distribution)] = [told(distribution, index) for index in range(len(parameters))]
+                if id(distribution) not in rows:
+                    rows[id(distribution)] = [describe(distribution, index) for index in range(len(parameters))]
         return [
             {"group": group, "parameter": parameter, **row}
             for group, distribution in self.distributions.items()
-            for parameter, row in zip(parameters, found[id(distribution)], strict=True)
+            for parameter, row in zip(parameters, rows[id(distribution)], strict=True)
         ]
 
     def plot(self, ax: Any = None, *, prob: float = 0.9) -> Any:
@@ -191,8 +191,8 @@ class Posterior:
         """
         require_whole("size", size, "for example size=100")
         generator = generator_of(rng)
-        drawn = self._sample(tuple(self.distributions), draws, generator)
-        return {group: self.reader.predict(table, size, generator) for group, table in drawn.items()}
+        samples = self._sample(tuple(self.distributions), draws, generator)
+        return {group: self.reader.predict(table, size, generator) for group, table in samples.items()}
 
     def classify(self, records: Mapping[str, str | int | bool] | DataFrame) -> Any:
         """Return the predictive probability of each class, for naive Bayes.
@@ -259,13 +259,13 @@ class Posterior:
         rows, index = [], ["group", "point"]
         for group, distribution in self.distributions.items():
             for place, point in enumerate(given):
-                found = self.reader.at_point(distribution, point)
-                index = ["group", "point", "level"] if len(found) > 1 else index
-                for name, (mean, new) in found.items():
+                predictions = self.reader.at_point(distribution, point)
+                index = ["group", "point", "level"] if len(predictions) > 1 else index
+                for name, (mean, new) in predictions.items():
                     low, high = (0.0, 0.0) if new is None else _ends(new, prob).values()
                     new_ends = {} if new is None else {"new_low": low, "new_high": high}
                     how = {"interval_method": self.interval_method}
-                    at = {"group": group, "point": place, **({"level": name} if len(found) > 1 else {})}
+                    at = {"group": group, "point": place, **({"level": name} if len(predictions) > 1 else {})}
                     rows.append({**at, **_numbers(mean, prob), **new_ends, **how})
         return _frame(rows, *index)
 
@@ -273,11 +273,11 @@ class Posterior:
         from pandas import DataFrame, concat
 
         index = getattr(frame, "index", None)
-        found = {
+        frames = {
             group: DataFrame(self.reader.at_rows(distribution, frame), index=index)
             for group, distribution in self.distributions.items()
         }
-        return found["all"] if self.by is None else concat(found, names=["group"])
+        return frames["all"] if self.by is None else concat(frames, names=["group"])
 
     def fit_check(self) -> DataFrame:
         """Return how each cell's numbers fit a regression by table, the worst first.
@@ -297,14 +297,14 @@ class Posterior:
         """
         (group,) = self.distributions
         sample = self._sample((group,), draws, generator_of(rng))[group]
-        made = f"{self.interval_method}, {draws} joint draws"
-        return self.reader.joint_table(sample, made, self.distributions[group])
+        method = f"{self.interval_method}, {draws} joint draws"
+        return self.reader.joint_table(sample, method, self.distributions[group])
 
     def distribution_function(self, prob: float = 0.9) -> DataFrame:
         """Return the probability of a value below each edge of the bins, by group: for histograms and quantiles."""
-        made = Reader.interval_method(self.reader, self.label, several_rows=_has_several_rows(self.certificate))
+        method = Reader.interval_method(self.reader, self.label, several_rows=_has_several_rows(self.certificate))
         rows = [
-            {"group": group, "below": edge, **_numbers(bins.below(place), prob), "interval_method": made}
+            {"group": group, "below": edge, **_numbers(bins.below(place), prob), "interval_method": method}
             for group, bins in self._bins()
             for place, edge in enumerate(bins.edges.tolist())
         ]
@@ -312,14 +312,14 @@ class Posterior:
 
     def quantiles(self, *quantiles: float, prob: float = 0.9) -> DataFrame:
         """Return any quantiles of numbers in bins, by group, each with an interval from edge to edge of bins."""
-        made = edge_method(self.label, several_rows=_has_several_rows(self.certificate))
-        asked = [
+        method = edge_method(self.label, several_rows=_has_several_rows(self.certificate))
+        probabilities = [
             require_number("a quantile", q, "for example quantiles(0.25, 0.5)", above=0, below=1) for q in quantiles
         ]
         rows = [
-            {"group": group, "quantile": q, **_numbers(bins.quantile(q), prob), "interval_method": made}
+            {"group": group, "quantile": q, **_numbers(bins.quantile(q), prob), "interval_method": method}
             for group, bins in self._bins()
-            for q in asked
+            for q in probabilities
         ]
         return _frame(rows, "group", "quantile")
 
@@ -367,17 +367,17 @@ class Posterior:
 
     def population_rows(self, prob: float = 0.9) -> Rows:
         """Return the same as plain records."""
-        found, tail = dict(self.reader.population()), tail_of(prob)
-        weights, rows = found.pop("weight"), []
-        for name, values in found.items():
+        hyperparameters, tail = dict(self.reader.population()), tail_of(prob)
+        weights, rows = hyperparameters.pop("weight"), []
+        for name, values in hyperparameters.items():
             order = np.argsort(values)
             ladder = np.cumsum(weights[order]) - weights[order] / 2
             low, high = np.interp([tail, 1 - tail], ladder, values[order])
             mean = weights @ values
             sd = np.sqrt(weights @ (values - mean) ** 2)
             ends = {"low": float(low), "high": float(high)}
-            made = {"interval_method": self.interval_method}
-            rows.append({"parameter": name, "mean": float(mean), "sd": float(sd), **ends, **made})
+            method = {"interval_method": self.interval_method}
+            rows.append({"parameter": name, "mean": float(mean), "sd": float(sd), **ends, **method})
         return rows
 
     def to_arviz(self, rng: np.random.Generator | None = None, *, chains: int = 4, draws: int = 1000) -> Any:

@@ -169,8 +169,8 @@ class Reader:
         """Compute the posterior of each group from its noisy statistics; groups with the same ones share it."""
         make: Any = self.noise_aware if method == NOISE_AWARE else self.plug_in
         label = self.label if method == NOISE_AWARE else method
-        found = {each: make(each) for each in dict.fromkeys(release.contents.values())}
-        groups = {group: found[each] for group, each in release.contents.items()}
+        distributions = {each: make(each) for each in dict.fromkeys(release.contents.values())}
+        groups = {group: distributions[each] for group, each in release.contents.items()}
         return ReadRelease(self, groups, label, release.by)
 
     def _released(self, content: Any) -> ReleasedDraws:
@@ -225,9 +225,9 @@ class Reader:
         """Say what kind of answer draws are, given their mechanism or certificate; nothing where it is plain."""
         return ""
 
-    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+    def widths_of(self, *, of_draws: bool) -> tuple[str, ...]:
         """Say what the widths of a forecast are of: what the release will have, or that it has no interval."""
-        return ("range of a draw (no interval)" if drawn else f"interval of the {self.parameter}",)
+        return ("range of a draw (no interval)" if of_draws else f"interval of the {self.parameter}",)
 
     def remark(self, distribution: Any, index: int) -> str:
         """Say what is wrong with the interval of one of a group's parameters; nothing if all is well."""
@@ -290,7 +290,7 @@ class Reader:
         """Tell whether the distributions are computed, and not sampled when they are first looked at."""
         return True
 
-    def joint_table(self, draws: Array, made: str, distribution: Any) -> Any:
+    def joint_table(self, draws: Array, interval_method: str, distribution: Any) -> Any:
         """Return joint draws with the shape of a table of several columns; refused for other models."""
         raise InvalidParameter("table", self.parameter, "asked of a table of several columns", 'model = "table"')
 
@@ -318,8 +318,8 @@ def _plain_method(label: str, *, several_rows: bool) -> str:
 
 def edge_method(label: str, *, several_rows: bool) -> str:
     """Say how intervals of quantiles are made: they reach to the edges of bins, and hold the truth more often."""
-    made = _plain_method(label, several_rows=several_rows)
-    return made if NOT_CALIBRATED in made else f"{made}, to the edges of bins: conservative"
+    method = _plain_method(label, several_rows=several_rows)
+    return method if NOT_CALIBRATED in method else f"{method}, to the edges of bins: conservative"
 
 
 def reader_of(family: Mapping[str, Any], prior: tuple[float, ...]) -> Reader:

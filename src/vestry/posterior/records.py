@@ -27,11 +27,11 @@ def level_places(column: str, values: Any, levels: Sequence[str]) -> np.ndarray:
     import pandas as pd
 
     given: Any = values if isinstance(values, pd.Series) else pd.Series(list(values), dtype=object)
-    codes, found = pd.factorize(given)
+    codes, distinct = pd.factorize(given)
     known = {name: place for place, name in enumerate(levels)}
-    places = [known.get(level_name(each)) for each in found]
+    places = [known.get(level_name(each)) for each in distinct]
     if None in places:
-        shown = found[places.index(None)] if len(given) == 1 else "another level"
+        shown = distinct[places.index(None)] if len(given) == 1 else "another level"
         raise InvalidParameter(f"a level of {column}", shown, "one of " + ", ".join(levels), f'"{levels[0]}"')
     return np.asarray(np.append(np.array(places, dtype=np.intp), -1)[codes])
 

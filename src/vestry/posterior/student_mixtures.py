@@ -94,15 +94,15 @@ class InverseGammaMixture(Mixture):
     def cdf(self, x: npt.ArrayLike) -> Array:
         """Return sum w G(a, b/x), G the regularised upper incomplete gamma function."""
         at = np.maximum(np.asarray(x, float), 1e-300)
-        found = average(at, self.weights, lambda each: gammaincc(self.shapes, self.scales / each))
-        return np.where(np.asarray(x) > 0, found, 0.0)
+        probabilities = average(at, self.weights, lambda each: gammaincc(self.shapes, self.scales / each))
+        return np.where(np.asarray(x) > 0, probabilities, 0.0)
 
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return log sum w b^a x^(-a-1) e^(-b/x)/G(a)."""
         norm = np.log(self.weights) + self.shapes * np.log(self.scales) - gammaln(self.shapes)
         points, above = np.maximum(np.asarray(theta, float), 1e-300), self.shapes + 1
-        found = log_sum(points, norm.size, lambda at: norm - above * np.log(at) - self.scales / at)
-        return np.where(np.asarray(theta) > 0, found, -np.inf)
+        logs = log_sum(points, norm.size, lambda at: norm - above * np.log(at) - self.scales / at)
+        return np.where(np.asarray(theta) > 0, logs, -np.inf)
 
     @cached_property
     def _centre(self) -> float:

@@ -111,8 +111,8 @@ class Tabulated(Marginal):
         """Return the logarithm of the density of the parameter."""
         with np.errstate(divide="ignore", invalid="ignore"):
             at = self.coordinate.of(np.ravel(np.asarray(theta, float)))
-            found = np.interp(at, self.points, np.log(self._density), left=-np.inf, right=-np.inf)
-            return np.asarray(found - self.coordinate.log_slope(at))
+            logs = np.interp(at, self.points, np.log(self._density), left=-np.inf, right=-np.inf)
+            return np.asarray(logs - self.coordinate.log_slope(at))
 
     def mirrored(self) -> Tabulated:
         """Return the distribution of what is left of 1, of a probability."""
@@ -133,8 +133,8 @@ class TwoShares:
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return joint draws, one per row."""
-        drawn = self.first.draw(rng, size)
-        return np.concatenate([drawn, 1 - drawn], axis=1)
+        share = self.first.draw(rng, size)
+        return np.concatenate([share, 1 - share], axis=1)
 
 
 def multiply(
@@ -146,22 +146,22 @@ def multiply(
     def logs(u: Array) -> Array:
         theta = coordinate.back(u)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = sum(each.log_density(theta) for each in marginals) - (len(marginals) - 1) * log_prior(theta)
-            return np.nan_to_num(np.asarray(found + coordinate.log_slope(u)), nan=-np.inf, posinf=-np.inf)
+            total = sum(each.log_density(theta) for each in marginals) - (len(marginals) - 1) * log_prior(theta)
+            return np.nan_to_num(np.asarray(total + coordinate.log_slope(u)), nan=-np.inf, posinf=-np.inf)
 
     with np.errstate(divide="ignore"):
         ends = [np.clip(coordinate.of(each.quantile([_TAIL, 1 - _TAIL])), -_FURTHEST, _FURTHEST) for each in marginals]
     points = np.linspace(min(each[0] for each in ends), max(each[1] for each in ends), _LOOK)
-    found = logs(points)
+    heights = logs(points)
     for _ in range(_LOOKS):
-        inside = np.flatnonzero(found > found.max() - _DROP)
+        inside = np.flatnonzero(heights > heights.max() - _DROP)
         part = slice(max(inside[0] - 1, 0), inside[-1] + 2)
-        points, found = points[part], found[part]
-        new = np.setdiff1d(np.interp(_LEVELS, Tabulated(coordinate, points, found)._ladder, points), points)
-        points, found = np.concatenate([points, new]), np.concatenate([found, logs(new)])
+        points, heights = points[part], heights[part]
+        new = np.setdiff1d(np.interp(_LEVELS, Tabulated(coordinate, points, heights)._ladder, points), points)
+        points, heights = np.concatenate([points, new]), np.concatenate([heights, logs(new)])
         order = np.argsort(points)
-        points, found = points[order], found[order]
-    return Tabulated(coordinate, points, found)
+        points, heights = points[order], heights[order]
+    return Tabulated(coordinate, points, heights)
 
 
 # Finer looks: each places points where the one before has found the probability.

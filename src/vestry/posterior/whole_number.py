@@ -86,8 +86,8 @@ class WholeNumber(Marginal):
         require_number("prob", prob, "prob=0.9", above=0, below=1)
         ordered = np.sort(self.weights)[::-1]
         last = ordered[min(int(np.searchsorted(np.cumsum(ordered), prob)), ordered.size - 1)]
-        kept = np.flatnonzero(self.weights >= last * (1 - _EQUAL))
-        return float(self.points[kept[0]]), float(self.points[kept[-1]])
+        places = np.flatnonzero(self.weights >= last * (1 - _EQUAL))
+        return float(self.points[places[0]]), float(self.points[places[-1]])
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return independent draws, one per row."""
@@ -96,8 +96,8 @@ class WholeNumber(Marginal):
     def log_density(self, theta: npt.ArrayLike) -> Array:
         """Return the logarithm of the probability, between two points that of a straight line."""
         with np.errstate(divide="ignore"):
-            found = np.interp(np.asarray(theta, float).ravel(), self.points, self.weights, left=0, right=0)
-            return np.asarray(np.log(found))
+            probabilities = np.interp(np.asarray(theta, float).ravel(), self.points, self.weights, left=0, right=0)
+            return np.asarray(np.log(probabilities))
 
 
 def whole_number(z: float, statistics: NoisyStatistics, *, least: int = 0, bound: int | None = None) -> WholeNumber:

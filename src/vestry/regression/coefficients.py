@@ -94,7 +94,7 @@ class Coefficients(Reader):
             "a regression predicts for given predictors only; use the coefficients, or an estimator's predict."
         )
 
-    def widths_of(self, *, drawn: bool) -> tuple[str, ...]:
+    def widths_of(self, *, of_draws: bool) -> tuple[str, ...]:
         """Say that a forecast is of what is released, which has no interval."""
         what = "a draw" if self.method == "posterior" else "the estimate"
         return (f"range of {what} (no interval)",)
@@ -108,19 +108,19 @@ class Coefficients(Reader):
 
     def unscaled(self, values: Array) -> Array:
         """Return coefficients for the columns as they are: each interval was scaled to [-1, 1]."""
-        found = np.array(values, dtype=float).reshape(len(values), -1, len(self.features))
-        shift = np.zeros(found.shape[:-1])
+        coefficients = np.array(values, dtype=float).reshape(len(values), -1, len(self.features))
+        shift = np.zeros(coefficients.shape[:-1])
         for place, scale in enumerate(self.scales):
             if scale is not None:
-                found[..., place] /= scale[1]
-                shift += found[..., place] * scale[0]
+                coefficients[..., place] /= scale[1]
+                shift += coefficients[..., place] * scale[0]
         if self.intercept:
-            found[..., -1] -= shift
+            coefficients[..., -1] -= shift
         if self.outcome is not None:
-            found *= self.outcome[1]
+            coefficients *= self.outcome[1]
             if self.intercept:
-                found[..., -1] += self.outcome[0]
-        return found.reshape(len(values), -1)
+                coefficients[..., -1] += self.outcome[0]
+        return coefficients.reshape(len(values), -1)
 
 
 def _optional(value: Any) -> float | None:

@@ -157,8 +157,8 @@ class ClassGradient:
 
 def as_rows(rows: Any) -> np.ndarray:
     """Return an array (n, d) of float32 or float64, without a copy where it is one already."""
-    found: np.ndarray = rows if isinstance(rows, np.memmap) else np.asarray(rows)
-    return found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)
+    array: np.ndarray = rows if isinstance(rows, np.memmap) else np.asarray(rows)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 def tiles(rows: Any, outcomes: Any) -> Tiles | Stored:

@@ -62,5 +62,5 @@ def _floor(problem: LinearProblem) -> float:
 
 def _records(problem: LinearProblem, analysis: str) -> int:
     """Return how often the analysis counts the Jacobian."""
-    made = minimum_event(problem, 1.0, analysis)(1.0)
-    return int(dict(made.parameters)["records"])  # type: ignore[arg-type]
+    event = minimum_event(problem, 1.0, analysis)(1.0)
+    return int(dict(event.parameters)["records"])  # type: ignore[arg-type]

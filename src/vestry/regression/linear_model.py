@@ -147,7 +147,7 @@ class LinearRegression(RowModel):
             raise InvalidParameter("by", self.by, f"omitted for the method {self.chosen}", f'method = "{MOMENTS}"')
         if self.residual_sd is not None:
             half = (outcome.high - outcome.low) / 2
-            check_residual_sd(self.residual_sd, reach=half, method=self.chosen, drawn=POSTERIOR)
+            check_residual_sd(self.residual_sd, reach=half, method=self.chosen, sampling_method=POSTERIOR)
 
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedRows | PreparedSums:  # type: ignore[override]
         """Calibrate from declarations and, where it is public, the number of records."""

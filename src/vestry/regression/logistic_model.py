@@ -130,8 +130,8 @@ class LogisticRegression(RowModel):
     def question(self) -> str:
         """Say in words what is asked."""
         what = self.outcome if self.success is None else f"{self.outcome} = {self.success}"
-        asked = f"how the odds of {what} depend on {listing(self.predictors)}"
-        return asked + (", with intervals" if self.chosen == TABLE else "")
+        words = f"how the odds of {what} depend on {listing(self.predictors)}"
+        return words + (", with intervals" if self.chosen == TABLE else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration, as a study file writes it."""

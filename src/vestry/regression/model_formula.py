@@ -60,24 +60,24 @@ class FromFormula:
     @classmethod
     def formula_keys(cls, formula: Any, domains: Mapping[str, Domain] | None = None) -> dict[str, Any]:
         """Return the keys that a formula stands for; of levels that are not text, `domains` knows the one named."""
-        found, fields = parse_formula(formula), cls.__dataclass_fields__  # type: ignore[attr-defined]
-        keys: dict[str, Any] = {"outcome": found.outcome, "predictors": found.columns}
-        for term in found.interactions:
+        parts, fields = parse_formula(formula), cls.__dataclass_fields__  # type: ignore[attr-defined]
+        keys: dict[str, Any] = {"outcome": parts.outcome, "predictors": parts.columns}
+        for term in parts.interactions:
             if "interactions" not in fields:
                 declared = f'{"_".join(term)} = {{ from = "{" * ".join(term)}", interval = [0, 100] }}'
                 instead = f"a derived column for the product, {declared}"
                 raise InvalidParameter("formula", formula, f"a sum of columns for {cls.name}", instead)
-            if any((column,) not in found.terms for column in term):
+            if any((column,) not in parts.terms for column in term):
                 allowed = f"one that names the columns of {':'.join(term)} by themselves, too"
                 raise InvalidParameter("formula", formula, allowed, "*".join(term))
             keys["interactions"] = (*keys.get("interactions", ()), ":".join(term))
-        if found.success is None:
+        if parts.success is None:
             return keys
         if "success" not in fields:
-            raise InvalidParameter("formula", formula, f"an outcome without a level for {cls.name}", found.outcome)
-        outcome = (domains or {}).get(found.outcome)
+            raise InvalidParameter("formula", formula, f"an outcome without a level for {cls.name}", parts.outcome)
+        outcome = (domains or {}).get(parts.outcome)
         levels = dict(zip(outcome.names, outcome.values, strict=False)) if isinstance(outcome, Levels) else {}
-        return {**keys, "success": levels.get(found.success, found.success)}
+        return {**keys, "success": levels.get(parts.success, parts.success)}
 
 
 def parse_formula(text: Any) -> ModelFormula:
@@ -85,12 +85,12 @@ def parse_formula(text: Any) -> ModelFormula:
     if not isinstance(text, str) or len(text) > _LONGEST or text.count("~") != 1:
         raise _refusal(text, "an outcome, ~ and predictors")
     left, right = text.split("~")
-    found = _LEFT.fullmatch(left)
-    if found is None:
+    match = _LEFT.fullmatch(left)
+    if match is None:
         raise _refusal(text, "a column before ~, with its level in square brackets if it needs one")
-    outcome = (found["quoted"] or found["name"]).strip()
+    outcome = (match["quoted"] or match["name"]).strip()
     terms = tuple(dict.fromkeys(_terms(text, right)))
-    formula = ModelFormula(outcome, found["level"] and found["level"].strip(), terms)
+    formula = ModelFormula(outcome, match["level"] and match["level"].strip(), terms)
     if not terms or outcome in formula.columns:
         raise _refusal(text, "one with predictors other than the outcome")
     return formula
@@ -107,10 +107,10 @@ def _terms(text: str, right: str) -> Iterator[tuple[str, ...]]:
     try:
         for token in parser.get_tokens(right):
             _check_token(text, token, Token.Kind)
-        found = list(parser.get_terms(right))
+        terms = list(parser.get_terms(right))
     except (FormulaSyntaxError, SyntaxError, RecursionError):
         raise _refusal(text, "columns with + between them, a:b for products, a*b for both") from None
-    for term in found:
+    for term in terms:
         yield tuple(dict.fromkeys(factor.expr for factor in term.factors))
 
 

@@ -83,8 +83,8 @@ def forecast_moments(prepared: PreparedSums, n: int, rng: np.random.Generator, *
         noisy = reader.gram(mechanism.statistics(values))
         if not in_closed_form(noisy):
             repeats = _SAMPLED
-        found = linear_posterior(noisy, reader.prior_variance, _identity(noisy.dimension))
-        widths.append(_width(found))
+        posterior = linear_posterior(noisy, reader.prior_variance, _identity(noisy.dimension))
+        widths.append(_width(posterior))
         places = reader.feature_places
         gram = full[np.ix_(places, places)] / residual**2 + reader.prior_precision * np.eye(len(places))
         exact.append(WIDE * float(np.mean(np.sqrt(np.diag(np.linalg.inv(gram))))))
@@ -95,8 +95,8 @@ def _identity(size: int) -> LinearMap:
     return LinearMap(np.eye(size), np.zeros(size), 1.0)
 
 
-def _width(found: LinearPosterior) -> float:
-    ends = [found.marginal(place).interval(0.9) for place in range(found.dimension - 2)]
+def _width(posterior: LinearPosterior) -> float:
+    ends = [posterior.marginal(place).interval(0.9) for place in range(posterior.dimension - 2)]
     return float(np.mean([high - low for low, high in ends]))
 
 

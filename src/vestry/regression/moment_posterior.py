@@ -199,14 +199,14 @@ def _by_delta(noisy: ReleasedGram, prior_variance: float, units: LinearMap, seed
 
     def share(theta: Array, sigma: Array, places: np.ndarray, rng: np.random.Generator) -> Array:
         parts = max(1, _CHUNK // noisy.matrix.size)
-        found = [
+        variances = [
             _variance(
                 delta_gram(fit, theta[at : at + parts], sigma[at : at + parts], rng) / noisy.count,
                 theta[at : at + parts],
             )
             for at in range(0, len(theta), parts)
         ]
-        return np.concatenate(found)
+        return np.concatenate(variances)
 
     spacing = float(np.median(np.diff(mixture.sigma))) if len(mixture.sigma) > 1 else 1e-6
     return LinearPosterior(mixture, units, (0.5 * spacing) ** 2, share, seed, fit)

@@ -115,11 +115,11 @@ class MomentReader(Reader):
         """Compute the posterior; `options` are another outcome, or other predictors."""
         reader = self.selecting(**options)
         make = reader.noise_aware if method == NOISE_AWARE else reader.plug_in
-        found: dict[str, Any] = {}
+        distributions: dict[str, Any] = {}
         for group, statistics in release.contents.items():
             with refuse_extremes():
-                found[group] = make(statistics) if isinstance(statistics, NoisyStatistics) else None
-        return ReadRelease(reader, found, method, release.by)
+                distributions[group] = make(statistics) if isinstance(statistics, NoisyStatistics) else None
+        return ReadRelease(reader, distributions, method, release.by)
 
     def selecting(self, **options: Any) -> MomentReader:
         """Return the same moments read as another regression."""
@@ -235,18 +235,18 @@ class MomentReader(Reader):
 
     def rows_of(self, columns: Any, size: int) -> Array:
         """Return the same for records, given by column; columns that are no predictors are not looked at."""
-        found = [np.ones((size, 1))]
+        blocks = [np.ones((size, 1))]
         for column in self.predictors:
             if column not in columns:
                 raise InvalidParameter(f"the value of {column}", None, "given", f"{column} = ...")
-            found.append(self._values(column, columns[column]))
-        return np.concatenate(found, axis=1)
+            blocks.append(self._values(column, columns[column]))
+        return np.concatenate(blocks, axis=1)
 
     def _values(self, column: str, values: Any) -> Array:
         for number in self.moments.numbers:
             if number.name == column:
-                found = column_numbers(column, values, f"{number.middle:g}")
-                return ((found - number.middle) / number.reach)[:, None]
+                numbers = column_numbers(column, values, f"{number.middle:g}")
+                return ((numbers - number.middle) / number.reach)[:, None]
         levels = next(block.levels for block in self.moments.blocks if block.name == column)
         places = level_places(column, values, levels)
         if (places < 0).any():
@@ -283,12 +283,12 @@ class MomentReader(Reader):
 
     def log_evidence(self, distribution: LinearPosterior, predictors: Sequence[str]) -> float:
         """Return the log marginal likelihood of the regression on some of the predictors alone."""
-        kept = {0}
+        places = {0}
         for column in predictors:
             if column not in self.predictors:
                 raise InvalidParameter("a predictor", column, f"one of {', '.join(self.predictors)}", "one of these")
-            kept |= set(self.moments.require(column))
-        variances = [self.prior_variance if place in kept else 0.0 for place in self.feature_places]
+            places |= set(self.moments.require(column))
+        variances = [self.prior_variance if place in places else 0.0 for place in self.feature_places]
         return distribution.log_evidence(np.array(variances))
 
     def is_ready(self, distributions: Any) -> bool:
@@ -303,12 +303,12 @@ class MomentReader(Reader):
         if posterior.by is None:
             values, dims = values[:, :, 0], []
             del coords["group"]
-        found = {
+        variables = {
             "coefficient": (values[..., :-2], [*dims, "coefficient_index"]),
             "residual_sd": (values[..., -2], dims),
             "r_squared": (values[..., -1], dims),
         }
-        return found, coords
+        return variables, coords
 
 
 @dataclass(frozen=True)

@@ -77,17 +77,17 @@ def replaced_l1(numbers: int, two: int, more: int) -> Change:
     two, more
         How many have two levels, and three or more.
     """
-    found = (
+    changes = (
         Change(_blocks(jumps, drops, stays) + drops * numbers + distance, jumps, drops, stays, places)
         for jumps, drops, stays in _moves(two, more)
         for distance, places in _concave(numbers, jumps, stays)
     )
-    return max(found, key=lambda each: each.distance)
+    return max(changes, key=lambda each: each.distance)
 
 
 def replaced_l2(numbers: int, two: int, more: int) -> Change:
     """Return the largest squared l2 distance of two records, the count not included."""
-    found = (
+    changes = (
         Change(
             Fraction(_blocks(jumps, drops, stays) + numbers * (2 * jumps + drops) + 4 * k * (numbers - k + 1 + stays)),
             jumps,
@@ -98,7 +98,7 @@ def replaced_l2(numbers: int, two: int, more: int) -> Change:
         for jumps, drops, stays in _moves(two, more)
         for k in range(numbers + 1)
     )
-    return max(found, key=lambda each: each.distance)
+    return max(changes, key=lambda each: each.distance)
 
 
 def _moves(two: int, more: int) -> Iterator[tuple[int, int, int]]:

@@ -229,12 +229,12 @@ class Moments:
     def require(self, name: str) -> tuple[int, ...]:
         """Return the places in z of a column, or refuse one that was not released."""
         width = len(self.numbers)
-        found = [place for place, each in enumerate(self.numbers, start=1) if each.name == name]
-        found += [place for place, (column, _) in enumerate(self._indicators, start=width + 1) if column == name]
-        if not found:
+        places = [place for place, each in enumerate(self.numbers, start=1) if each.name == name]
+        places += [place for place, (column, _) in enumerate(self._indicators, start=width + 1) if column == name]
+        if not places:
             named = ", ".join([*(each.name for each in self.numbers), *(each.name for each in self.blocks)])
             raise InvalidParameter("a column", name, f"one of those released ({named})", named.split(", ")[0])
-        return tuple(found)
+        return tuple(places)
 
 
 @dataclass(frozen=True)

@@ -81,17 +81,17 @@ class NewtonSearch:
     def _pass(self) -> None:
         places = self._step * PLACES
         theta = self._base + self._step * self._direction
-        found = self._sums(NewtonPoint(theta, self._direction, places - self._step))
-        gradient = found.gradient + self._lam * theta + self._linear
+        sums = self._sums(NewtonPoint(theta, self._direction, places - self._step))
+        gradient = sums.gradient + self._lam * theta + self._linear
         if (norm := float(np.linalg.norm(gradient))) < self._least:
             self.best, self._least = theta, norm
         along = self._lam * (self._base @ self._direction + places * (self._direction @ self._direction))
-        slopes = [*(found.slopes + along + self._linear @ self._direction), gradient @ self._direction]
+        slopes = [*(sums.slopes + along + self._linear @ self._direction), gradient @ self._direction]
         lowest = _crossing(self._descent, [*places, self._step], slopes)
         low, high = (share * self._step for share in _NEAR)
         if not self._direction.any() or low <= lowest <= high or self._tries == _TRIES:
             self._base, self._step, self._tries = theta, 1.0, 0
-            self._direction = _newton_step(found.hessian, gradient, self._lam)
+            self._direction = _newton_step(sums.hessian, gradient, self._lam)
             self._descent = float(gradient @ self._direction)
         else:
             self._step, self._tries = lowest, self._tries + 1

@@ -63,13 +63,13 @@ class RowPasses:
     def newton(self, point: NewtonPoint) -> NewtonSums:
         """Return the sums of one pass."""
         function = NewtonPass(self._loss, point, single=self._single)
-        found = self._shared(function) if self._shares else self._total(function)
+        sums = self._shared(function) if self._shares else self._total(function)
         size = self._features
         upper = np.triu_indices(size)
         hessian = np.zeros((size, size))
-        hessian[upper] = found[size : size + len(upper[0])]
+        hessian[upper] = sums[size : size + len(upper[0])]
         hessian.T[upper] = hessian[upper]
-        return NewtonSums(found[:size], hessian, found[size + len(upper[0]) :])
+        return NewtonSums(sums[:size], hessian, sums[size + len(upper[0]) :])
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         """Return the sum of the gradients at theta."""
@@ -79,8 +79,8 @@ class RowPasses:
         """Return the sums over rows in memory, each share in a thread of its own."""
         if len(self._shares) == 1:
             return function.over(self._shares[0])
-        found = pool(os.getpid(), len(self._shares)).map(function.over, self._shares)
-        return _added(list(found), self._features)
+        parts = pool(os.getpid(), len(self._shares)).map(function.over, self._shares)
+        return _added(list(parts), self._features)
 
     def _total(self, function: NewtonPass | GradientPass) -> np.ndarray:
         if isinstance(self._rows, RemoteRows):
@@ -216,8 +216,8 @@ def slopes_of(loss: Loss) -> Slopes:
     call = ctypes.CFUNCTYPE(None, address, address, ctypes.c_int64)(kernel.address)
 
     def slopes(eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found = np.array(eta)
-        call(found.ctypes.data, y.ctypes.data, len(found))
-        return found
+        values = np.array(eta)
+        call(values.ctypes.data, y.ctypes.data, len(values))
+        return values
 
     return slopes

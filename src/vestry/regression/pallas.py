@@ -106,12 +106,12 @@ def pad_to_tiles(rows: np.ndarray) -> np.ndarray:
 
 def chunks(stored: int) -> list[tuple[int, int]]:
     """Cut the columns into powers of two, the compiler's only widths: (first, width) of each."""
-    found, first = [], 0
+    parts, first = [], 0
     for width in (1 << bit for bit in reversed(range(stored.bit_length()))):
         if stored & width:
-            found.append((first, width))
+            parts.append((first, width))
             first += width
-    return found
+    return parts
 
 
 def tiling(rows: int, stored: int, layout: TileLayout) -> tuple[int, int, int, int]:

@@ -103,12 +103,12 @@ class ReleasedGram:
 
     def patterns(self, vectors: Array) -> Array:
         """Return E_k v for every statistic k: (..., statistics, d + 1) for vectors (..., d + 1)."""
-        found = np.zeros((*vectors.shape[:-1], self.statistics, len(self.matrix)))
-        flat = found.reshape(-1, self.statistics, len(self.matrix))
+        products = np.zeros((*vectors.shape[:-1], self.statistics, len(self.matrix)))
+        flat = products.reshape(-1, self.statistics, len(self.matrix))
         values = vectors.reshape(-1, len(self.matrix))[:, self.column]
         places: Any = slice(None), self.statistic, self.row
         np.add.at(flat, places, values)
-        return found
+        return products
 
 
 @dataclass(frozen=True, eq=False)

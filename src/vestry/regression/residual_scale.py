@@ -83,13 +83,13 @@ class ResidualScale(Loss):
         return {**self.loss.to_dict(), "residual_sd": self.residual_sd}
 
 
-def check_residual_sd(value: float, *, reach: float, method: str, drawn: str) -> float:
+def check_residual_sd(value: float, *, reach: float, method: str, sampling_method: str) -> float:
     """Return it scaled; refuse what outcomes within `reach` of their middle cannot have, and where nothing is drawn."""
-    found = require_number("residual_sd", value, "residual_sd = 3.0", least=LEAST * reach, most=reach)
-    if method != drawn:
+    residual_sd = require_number("residual_sd", value, "residual_sd = 3.0", least=LEAST * reach, most=reach)
+    if method != sampling_method:
         allowed = f"omitted for the method {method}: what it releases does not depend on it"
-        raise InvalidParameter("residual_sd", value, allowed, f'method = "{drawn}"')
-    return found / reach
+        raise InvalidParameter("residual_sd", value, allowed, f'method = "{sampling_method}"')
+    return residual_sd / reach
 
 
 def with_residual_scale(loss: type, *, threshold: float | None, residual_sd: float | None, usual: float) -> Loss:
@@ -98,6 +98,6 @@ def with_residual_scale(loss: type, *, threshold: float | None, residual_sd: flo
     Without a threshold it is twice the standard deviation; and `usual`, where there is neither.
     """
     if residual_sd is None:
-        made: Loss = loss(usual if threshold is None else threshold)
-        return made
+        plain: Loss = loss(usual if threshold is None else threshold)
+        return plain
     return ResidualScale(loss(THRESHOLD * residual_sd if threshold is None else threshold), residual_sd)

@@ -69,14 +69,14 @@ def schedule(*, strong_convexity: float, smoothness: float, reach: float, accura
     def spread(later: int, first: int) -> tuple[float, float]:
         variance, mean = np.full_like(curvatures, 0.0), np.full_like(curvatures, reach)
         for eta, count in zip(sizes, [first, *[later] * (len(sizes) - 1)], strict=True):
-            kept = (1 - eta * curvatures) ** 2
-            still = kept**count
-            variance = still * variance + 2 * eta * (1 - still) / (1 - kept)
+            decay = (1 - eta * curvatures) ** 2
+            still = decay**count
+            variance = still * variance + 2 * eta * (1 - still) / (1 - decay)
             mean = np.abs(1 - eta * curvatures) ** count * mean
         return float(np.max(np.abs(variance * curvatures - 1))), float(np.max(mean * np.sqrt(curvatures)))
 
-    kept = max(abs(1 - sizes[0] * m), abs(1 - sizes[0] * M))
-    first = math.ceil(math.log(max(2.0, reach * math.sqrt(m) / accuracy)) / -math.log(kept))
+    contraction = max(abs(1 - sizes[0] * m), abs(1 - sizes[0] * M))
+    first = math.ceil(math.log(max(2.0, reach * math.sqrt(m) / accuracy)) / -math.log(contraction))
     later = 2
     while first <= LONGEST:
         off = spread(later, first)

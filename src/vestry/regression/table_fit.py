@@ -90,12 +90,12 @@ def misfits(
     beyond = np.abs(score) > _limits(noise / (noise + sampling), score.size, statistics.noise)
     observed = p + gap / np.maximum(records, 1.0)[:, None]
     first = 1 if len(kinds) == 2 else 0  # of two classes one says it all
-    found = []
+    fits = []
     for c, cell in enumerate(table.cells):
         for k in range(first, len(kinds)):
             shares = float(observed[c, k]), float(p[c, k]), float(score[c, k])
-            found.append(CellFit(table.cell_name(cell), kinds[k], float(records[c]), *shares, bool(beyond[c, k])))
-    return tuple(sorted(found, key=lambda each: -abs(each.score)))
+            fits.append(CellFit(table.cell_name(cell), kinds[k], float(records[c]), *shares, bool(beyond[c, k])))
+    return tuple(sorted(fits, key=lambda each: -abs(each.score)))
 
 
 def _limits(share: Array, size: int, noise: str) -> Array:

@@ -26,14 +26,14 @@ _DISTINCT = 1.0
 
 def predictor_levels(model: Any, domains: Any) -> tuple[LevelColumn, ...]:
     """Return the predictors with their levels, or refuse a number that is not in bins."""
-    found = []
+    columns = []
     for column in model.predictors:
         domain: Domain = declared(domains, column)
         if not isinstance(domain, Levels):
             instead = f"{column} = {{ interval = [0, 120], bins = [0, 40, 120] }}"
             raise InvalidParameter(f"the column {column}", "an interval", f"levels, or in bins, for {TABLE}", instead)
-        found.append(LevelColumn(column, tuple(domain.names)))
-    return tuple(found)
+        columns.append(LevelColumn(column, tuple(domain.names)))
+    return tuple(columns)
 
 
 def check_table(model: Any) -> None:

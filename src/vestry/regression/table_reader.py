@@ -151,12 +151,12 @@ class TableReader(Reader):
     def read(self, release: Release, method: str, options: Mapping[str, Any], *, other_prior: bool) -> ReadRelease:
         """Compute the posterior; `options` are other terms."""
         reader = self.selecting(**options)
-        found: dict[str, Any] = {}
+        distributions: dict[str, Any] = {}
         for group, statistics in release.contents.items():
             with refuse_extremes():
                 make = reader.noise_aware if method == NOISE_AWARE else reader.plug_in
-                found[group] = make(statistics) if isinstance(statistics, NoisyStatistics) else None
-        return ReadRelease(reader, found, method, release.by)
+                distributions[group] = make(statistics) if isinstance(statistics, NoisyStatistics) else None
+        return ReadRelease(reader, distributions, method, release.by)
 
     def selecting(self, **options: Any) -> TableReader:
         """Return the same table read with other terms."""
@@ -252,14 +252,14 @@ class TableReader(Reader):
 
     def _effects(self, theta: Array, weights: Array) -> Array:
         """Return marginal effects: what a level changes against the first, on average over the records."""
-        found = []
+        effects = []
         for name, level in self.moves:
             first = self.table.column(name).levels[0]
             there, here = (
                 self._shown(self.outcomes_at(theta, self.table.moved(name, each))) for each in (level, first)
             )
-            found.append(np.einsum("nlc,nc->nl", there - here, weights))
-        stacked = np.stack(found, axis=2) if found else np.empty((len(theta), 1, 0))
+            effects.append(np.einsum("nlc,nc->nl", there - here, weights))
+        stacked = np.stack(effects, axis=2) if effects else np.empty((len(theta), 1, 0))
         return stacked.reshape(len(theta), -1)
 
     # What follows from it
@@ -270,12 +270,12 @@ class TableReader(Reader):
         for name in unknown:
             self.table.column(name)
         cell = [self._level(each.name, point) for each in self.table.predictors]
-        found = self._shown(self.outcomes_at(distribution.theta, [cell]))[:, :, 0]
+        outcomes = self._shown(self.outcomes_at(distribution.theta, [cell]))[:, :, 0]
         if self.table.high is None:
-            names = [name for name, _ in self.table.classes][-found.shape[1] :]
-            return {name: (Sample(values), None) for name, values in zip(names, found.T, strict=True)}
-        new = np.random.default_rng(0).poisson(np.minimum(found[:, 0], 1e9)).astype(float)
-        return {self.table.outcome: (Sample(found[:, 0]), Sample(new))}
+            names = [name for name, _ in self.table.classes][-outcomes.shape[1] :]
+            return {name: (Sample(values), None) for name, values in zip(names, outcomes.T, strict=True)}
+        new = np.random.default_rng(0).poisson(np.minimum(outcomes[:, 0], 1e9)).astype(float)
+        return {self.table.outcome: (Sample(outcomes[:, 0]), Sample(new))}
 
     def _level(self, column: str, point: Mapping[str, Any]) -> str:
         """Return the level of a column at a point; any, if no term has the column."""
@@ -309,8 +309,8 @@ class TableReader(Reader):
 
     def _cell_moments(self, theta: Array, cells: np.ndarray) -> tuple[Array, Array]:
         """Return mean and sd over the draws, by class and cell."""
-        found = self._shown(self.outcomes_at(theta, [self.table.cells[place] for place in cells]))
-        return found.mean(axis=0), found.std(axis=0)
+        outcomes = self._shown(self.outcomes_at(theta, [self.table.cells[place] for place in cells]))
+        return outcomes.mean(axis=0), outcomes.std(axis=0)
 
     def difference(self, distribution: Any, a: str, b: str) -> Sample:
         """Return the difference of two coefficients."""
@@ -327,7 +327,9 @@ class TableReader(Reader):
 
     def findings(self, distributions: Mapping[str, Any]) -> tuple[CellFit, ...]:
         """Return the cells that the regression does not describe, the worst three."""
-        return tuple(each for found in distributions.values() for each in self.fit_check(found) if each.misfit)[:3]
+        return tuple(
+            each for distribution in distributions.values() for each in self.fit_check(distribution) if each.misfit
+        )[:3]
 
     def is_ready(self, distributions: Any) -> bool:
         """Tell whether there is a posterior to show."""
@@ -338,13 +340,13 @@ class TableReader(Reader):
         values = posterior.sample(chains * draws, rng)["all"].reshape(chains, draws, -1)
         names = {"coefficient": self.coefficients, self.ratio_words.replace(" ", "_"): self.ratios}
         names["marginal_effect"] = self.effects
-        found, coords, start = {}, {}, 0
+        variables, coords, start = {}, {}, 0
         for name, labels in names.items():
             if labels:
-                found[name] = (values[..., start : start + len(labels)], [f"{name}_index"])
+                variables[name] = (values[..., start : start + len(labels)], [f"{name}_index"])
                 coords[f"{name}_index"] = list(labels)
             start += len(labels)
-        return found, coords
+        return variables, coords
 
 
 def parse_terms(table: OutcomeTable, named: Any) -> tuple[tuple[str, ...], ...]:

@@ -100,8 +100,8 @@ class TableTarget:
 
     def etas(self, theta: Array) -> Array:
         """Return the linear predictors of every cell, by point, level and cell; that of the first level is 0."""
-        found = theta.reshape(len(theta), self.linear, -1) @ self.features.T
-        return found if self.levels == 1 else np.concatenate([np.zeros((len(theta), 1, found.shape[2])), found], axis=1)
+        etas = theta.reshape(len(theta), self.linear, -1) @ self.features.T
+        return etas if self.levels == 1 else np.concatenate([np.zeros((len(theta), 1, etas.shape[2])), etas], axis=1)
 
     def __call__(self, x: Array) -> tuple[Array, Array]:
         """Return log density (points,) and gradient (points, numbers)."""

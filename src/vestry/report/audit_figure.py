@@ -43,7 +43,7 @@ def evidence_picture(
     deltas = np.array([claim(float(x)) for x in epsilons])
     heights = [*deltas.tolist(), *(bound.lower for bound in seen)]
     floor = min([bound.lower for bound in seen], default=1e-3) / 3
-    with figure(1, path=path, width=6.4, height=4.0, title=title) as (drawn, (axes,)):
+    with figure(1, path=path, width=6.4, height=4.0, title=title) as (fig, (axes,)):
         axes.plot(epsilons[deltas > 0], deltas[deltas > 0], color=INK, label="claimed")
         for bound in seen:
             mark, colour, fill = _MARKS[bound.direction]
@@ -59,4 +59,4 @@ def evidence_picture(
         axes.set_ylim(max(floor, 1e-9), min(2.0, 2 * max(heights)))
         powers(axes.yaxis)
         axes.legend(loc="lower left")
-    return drawn
+    return fig

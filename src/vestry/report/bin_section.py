@@ -36,10 +36,10 @@ def _bars(result: Result, album: Album) -> Markup:
     even = bool(np.allclose(widths, widths[0]))
     size = np.ones_like(widths) if even else widths
     height = 0.9 + 1.7 * len(names)
-    with plotting.figure(1, path=None, width=WIDTH, height=height, heights=(1.0,) * len(names)) as (drawn, panels):
+    with plotting.figure(1, path=None, width=WIDTH, height=height, heights=(1.0,) * len(names)) as (fig, panels):
         for axes, name in zip(panels, names, strict=True):
-            found = [groups[name].marginal(at) for at in range(groups[name].dimension)]
-            means, ends = (np.array([each.mean() for each in found]), np.array([each.interval(WIDE) for each in found]))
+            bins = [groups[name].marginal(at) for at in range(groups[name].dimension)]
+            means, ends = (np.array([each.mean() for each in bins]), np.array([each.interval(WIDE) for each in bins]))
             low, high = (ends / size[:, None]).T
             how = {"align": "edge", "color": INK, "linewidth": 0}
             axes.bar(edges[:-1], means / size, widths, alpha=0.16, **how)
@@ -50,25 +50,25 @@ def _bars(result: Result, album: Album) -> Markup:
             if result.posterior.by is not None:
                 axes.set_title(name, parse_math=False)
             _name_values(axes, result, last=name == names[-1])
-        drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+        fig.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
     what = "" if even else ", divided by the width of its bin"
     caption = (
         f"Mean probability of each bin{what} (lines) with its 90 % credible interval (dark band;"
         f" {result.posterior.interval_method}).{_cut(result)}"
     )
-    return album.figure(drawn, alternative=_described(result), caption=caption)
+    return album.figure(fig, alternative=_described(result), caption=caption)
 
 
 def _function(result: Result, album: Album) -> Markup:
     """Draw the distribution function of each group with its band; of quantiles, where they lie."""
     reader: Any = result.posterior.reader
-    with plotting.figure(1, path=None, width=WIDTH, height=3.4) as (drawn, (axes,)):
+    with plotting.figure(1, path=None, width=WIDTH, height=3.4) as (fig, (axes,)):
         for place, (name, bins) in enumerate(_groups(result).items()):
-            found = [bins.below(at) for at in range(bins.edges.size)]
-            low, high = np.array([each.interval(WIDE) for each in found]).T
+            marginals = [bins.below(at) for at in range(bins.edges.size)]
+            low, high = np.array([each.interval(WIDE) for each in marginals]).T
             look = plotting.line(place)
             axes.fill_between(bins.edges, low, high, color=look["color"], alpha=0.25, linewidth=0)
-            axes.plot(bins.edges, [each.mean() for each in found], label=name, linewidth=1.4, **look)
+            axes.plot(bins.edges, [each.mean() for each in marginals], label=name, linewidth=1.4, **look)
             for q in () if result.percent else reader.quantiles:
                 axes.axhline(q, color=GREY, linewidth=0.8, linestyle=":")
                 ends = bins.quantile(q).interval(WIDE)
@@ -77,18 +77,18 @@ def _function(result: Result, album: Album) -> Markup:
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
         _name_values(axes, result, last=True)
         if result.posterior.by is not None:
-            drawn.legend(loc="outside upper left", ncols=2)
+            fig.legend(loc="outside upper left", ncols=2)
     marks = "" if result.percent else " Thick lines: the 90 % interval of each quantile, from edge to edge of bins."
     caption = (
         "Share of values below each point: mean and band of 90 % credible intervals, each for its own edge"
         f" (noise summed out); straight between the edges of bins.{marks}{_cut(result)}"
     )
-    return album.figure(drawn, alternative=_described(result), caption=caption)
+    return album.figure(fig, alternative=_described(result), caption=caption)
 
 
 def _groups(result: Result) -> dict[str, Any]:
-    found = list(result.posterior.distributions.items())[:_MOST_GROUPS]
-    return {name: result.posterior.reader.binned(each) for name, each in found}
+    groups = list(result.posterior.distributions.items())[:_MOST_GROUPS]
+    return {name: result.posterior.reader.binned(each) for name, each in groups}
 
 
 def _cut(result: Result) -> str:

@@ -246,8 +246,8 @@ def contrasts(result: Result) -> Rows:
     for place, (a, b) in enumerate(pairs):
         if len(rows) >= MOST_ROWS:
             break
-        found = posterior.contrast(a, b, rng=np.random.default_rng([seed, place]), draws=draw_count(result))
-        records = found.reset_index().to_dict("records")
+        frame = posterior.contrast(a, b, rng=np.random.default_rng([seed, place]), draws=draw_count(result))
+        records = frame.reset_index().to_dict("records")
         rows += [{**row, "a": a, "b": b, "label": name} for row, name in zip(records, names, strict=True)]
     return rows[:MOST_ROWS]
 
@@ -255,8 +255,8 @@ def contrasts(result: Result) -> Rows:
 def ranks(result: Result) -> Rows:
     """Return how pooled groups rank, the first of many."""
     rng = np.random.default_rng([int(result.release.to_dict()["sha256"], 16), 1 << 32])
-    found = result.posterior.ranks(rng=rng, draws=_RANKED).reset_index().to_dict("records")
-    return [{str(key): value for key, value in row.items()} for row in found[:MOST_ESTIMATES]]
+    rows = result.posterior.ranks(rng=rng, draws=_RANKED).reset_index().to_dict("records")
+    return [{str(key): value for key, value in row.items()} for row in rows[:MOST_ESTIMATES]]
 
 
 def draw_count(result: Result) -> int:
@@ -296,10 +296,10 @@ class Share:
         return self.actual / self.exact if self.exact > 0 else math.inf
 
 
-def shares(release: Release, posterior: Posterior, found: tuple[Estimate, ...]) -> tuple[Share, ...]:
+def shares(release: Release, posterior: Posterior, posterior_estimates: tuple[Estimate, ...]) -> tuple[Share, ...]:
     """Compare each estimate with the same model at the same numbers without noise."""
     rows, plain = [], dict[str, PosteriorDistribution]()
-    for each in found:
+    for each in posterior_estimates:
         content = release.contents[each.group]
         assert isinstance(content, NoisyStatistics), "estimates come from noisy statistics"  # noqa: S101
         if each.group not in plain:

@@ -15,13 +15,13 @@ def table_parts(result: Result) -> list[Content]:
     """Write one table for each question, from the same joint draws."""
     reader: Any = result.posterior.reader
     rng = np.random.default_rng(int(result.release.to_dict()["sha256"], 16))
-    drawn = result.posterior.table(draw_count(result), rng)
+    joint = result.posterior.table(draw_count(result), rng)
     *given, last = reader.columns
-    caution = f" ({drawn.margin_words})" if drawn.margin_words else ""
-    alone = [(column, str(level), row) for column in reader.columns for level, row in drawn.margin(column).iterrows()]
-    shares = [(*map(str, key), row) for key, row in drawn.conditional(last, tuple(given)).iterrows()]
+    caution = f" ({joint.margin_words})" if joint.margin_words else ""
+    alone = [(column, str(level), row) for column in reader.columns for level, row in joint.margin(column).iterrows()]
+    shares = [(*map(str, key), row) for key, row in joint.conditional(last, tuple(given)).iterrows()]
     pairs = [(one, other) for place, one in enumerate(reader.columns) for other in reader.columns[place + 1 :]]
-    measures = [(f"{one}, {other}", drawn.association(one, other).iloc[0]) for one, other in pairs]
+    measures = [(f"{one}, {other}", joint.association(one, other).iloc[0]) for one, other in pairs]
     return [
         tag("h4", "What follows from the cells"),
         paragraph(_MEANING),
@@ -31,12 +31,12 @@ def table_parts(result: Result) -> list[Content]:
     ]
 
 
-def _rows(caption: str, heads: tuple[str, ...], found: list[tuple[Any, ...]], *, percent: bool) -> Content:
+def _rows(caption: str, heads: tuple[str, ...], rows: list[tuple[Any, ...]], *, percent: bool) -> Content:
     cells = []
-    for *names, row in found[:MOST_ESTIMATES]:
+    for *names, row in rows[:MOST_ESTIMATES]:
         digits = Digits(row["sd"], percent)
         cells.append((*names, digits(row["mean"]), digits.interval(row["low"], row["high"])))
-    whole = caption + ": mean and 90 % credible interval" + first_of(len(cells), len(found))
+    whole = caption + ": mean and 90 % credible interval" + first_of(len(cells), len(rows))
     return table(whole, (*heads, "mean", "90 %"), cells, names=len(heads))
 
 

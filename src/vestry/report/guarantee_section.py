@@ -26,9 +26,9 @@ def promise_row(result: Result) -> tuple[str, ...]:
     """Return a line of the table of guarantees: what is guaranteed, the factor, the best guess, and what ran."""
     certificate = result.release.certificate
     promise = Promise.of(certificate)
-    found, share = promise.at_delta(), promise.best_guess()
+    point, share = promise.at_delta(), promise.best_guess()
     exact = isinstance(promise.guarantee, (PureDP, ApproxDP))
-    factor = "none" if found is None else _factor(found[0]) + ("" if exact else f" at delta {decimal(found[1])}")
+    factor = "none" if point is None else _factor(point[0]) + ("" if exact else f" at delta {decimal(point[1])}")
     first = next(iter(result.release.contents.values()))
     unit = first.grid if isinstance(first, NoisyStatistics) else 1.0
     mechanism = f"{certificate.mechanism}, {certificate.parameter} {number(certificate.value * unit)}"
@@ -174,10 +174,10 @@ def sentences(promise: Promise) -> list[str]:
 
 
 def _bound(promise: Promise) -> list[str]:
-    found = promise.at_delta()
-    if found is None:
+    point = promise.at_delta()
+    if point is None:
         return ["This guarantee alone gives no factor and no delta; the guess below is what bounds an attacker."]
-    epsilon, delta = found
+    epsilon, delta = point
     exact = isinstance(promise.guarantee, (PureDP, ApproxDP))
     name, factor = decimal(epsilon) if exact else upward(epsilon), _factor(epsilon)
     change = change_words(promise.unit, promise.neighbours)

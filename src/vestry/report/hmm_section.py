@@ -40,10 +40,10 @@ _WIDEST, _CELL, _LETTER, _AROUND = 9.6, 0.2, 0.08, 0.4
 def headline(result: Result) -> str:
     """Say in one line what came out."""
     try:
-        found = result.posterior.states()
+        states = result.posterior.states()
     except MissingExtra:
         return f"noisy counts of {_cells(result)} cells; states are not sampled here"
-    shares = [(found.most_probable == place + 1).mean() for place in range(found.probabilities.shape[-1])]
+    shares = [(states.most_probable == place + 1).mean() for place in range(states.probabilities.shape[-1])]
     described = ", ".join(f"state {place + 1} in {_share(share)}" for place, share in enumerate(shares))
     return f"{described} of {_cells(result)} cells"
 
@@ -52,84 +52,84 @@ def parts(result: Result, album: Album) -> list[Content]:
     """Write the map, the states and the noise."""
     parts: list[Content] = []
     try:
-        found = result.posterior.states()
+        states = result.posterior.states()
     except MissingExtra as error:
         parts.append(paragraph(f"The noisy counts are released, and all else follows from them. {error}."))
         return [*parts, *_noise_parts(result)]
     reading: Any = result.posterior.reader
     ends = result.posterior.interval(0.9)[["low", "high"]].to_numpy()
     region, time = reading.sequence["region"], reading.sequence["time"]
-    runs = {name: _runs(found, row) for row, name in enumerate(found.regions)}
+    runs = {name: _runs(states, row) for row, name in enumerate(states.regions)}
     parts += [
         paragraph(
             f"{_COUNTS[result.posterior.label]} States have no names of their own; they are numbered by decreasing"
             f" probability of {reading.features[0]}: {reading.levels[0][0]}."
         ),
         album.figure(
-            state_map(found, region=region, time=time),
+            state_map(states, region=region, time=time),
             alternative=_describe_map(runs),
             caption=f"The most probable state of each {region} (down) at each {time} (across). A dot marks a cell whose"
             f" state has a probability below {_share(SURE)}.",
         ),
-        register(f"The most probable state of each {region}, and how long it lasts; {unsure(found)}",
+        register(f"The most probable state of each {region}, and how long it lasts; {unsure(states)}",
               (region, "states"), [(name, "; ".join(each)) for name, each in runs.items()]),
         beside(
             album.figure(
-                emission_bars(found, reading, ends.reshape(len(found.start), -1, 2)),
-                alternative=_describe_bars(found, reading),
+                emission_bars(states, reading, ends.reshape(len(states.start), -1, 2)),
+                alternative=_describe_bars(states, reading),
                 caption="Probability of each level in each state, one panel per feature. Bars end at the mean; short"
                 f" lines are 90 % credible intervals ({result.posterior.interval_method}).",
             ),
             _emissions(result),
         ),
-        _moves(found, time),
+        _moves(states, time),
         *_noise_parts(result),
     ]  # fmt: skip
     return parts
 
 
-def state_map(found: States, *, region: str, time: str) -> Any:
+def state_map(states: States, *, region: str, time: str) -> Any:
     """Draw the most probable state of each cell: regions down, times across; as wide as the times need."""
-    states, most = found.probabilities.shape[-1], found.most_probable
+    state_count, most = states.probabilities.shape[-1], states.most_probable
     rows, columns = most.shape
-    names = _AROUND + _LETTER * max(map(len, found.regions))
+    names = _AROUND + _LETTER * max(map(len, states.regions))
     width = min(max(WIDTH, names + _CELL * columns), _WIDEST)
-    with figure(1, path=None, width=width, height=0.95 + 0.3 * rows) as (drawn, (axes,)):
-        _legend(axes, states)
+    with figure(1, path=None, width=width, height=0.95 + 0.3 * rows) as (fig, (axes,)):
+        _legend(axes, state_count)
         for row, column in np.ndindex(rows, columns):
             axes.bar(column, 0.86, width=0.9, bottom=rows - 1 - row - 0.43, **_fill(int(most[row, column]) - 1))
-        unsure = np.argwhere(found.probabilities.max(axis=-1) < SURE)
+        unsure = np.argwhere(states.probabilities.max(axis=-1) < SURE)
         axes.plot(unsure[:, 1], rows - 1 - unsure[:, 0], "o", markersize=4, markerfacecolor=PAPER,
                   markeredgecolor=COLOURS[1], linestyle="none")  # fmt: skip
-        label = _LETTER * (max(map(len, found.times)) + 2)
+        label = _LETTER * (max(map(len, states.times)) + 2)
         step = math.ceil(columns * label / max(width - names, 1.0))
         places = list(range(0, columns, max(1, step)))
-        axes.set_xticks(places, [found.times[place] for place in places], fontsize=9, parse_math=False)
-        axes.set_yticks(range(rows), list(reversed(found.regions)), fontsize=9, parse_math=False)
+        axes.set_xticks(places, [states.times[place] for place in places], fontsize=9, parse_math=False)
+        axes.set_yticks(range(rows), list(reversed(states.regions)), fontsize=9, parse_math=False)
         axes.set(xlim=(-0.6, columns - 0.4), ylim=(-0.6, rows - 0.4), xlabel=time, ylabel=region)
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
-        drawn.legend(loc="outside upper left", ncols=min(states, 4))
-    return drawn
+        fig.legend(loc="outside upper left", ncols=min(state_count, 4))
+    return fig
 
 
-def emission_bars(found: States, reading: HiddenStates, ends: np.ndarray) -> Any:
+def emission_bars(states: States, reading: HiddenStates, ends: np.ndarray) -> Any:
     """Draw the probability of each level in each state, one panel per feature, with 90 % credible intervals `ends`."""
-    states = found.probabilities.shape[-1]
-    heights = tuple(0.42 + 0.17 * (states + 0.8) * len(names) for names in reading.levels)
-    with figure(1, path=None, width=WIDTH, height=sum(heights) + 0.6, heights=heights) as (drawn, panels):
-        _legend(panels[0], states)
+    state_count = states.probabilities.shape[-1]
+    heights = tuple(0.42 + 0.17 * (state_count + 0.8) * len(names) for names in reading.levels)
+    with figure(1, path=None, width=WIDTH, height=sum(heights) + 0.6, heights=heights) as (fig, panels):
+        _legend(panels[0], state_count)
         start = 0
         for axes, feature, names in zip(panels, reading.features, reading.levels, strict=True):
-            means = found.emissions[feature]
-            for state in range(states):
-                places = [-(level * (states + 0.8) + state) for level in range(len(names))]
+            means = states.emissions[feature]
+            for state in range(state_count):
+                places = [-(level * (state_count + 0.8) + state) for level in range(len(names))]
                 axes.barh(places, means[state], height=0.86, **_fill(state))
                 for level, place in enumerate(places):
                     axes.plot(ends[state, start + level], [place, place], color=PAPER, linewidth=3.4)
                     axes.plot(ends[state, start + level], [place, place], color=COLOURS[1], linewidth=1.6)
-            middles = [-(level * (states + 0.8) + (states - 1) / 2) for level in range(len(names))]
+            middles = [-(level * (state_count + 0.8) + (state_count - 1) / 2) for level in range(len(names))]
             axes.set_yticks(middles, list(names), fontsize=9, parse_math=False)
             axes.set_xlim(0, 1)
             axes.set_title(feature, parse_math=False)
@@ -137,8 +137,8 @@ def emission_bars(found: States, reading: HiddenStates, ends: np.ndarray) -> Any
             axes.tick_params(axis="y", length=0)
             start += len(names)
         panels[-1].set_xlabel("probability")
-        drawn.legend(loc="outside upper right", ncols=min(states, 4))
-    return drawn
+        fig.legend(loc="outside upper right", ncols=min(state_count, 4))
+    return fig
 
 
 def _legend(axes: Any, states: int) -> None:
@@ -152,12 +152,12 @@ def _fill(state: int) -> dict[str, Any]:
     return {"facecolor": colour, "hatch": hatch, "edgecolor": INK, "linewidth": 0.7}
 
 
-def _runs(found: States, row: int) -> list[str]:
+def _runs(states: States, row: int) -> list[str]:
     """Return a region's states as runs: state 1 (M00 to M07)."""
     described, place = [], 0
-    for state, same in groupby(found.most_probable[row]):
+    for state, same in groupby(states.most_probable[row]):
         size = len(list(same))
-        ends = found.times[place], found.times[place + size - 1]
+        ends = states.times[place], states.times[place + size - 1]
         described.append(f"state {state} ({ends[0] if size == 1 else f'{ends[0]} to {ends[1]}'})")
         place += size
     return described
@@ -169,12 +169,12 @@ def _describe_map(runs: dict[str, list[str]]) -> str:
     return text if len(text) <= _MOST_DESCRIBED else text[:_MOST_DESCRIBED].rpartition(", ")[0] + "; the table has all."
 
 
-def _describe_bars(found: States, reading: HiddenStates) -> str:
+def _describe_bars(states: States, reading: HiddenStates) -> str:
     described = []
-    for state in range(found.probabilities.shape[-1]):
+    for state in range(states.probabilities.shape[-1]):
         named = [
-            f"{feature} {names[int(found.emissions[feature][state].argmax())]}"
-            f" ({found.emissions[feature][state].max():.2f})"
+            f"{feature} {names[int(states.emissions[feature][state].argmax())]}"
+            f" ({states.emissions[feature][state].max():.2f})"
             for feature, names in zip(reading.features, reading.levels, strict=True)
         ]
         described.append(f"state {state + 1}: {', '.join(named)}")
@@ -188,18 +188,18 @@ def _emissions(result: Result) -> Any:
             marginal = distribution.marginal(place)
             digits = Digits(float(np.sqrt(marginal.variance())), percent=True)
             rows.append((name, label, digits(marginal.mean()), digits.interval(*marginal.interval(0.9))))
-    made = result.posterior.interval_method
-    caption = f"The probability of each level in each state, with credible intervals ({made})"
+    method = result.posterior.interval_method
+    caption = f"The probability of each level in each state, with credible intervals ({method})"
     return table(caption, ("state", "level", "mean", "90 %"), rows, names=2)
 
 
-def _moves(found: States, time: str) -> Any:
-    states = found.transitions.shape[0]
-    rows = [(f"state {place + 1}", *(roughly(float(x)) for x in row)) for place, row in enumerate(found.transitions)]
-    rows.append((f"first {time}", *(roughly(float(x)) for x in found.start)))
+def _moves(states: States, time: str) -> Any:
+    state_count = states.transitions.shape[0]
+    rows = [(f"state {place + 1}", *(roughly(float(x)) for x in row)) for place, row in enumerate(states.transitions)]
+    rows.append((f"first {time}", *(roughly(float(x)) for x in states.start)))
     return table(
         f"The probability of each state at a {time}, given the state before it",
-        ("before", *(f"state {place + 1}" for place in range(states))),
+        ("before", *(f"state {place + 1}" for place in range(state_count))),
         rows,
     )
 
@@ -219,11 +219,11 @@ def _noise_parts(result: Result) -> list[Content]:
     ]
 
 
-def unsure(found: States) -> str:
+def unsure(states: States) -> str:
     """Say how many cells have no state that is sure; of three states those were right more often than they say."""
-    largest = found.probabilities.max(axis=-1)
-    count, states = int((largest < SURE).sum()), found.probabilities.shape[-1]
-    careful = " and may be too careful: not calibrated" if count and states > _MEASURED else ""
+    largest = states.probabilities.max(axis=-1)
+    count, state_count = int((largest < SURE).sum()), states.probabilities.shape[-1]
+    careful = " and may be too careful: not calibrated" if count and state_count > _MEASURED else ""
     return f"{count} of {largest.size} cells are unsure (below {_share(SURE)}){careful}"
 
 

@@ -35,7 +35,7 @@ def parts(result: Result, album: Album) -> list[Content]:
         for row in rows[:MOST_ESTIMATES]
     ]  # fmt: skip
     noise = f"{content.noise.removeprefix('discrete-').capitalize()} noise of scale {number(content.scale)}"
-    found = [
+    tables = [
         table(
             f"How many {reader.of} hold each value: mean and 90 % credible interval ({posterior.interval_method})"
             + first_of(len(cells), len(rows)),
@@ -47,7 +47,7 @@ def parts(result: Result, album: Album) -> list[Content]:
     ]
     return [
         paragraph(tag("strong", "Shown as they stand: "), reader.note),
-        *(found if rows else [paragraph("No value reached the threshold. That does not say that there is none.")]),
+        *(tables if rows else [paragraph("No value reached the threshold. That does not say that there is none.")]),
         paragraph(
             f"{noise} was added to the count of every value that occurs, and those that reached"
             f" {whole(reader.threshold)} are shown. What it sees: {reader.finding}."

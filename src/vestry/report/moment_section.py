@@ -111,8 +111,8 @@ def _noise(result: Result, group: str) -> list[Content]:
         f" {len(statistics.values)} sums of products of scaled columns."
     ]
     if np.isfinite(noisy.kappa):
-        found: Any = result.posterior.distributions[group]
-        ratios = np.sqrt(found.variances() / found.sampling_variances(noisy))
+        distribution: Any = result.posterior.distributions[group]
+        ratios = np.sqrt(distribution.variances() / distribution.sampling_variances(noisy))
         ends = number(float(ratios.min())), number(float(ratios.max()))
         words.append(f"It makes the intervals {ends[0]} to {ends[1]} times as wide as sampling error alone.")
     return [paragraph(" ".join(words))]

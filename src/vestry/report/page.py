@@ -70,10 +70,10 @@ class Part:
 
 def part(result: Result, place: int, figures: int) -> Part:
     """Write what a page tells of one release: its place among them, and how many pictures come before it."""
-    album, found = Album(figures), estimates(result)
-    described = section(result, place, found, album)
-    proved = proof_section(result, place, found)
-    return Part(answer(result, found), described, proved, album.count, profile_of(result), _rows(result))
+    album, posterior_estimates = Album(figures), estimates(result)
+    described = section(result, place, posterior_estimates, album)
+    proved = proof_section(result, place, posterior_estimates)
+    return Part(answer(result, posterior_estimates), described, proved, album.count, profile_of(result), _rows(result))
 
 
 def page(content: ReportContent, write: Callable[[Result, int, int], Part] = part) -> str:
@@ -150,8 +150,8 @@ def _limits(content: ReportContent, answers: Sequence[str]) -> list[str]:
 
 
 def _about_intervals(results: Sequence[Result], loose: list[str]) -> Iterable[str]:
-    drawn = [each.name for each in results if any(isinstance(c, Draws) for c in each.release.contents.values())]
-    if len(drawn) < len(results):
+    draw_names = [each.name for each in results if any(isinstance(c, Draws) for c in each.release.contents.values())]
+    if len(draw_names) < len(results):
         yield (
             "That a value lies inside its interval for sure: of ten 90\u00a0% credible intervals one is expected to"
             " miss, if the model is right."
@@ -160,8 +160,8 @@ def _about_intervals(results: Sequence[Result], loose: list[str]) -> Iterable[st
         yield "That two groups differ, unless the interval of their difference leaves out 0."
     if loose:
         yield f"That the intervals of {', '.join(loose)} are right nine times in ten: they are not calibrated."
-    if drawn:
-        yield f"How far {', '.join(drawn)} may be from the truth: draws have no interval."
+    if draw_names:
+        yield f"How far {', '.join(draw_names)} may be from the truth: draws have no interval."
 
 
 def _always(thing: str) -> Iterable[str]:
@@ -180,11 +180,11 @@ def _about_values(results: Sequence[Result]) -> Iterable[str]:
 
 def _declared_how(content: ReportContent) -> str:
     """Say where domains come from; levels may be what a release on the page has found."""
-    found = [each.name for each in content.results if each.release.family.get("name") == "levels"]
-    if not found:
+    names = [each.name for each in content.results if each.release.family.get("name") == "levels"]
+    if not names:
         return "Domains were declared beforehand. Nothing was learnt from the data to choose them."
     return (
-        f"Domains were declared. What was learnt from the data to choose levels, {', '.join(found)} released: it is on"
+        f"Domains were declared. What was learnt from the data to choose levels, {', '.join(names)} released: it is on"
         " this page and was paid for."
     )
 

@@ -12,8 +12,8 @@ from vestry.report.content import MOST_ESTIMATES, Result, first_of
 
 def headline(result: Result) -> str:
     """Say in one line what came out."""
-    found = result.posterior.reader.findings(result.posterior.distributions)
-    columns = list(dict.fromkeys(each.column for each in found))
+    findings = result.posterior.reader.findings(result.posterior.distributions)
+    columns = list(dict.fromkeys(each.column for each in findings))
     if not columns:
         return f"of all columns {_NONE}"
     return f"{', '.join(columns)}: many values do not fit what is declared"
@@ -23,8 +23,8 @@ def parts(result: Result, album: Album) -> list[Content]:
     """Write the warnings, and one row for each column and condition."""
     posterior = result.posterior
     reader: Any = posterior.reader
-    found = reader.findings(posterior.distributions)
-    said = [tag("p", each.sentence, class_="warning") for each in found] or [paragraph(f"Of all columns {_NONE}.")]
+    findings = reader.findings(posterior.distributions)
+    said = [tag("p", each.sentence, class_="warning") for each in findings] or [paragraph(f"Of all columns {_NONE}.")]
     rows = [
         (column, condition, _percent(row["mean"]), f"{_percent(row['low'])} to {_percent(row['high'])}")
         for (column, condition), row in list(zip(reader.conditions, posterior.rows(), strict=True))[:MOST_ESTIMATES]

@@ -31,13 +31,13 @@ def parts(result: Result, album: Album) -> list[Content]:
     """Write the coefficients, one row each."""
     reading: Any = result.posterior.reader
     values = result.posterior.sample()["all"]
-    drawn = reading.method == "posterior"
-    heads = [f"draw {place}" for place in range(1, min(len(values), _MOST_DRAWS) + 1)] if drawn else ["estimate"]
+    of_draws = reading.method == "posterior"
+    heads = [f"draw {place}" for place in range(1, min(len(values), _MOST_DRAWS) + 1)] if of_draws else ["estimate"]
     rows = [
         (name, *(number(value) for value in values[: len(heads), place])) for place, name in enumerate(result.labels)
     ]
     described = "; ".join(f"{row[0]}: {', '.join(row[1:])}" for row in rows[:_MOST_DESCRIBED])
-    point = "one released draw" if drawn else "the released estimate"
+    point = "one released draw" if of_draws else "the released estimate"
     left = f" The first {_MOST_DRAWS} of {len(values)} draws; the file has all." if len(values) > _MOST_DRAWS else ""
     odds = (
         "A coefficient is what the outcome gains when its column grows by one."

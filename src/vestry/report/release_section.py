@@ -53,7 +53,7 @@ _SECTIONS = {
 }
 
 
-def answer(result: Result, found: tuple[Estimate, ...]) -> str:
+def answer(result: Result, estimates: tuple[Estimate, ...]) -> str:
     """Say in one sentence what came out, with its intervals."""
     question = result.question[:1].upper() + result.question[1:]
     subject = f"{question}," if "," in question else question
@@ -61,13 +61,17 @@ def answer(result: Result, found: tuple[Estimate, ...]) -> str:
         return f"{question}: {own.headline(result)}."
     if result.posterior.label == DRAWS:
         return f"{subject} {_draw_words(result)}."
-    made = f"90\u00a0% credible interval{'s' if len(found) > 1 else ''}, {result.posterior.interval_method}"
-    if len(found) <= _MOST_NAMED:
-        said = _listed([_line(each, result) for each in found])
-        return f"{subject} is {said} ({made})."
-    low, high = min(found, key=lambda each: each.mean), max(found, key=lambda each: each.mean)
-    few = f"the first {len(found)} of {whole(content.size(result))}" if content.size(result) > len(found) else "all"
-    return f"{subject} lies between {_line(low, result)} and {_line(high, result)}; the table has {few} ({made})."
+    method = f"90\u00a0% credible interval{'s' if len(estimates) > 1 else ''}, {result.posterior.interval_method}"
+    if len(estimates) <= _MOST_NAMED:
+        said = _listed([_line(each, result) for each in estimates])
+        return f"{subject} is {said} ({method})."
+    low, high = min(estimates, key=lambda each: each.mean), max(estimates, key=lambda each: each.mean)
+    few = (
+        f"the first {len(estimates)} of {whole(content.size(result))}"
+        if content.size(result) > len(estimates)
+        else "all"
+    )
+    return f"{subject} lies between {_line(low, result)} and {_line(high, result)}; the table has {few} ({method})."
 
 
 def _draw_words(result: Result) -> str:
@@ -91,21 +95,21 @@ def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def section(result: Result, place: int, found: tuple[Estimate, ...], album: Album) -> Markup:
+def section(result: Result, place: int, estimates: tuple[Estimate, ...], album: Album) -> Markup:
     """Write what one release says."""
     parts = [
         tag("h3", f"{place}. {result.name}"),
         tag("p", result.question, class_="question"),
         *_warnings(result),
-        *_body(result, found, album),
+        *_body(result, estimates, album),
     ]
     return tag("section", joined(parts), id=f"release-{place}")
 
 
-def proof_section(result: Result, place: int, found: tuple[Estimate, ...]) -> Markup:
+def proof_section(result: Result, place: int, estimates: tuple[Estimate, ...]) -> Markup:
     """Write what one release rests on: the noise and the numbers as released; empty if there is nothing to say."""
-    names = [_names(each.group, each.label, result) for each in found]
-    noise = _noise_parts(result, found, _heads(result), names) if found else []
+    names = [_names(each.group, each.label, result) for each in estimates]
+    noise = _noise_parts(result, estimates, _heads(result), names) if estimates else []
     parts = [*reservations(result), *noise]
     head = tag("h3", f"The noise of {result.name}" if noise else result.name)
     return tag("section", joined([head, *parts]), id=f"proof-{place}") if parts else Markup("")
@@ -118,13 +122,13 @@ def _warnings(result: Result) -> list[Content]:
     return [tag("p", f"Warning. {each}", class_="warning") for each in result.warnings]
 
 
-def _body(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
+def _body(result: Result, estimates: tuple[Estimate, ...], album: Album) -> list[Content]:
     if own := _SECTIONS.get(result.posterior.reader.display):
         return own.parts(result, album)
-    return _draw_parts(result, album) if result.posterior.label == DRAWS else _estimate_parts(result, found, album)
+    return _draw_parts(result, album) if result.posterior.label == DRAWS else _estimate_parts(result, estimates, album)
 
 
-def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -> list[Content]:
+def _estimate_parts(result: Result, estimates: tuple[Estimate, ...], album: Album) -> list[Content]:
     posterior, parts = result.posterior, list[Content]()
     if posterior.label == PLUG_IN:
         parts.append(
@@ -133,10 +137,10 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
             )
         )
     parts += [paragraph(said) for said in (posterior.note, posterior.reader.note) if said]
-    measured = content.shares(result.release, posterior, found)
+    measured = content.shares(result.release, posterior, estimates)
     return [
         *parts,
-        beside(_figure(result, found, album), _table(result, found)),
+        beside(_figure(result, estimates, album), _table(result, estimates)),
         *(function_parts(result, album) if posterior.reader.has_bins and result.percent else ()),
         *_contrast_parts(result, album),
         *_pool_parts(result),
@@ -145,44 +149,44 @@ def _estimate_parts(result: Result, found: tuple[Estimate, ...], album: Album) -
     ]
 
 
-def _figure(result: Result, found: tuple[Estimate, ...], album: Album) -> Markup:
+def _figure(result: Result, estimates: tuple[Estimate, ...], album: Album) -> Markup:
     if result.posterior.reader.has_bins:
         return binned_figure(result, album)
-    drawn = (figures.densities if _is_dense(found) else figures.intervals)(found, result)
-    return album.figure(drawn, alternative=_alternative(result, found), caption=_caption(result, found))
+    fig = (figures.densities if _is_dense(estimates) else figures.intervals)(estimates, result)
+    return album.figure(fig, alternative=_alternative(result, estimates), caption=_caption(result, estimates))
 
 
-def _is_dense(found: tuple[Estimate, ...]) -> bool:
-    return len(found) <= figures.MOST_DENSITIES
+def _is_dense(estimates: tuple[Estimate, ...]) -> bool:
+    return len(estimates) <= figures.MOST_DENSITIES
 
 
-def _caption(result: Result, found: tuple[Estimate, ...]) -> str:
-    known, made = result.posterior.reader.prior_words, result.posterior.interval_method
+def _caption(result: Result, estimates: tuple[Estimate, ...]) -> str:
+    known, method = result.posterior.reader.prior_words, result.posterior.interval_method
     what = result.posterior.reader.parameter
-    if _is_dense(found):
+    if _is_dense(estimates):
         before = f"{known.capitalize()} (dashed) and posterior (filled)" if known else "Posterior (filled)"
-        caption = f"{before} density of the {what}, with mean, 50 % and 90 % credible intervals ({made})."
+        caption = f"{before} density of the {what}, with mean, 50 % and 90 % credible intervals ({method})."
     else:
         dashed = f"; dashed: the {known}'s 90 % interval, cut at the edge of the figure" if known else ""
         caption = (
-            f"Posterior mean, 50 % (thick) and 90 % (thin) credible intervals of the {what} ({made}){dashed}."
+            f"Posterior mean, 50 % (thick) and 90 % (thin) credible intervals of the {what} ({method}){dashed}."
         )  # fmt: skip
-    if len(found) > figures.MOST_ROWS:
-        rest = "the table has all" if content.size(result) == len(found) else f"the table has {len(found)}"
+    if len(estimates) > figures.MOST_ROWS:
+        rest = "the table has all" if content.size(result) == len(estimates) else f"the table has {len(estimates)}"
         caption += f" The first {figures.MOST_ROWS} of {content.size(result)} rows; {rest}."
     return caption
 
 
-def _table(result: Result, found: tuple[Estimate, ...]) -> Markup:
+def _table(result: Result, estimates: tuple[Estimate, ...]) -> Markup:
     heads, rows = _heads(result), []
-    noted = any(_note(each, result) for each in found)
-    for each in found:
+    noted = any(_note(each, result) for each in estimates)
+    for each in estimates:
         digits = result.digits(each.sd)
         numbers = (digits(each.mean), digits(each.sd), digits.interval(*each.half), digits.interval(*each.wide))
         rows.append((*_names(each.group, each.label, result), *numbers, *((_note(each, result),) if noted else ())))
     return table(
         f"Posterior of the {result.measure}: mean, standard deviation, 50 % and 90 % credible intervals"
-        f" ({result.posterior.interval_method})" + content.first_of(len(found), content.size(result)),
+        f" ({result.posterior.interval_method})" + content.first_of(len(estimates), content.size(result)),
         (*heads, "mean", "sd", "50 %", "90 %", *(("note",) if noted else ())),
         rows,
         names=len(heads),
@@ -201,7 +205,7 @@ def _contrast_parts(result: Result, album: Album) -> list[Content]:
     rows = content.contrasts(result)
     if not rows:
         return []
-    several, made = result.posterior.reader.dimension > 1, result.posterior.interval_method
+    several, method = result.posterior.reader.dimension > 1, result.posterior.interval_method
     described, cells = [], []
     for row in rows:
         digits = result.digits(row["sd"])
@@ -219,12 +223,12 @@ def _contrast_parts(result: Result, album: Album) -> list[Content]:
                 figures.comparison(rows, result),
                 alternative=alternative,
                 caption="Differences between groups, with 90 % credible intervals; one that crosses the dashed line"
-                f" leaves the sign of the difference open ({made}).",
+                f" leaves the sign of the difference open ({method}).",
             ),
             table(
                 f"Differences for {content.compared_groups(result)}{points if result.percent else ''}, from"
                 f" {whole(content.draw_count(result))} draws seeded by the release's hash, with 90 % credible intervals"
-                f" ({made}){cut}",
+                f" ({method}){cut}",
                 heads,
                 cells,
                 names=2 if several else 1,
@@ -257,17 +261,17 @@ def _pool_parts(result: Result) -> list[Content]:
 
 
 def _draw_parts(result: Result, album: Album) -> list[Content]:
-    names, drawn = content.labels(result), result.posterior.sample()
-    count = len(next(iter(drawn.values())))
+    names, samples = content.labels(result), result.posterior.sample()
+    count = len(next(iter(samples.values())))
     grouped = (result.posterior.by,) if result.posterior.by is not None else ()
     rows = [
         (*((group,) if grouped else ()), str(place), *(_write(value, result) for value in draw))
-        for group, values in drawn.items()
+        for group, values in samples.items()
         for place, draw in enumerate(values[:_MOST_DRAWS], 1)
     ]
     described = "; ".join(
         f"{name_of(group, name, result.posterior)}: {', '.join(_write(value, result) for value in values[:10, index])}"
-        for group, values in drawn.items()
+        for group, values in samples.items()
         for index, name in enumerate(names[:_MOST_DESCRIBED])
     )
     shown = f" The first {_MOST_DRAWS} of {whole(count)}." if count > _MOST_DRAWS else ""
@@ -295,11 +299,11 @@ def _write(value: float, result: Result) -> str:
     return roughly(value, digits=3) if result.percent else number(value)
 
 
-def _alternative(result: Result, found: tuple[Estimate, ...]) -> str:
-    described = "; ".join(_line(each, result) for each in found[:_MOST_DESCRIBED])
-    rest = f"; {len(found) - _MOST_DESCRIBED} more are in the table" if len(found) > _MOST_DESCRIBED else ""
-    what, made = result.posterior.reader.parameter, result.posterior.interval_method
-    return f"Posterior of the {what}, mean and 90 % credible interval ({made}). {described}{rest}."
+def _alternative(result: Result, estimates: tuple[Estimate, ...]) -> str:
+    described = "; ".join(_line(each, result) for each in estimates[:_MOST_DESCRIBED])
+    rest = f"; {len(estimates) - _MOST_DESCRIBED} more are in the table" if len(estimates) > _MOST_DESCRIBED else ""
+    what, method = result.posterior.reader.parameter, result.posterior.interval_method
+    return f"Posterior of the {what}, mean and 90 % credible interval ({method}). {described}{rest}."
 
 
 def _heads(result: Result) -> tuple[str, ...]:
@@ -349,10 +353,10 @@ def _widening(share: Share) -> str:
 
 
 def _noise_parts(
-    result: Result, found: tuple[Estimate, ...], heads: tuple[str, ...], names: list[tuple[str, ...]]
+    result: Result, estimates: tuple[Estimate, ...], heads: tuple[str, ...], names: list[tuple[str, ...]]
 ) -> list[Content]:
     """Write the standard deviations with and without noise, and the noisy numbers; `names` are those of the rows."""
-    measured = content.shares(result.release, result.posterior, found)
+    measured = content.shares(result.release, result.posterior, estimates)
     factor, unit = (100, ", in percent") if result.percent else (1, "")
     rows = [
         (*named, "not defined" if share.noise is None else number(factor * share.noise), number(factor * share.exact),
@@ -363,7 +367,7 @@ def _noise_parts(
     added = table(
         "Standard deviations of the noise on the estimate, of the posterior if the same numbers were exact, and"
         f" of the posterior{unit}; and what the noise adds to the width of the interval"
-        + content.first_of(len(found), content.size(result)),
+        + content.first_of(len(estimates), content.size(result)),
         (*heads, "noise", "without noise", "with noise", "noise adds"),
         rows,
         names=len(heads),

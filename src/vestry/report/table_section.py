@@ -81,23 +81,21 @@ def _ends(result: Result, place: int) -> tuple[float, tuple[float, float], tuple
 
 def _fit(result: Result) -> list[Content]:
     """Say how many cells the regression does not describe, and list the worst."""
-    found = result.posterior.reader.fit_check(result.posterior.distributions["all"])
-    wrong = sum(each.misfit for each in found)
+    fits = result.posterior.reader.fit_check(result.posterior.distributions["all"])
+    wrong = sum(each.misfit for each in fits)
     words = (
         "Chance and noise explain how far every cell lies from the regression."
         if not wrong
-        else f"{wrong} of {len(found)} numbers lie farther from the regression than chance and noise explain: what it"
+        else f"{wrong} of {len(fits)} numbers lie farther from the regression than chance and noise explain: what it"
         " says is an average over cells that differ. An interaction may be added afterwards, at no cost."
     )
     rows = [
         (each.cell, each.kind, f"{each.records:.0f}", number(each.observed), number(each.expected), f"{each.score:.1f}",
          "misfit" if each.misfit else "")
-        for each in found[:_MOST_CELLS]
+        for each in fits[:_MOST_CELLS]
     ]  # fmt: skip
     heads = ("cell", "of", "records", "observed", "expected", "score", "")
-    named = (
-        f"The {len(rows)} of {len(found)} that fit worst: shares or rates, and their distance in standard deviations"
-    )
+    named = f"The {len(rows)} of {len(fits)} that fit worst: shares or rates, and their distance in standard deviations"
     return [paragraph(words), table(named, heads, rows)]
 
 

@@ -371,8 +371,8 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
             raise InvalidParameter("truncation", truncation, "omitted where there are no draws", "draws = 1 beside it")
     mechanism = section.record.get("mechanism", AUTO)
     with section.at("average") if "average" in section.record else releases.at(name):
-        drawn = is_drawn(mechanism, draws)
-        model, earlier = question_of(model, schema.unit, section.record.get("average"), drawn=drawn)
+        of_draws = is_drawn(mechanism, draws)
+        model, earlier = question_of(model, schema.unit, section.record.get("average"), of_draws=of_draws)
     with releases.at(name):
         check_size(model, schema.domains)
     with section.at("mechanism") if "mechanism" in section.record else releases.at(name):
@@ -382,8 +382,8 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
 
     want = _want(section)
 
-    def spec(asked: Request, other: ReleaseSpec | None = None) -> ReleaseSpec:
-        return ReleaseSpec(name, asked, section.text("purpose", purpose_of(asked.model.question())), other, want)
+    def spec(each: Request, other: ReleaseSpec | None = None) -> ReleaseSpec:
+        return ReleaseSpec(name, each, section.text("purpose", purpose_of(each.model.question())), other, want)
 
     before = request.earlier(earlier)
     return spec(request, None if before is None else spec(before))

@@ -117,7 +117,7 @@ def warnings_by_release(config: StudyConfig, store: ReleaseStore, known: Known) 
     A finding counts while the column is declared as it was when it was looked at.
     """
     domains = {name: domain.to_dict() for name, domain in config.schema.domains.items()}
-    found = [
+    findings = [
         (spec.name, each)
         for spec in config.releases
         if inspects(spec.request.model)
@@ -127,7 +127,7 @@ def warnings_by_release(config: StudyConfig, store: ReleaseStore, known: Known) 
     return {
         spec.name: tuple(
             each.sentence + ("" if name == spec.name else f" (see {name})")
-            for name, each in found
+            for name, each in findings
             if each.column in spec.request.model.columns
         )
         for spec in config.releases
@@ -144,9 +144,9 @@ def _findings(name: str, store: ReleaseStore, known: Known) -> list[Finding]:
     if cached is not None:
         return [Finding(**each) for each in cached["findings"]]
     posterior = known[name] if name in known else Posterior.from_release(release)
-    found = list(posterior.reader.findings(posterior.distributions))
-    cache.write(f"findings-{name}", facts, {"findings": [vars(each) for each in found]})
-    return found
+    findings = list(posterior.reader.findings(posterior.distributions))
+    cache.write(f"findings-{name}", facts, {"findings": [vars(each) for each in findings]})
+    return findings
 
 
 def _public(config: StudyConfig) -> tuple[str, ...]:

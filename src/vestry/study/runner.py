@@ -290,9 +290,9 @@ class ReleaseRunner:
         with lines.at("study.data"):
             read = {column: self.table.sources(column) for column in columns}
             schema = self.table.schema(*chain(*read.values()), *filter(None, (person,)))
-        for column, found in read.items():
+        for column, sources in read.items():
             with lines.at(f"columns.{column}"):
-                for each in found:
+                for each in sources:
                     check_column(schema, each)
         if person is not None:
             with lines.at("study.unit.person"):
@@ -460,7 +460,7 @@ def summarise(outcome: ReleaseOutcome, store: ReleaseStore, sha256: str) -> Rows
 def summary_of(posterior: Posterior) -> Rows:
     """Return the rows of a posterior's table; of released draws, the draws."""
     if posterior.label == DRAWS:
-        made = {"interval_method": posterior.interval_method}
+        method = {"interval_method": posterior.interval_method}
         tables = posterior.sample().items()
-        return [{"group": group, "draw": row.tolist(), **made} for group, rows in tables for row in rows]
+        return [{"group": group, "draw": row.tolist(), **method} for group, rows in tables for row in rows]
     return posterior.rows()

@@ -183,9 +183,9 @@ class Study:
         request, config = self.meant(name).request, self.config
         guarantee, schema = request.guarantee, config.schema
         spends = [guarantee.at(guarantee.value * 10 ** (step / _STEPS)) for step in range(-_STEPS, _STEPS + 1)]
-        found = [forecast_at(request, schema, each.value, expected_rows=config.expected_rows) for each in spends]
-        known = [(spend, each.width) for spend, each in zip(spends, found, strict=True) if each.width is not None]
-        middle = found[_STEPS]
+        forecasts = [forecast_at(request, schema, each.value, expected_rows=config.expected_rows) for each in spends]
+        known = [(spend, each.width) for spend, each in zip(spends, forecasts, strict=True) if each.width is not None]
+        middle = forecasts[_STEPS]
         return WidthCurve(
             (f"{guarantee.amount} of {name}", middle.what),
             guarantee.value,

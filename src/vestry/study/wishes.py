@@ -91,19 +91,19 @@ def _meet(config: StudyConfig, spec: ReleaseSpec, wanted: float) -> Wish:
             spend = budget_for_width(spec.request, schema, expected_rows=rows, width=wanted)
         except GuaranteeUnreachable as error:
             return Wish(spec.name, wanted, None, None, str(error).rstrip("."))
-        found = forecast_at(spec.request, schema, spend.value, expected_rows=rows)
-    return Wish(spec.name, wanted, spend, found.width)
+        forecast = forecast_at(spec.request, schema, spend.value, expected_rows=rows)
+    return Wish(spec.name, wanted, spend, forecast.width)
 
 
 def fits_together(
     config: StudyConfig, new: Sequence[ReleaseSpec], spends: Mapping[str, Guarantee], state: State
 ) -> bool:
     """Tell whether the new releases fit what remains, with these spends for some of them."""
-    asked = [
+    requests = [
         replace(each.request, guarantee=spends[each.name]) if each.name in spends else each.request for each in new
     ]
     try:
-        mechanisms = [quick_mechanism(each, config.schema, expected_rows=config.expected_rows) for each in asked]
+        mechanisms = [quick_mechanism(each, config.schema, expected_rows=config.expected_rows) for each in requests]
     except GuaranteeUnreachable:
         return False
     filter, prices = prices_of(mechanisms, state)
@@ -128,11 +128,11 @@ def _what_fits(
 
     if not fits(_LEAST):
         return ()
-    found = spends(largest(fits, low=_LEAST, high=1.0, tolerance=0.01))
+    guarantees = spends(largest(fits, low=_LEAST, high=1.0, tolerance=0.01))
     requests = {spec.name: spec.request for spec in new}
     return tuple(
-        replace(each, spend=found[each.name], width=forecast_at(
-            requests[each.name], config.schema, found[each.name].value, expected_rows=config.expected_rows).width)
+        replace(each, spend=guarantees[each.name], width=forecast_at(
+            requests[each.name], config.schema, guarantees[each.name].value, expected_rows=config.expected_rows).width)
         for each in known
     )  # fmt: skip
 

@@ -77,10 +77,10 @@ def _added(share: Array, own: Array, whole: Array, n: int, *, public: bool) -> A
 
 def _reach(shares: Array, deviation: Array, mark: Array, edges: Array, quantiles: tuple[float, ...]) -> float:
     """Return the mean width over tables and quantiles: F is estimated a random number of deviations off."""
-    found = shares + deviation * mark
+    estimates = shares + deviation * mark
     widths = []
     for q in quantiles:
-        first = (found + WIDE / 2 * deviation < q).sum(axis=1)
-        last = (found - WIDE / 2 * deviation < q).sum(axis=1)
+        first = (estimates + WIDE / 2 * deviation < q).sum(axis=1)
+        last = (estimates - WIDE / 2 * deviation < q).sum(axis=1)
         widths.append(edges[last + 1] - edges[first])
     return float(np.mean(widths))

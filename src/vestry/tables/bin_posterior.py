@@ -47,32 +47,32 @@ class BinMarginal(Marginal):
     equal_tailed: ClassVar[bool] = False
 
     @cached_property
-    def _drawn(self) -> Sample:
+    def _sample(self) -> Sample:
         return Sample(self.values)
 
     def mean(self) -> float:
         """Return the mean of the draws."""
-        return self._drawn.mean()
+        return self._sample.mean()
 
     def variance(self) -> float:
         """Return the variance of the draws."""
-        return self._drawn.variance()
+        return self._sample.variance()
 
     def cdf(self, x: Any) -> Array:
         """Return the share of draws that are at most x."""
-        return self._drawn.cdf(x)
+        return self._sample.cdf(x)
 
     def quantile(self, p: Any) -> Array:
         """Return quantiles of the draws."""
-        return self._drawn.quantile(p)
+        return self._sample.quantile(p)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return some of the draws."""
-        return self._drawn.draw(rng, size)
+        return self._sample.draw(rng, size)
 
     def log_density(self, theta: Any) -> Array:
         """Return the log density of normal kernels around the draws."""
-        return self._drawn.log_density(theta)
+        return self._sample.log_density(theta)
 
     def interval(self, prob: float) -> tuple[float, float]:
         """Return the ends."""
@@ -172,13 +172,13 @@ class QuantilePosterior:
 
     def marginal(self, index: int) -> BinMarginal:
         """Return the distribution of one of them."""
-        return self._found[index]
+        return self._marginals[index]
 
     @cached_property
-    def _found(self) -> list[BinMarginal]:
+    def _marginals(self) -> list[BinMarginal]:
         return [self.bins.quantile(q) for q in self.quantiles]
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return some of the draws, values of a bin taken as evenly spread over it."""
-        together = np.stack([each.values for each in self._found], axis=1)
+        together = np.stack([each.values for each in self._marginals], axis=1)
         return together[rng.integers(len(together), size=size)]

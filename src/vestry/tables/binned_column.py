@@ -204,7 +204,7 @@ class BinCounts:
         """In which units values are."""
         return self.column if self.since is None else f"days after {self.since}"
 
-    def _kept(self, statistics: NoisyStatistics) -> NoisyStatistics:
+    def _select_bins(self, statistics: NoisyStatistics) -> NoisyStatistics:
         """Return the noisy counts of the bins."""
         wanted = self.size + self.own_level
         if len(statistics.values) != wanted:
@@ -214,21 +214,21 @@ class BinCounts:
 
     def noise_aware(self, statistics: NoisyStatistics) -> BinPosterior:
         """Return the probabilities of the bins, the noise summed out."""
-        kept = self._kept(statistics)
-        return self._read(kept, noise_of(kept))
+        counts = self._select_bins(statistics)
+        return self._read(counts, noise_of(counts))
 
     def plug_in(self, statistics: NoisyStatistics) -> BinPosterior:
         """Return the posterior that takes the noisy counts, or 0 where they are below, as exact."""
-        return self._read(replace(self._kept(statistics), count=None), None)
+        return self._read(replace(self._select_bins(statistics), count=None), None)
 
     def combined(self, contents: Sequence[NoisyStatistics], *, same_people: bool) -> BinPosterior:
         """Return the probabilities of the bins from several releases."""
-        together = (joined if same_people else summed)([self._kept(each) for each in contents])
+        together = (joined if same_people else summed)([self._select_bins(each) for each in contents])
         return self._read(together, noise_of(together))
 
-    def _read(self, kept: NoisyStatistics, noise: Any) -> BinPosterior:
-        values = np.array(kept.values, dtype=float)
-        return BinPosterior(np.array(self.edges), polya_tree(values, noise, count=kept.count, alpha=self.alpha))
+    def _read(self, counts: NoisyStatistics, noise: Any) -> BinPosterior:
+        values = np.array(counts.values, dtype=float)
+        return BinPosterior(np.array(self.edges), polya_tree(values, noise, count=counts.count, alpha=self.alpha))
 
     def before(self) -> BinPosterior:
         """Return the prior: the posterior of no records at all."""
@@ -237,8 +237,8 @@ class BinCounts:
 
     def noisy_data(self, release: Release) -> NoisyData:
         """Return the counts of the bins, as data for any model."""
-        kept = {group: self._kept(each) for group, each in statistics_of(release).items()}
-        return noisy_data(replace(release, contents=kept), MULTINOMIAL)
+        contents = {group: self._select_bins(each) for group, each in statistics_of(release).items()}
+        return noisy_data(replace(release, contents=contents), MULTINOMIAL)
 
 
 def read_bins(described: Mapping[str, Any], prior: tuple[float, ...]) -> BinCounts:

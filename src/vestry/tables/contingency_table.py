@@ -90,7 +90,7 @@ class ContingencyReader(Reader):
     def _prior(self) -> Any:
         return self._family.prior(() if self.alpha is None else (self.alpha,) * self.dimension)
 
-    def _kept(self, statistics: NoisyStatistics) -> NoisyStatistics:
+    def _select_cells(self, statistics: NoisyStatistics) -> NoisyStatistics:
         """Return the noisy counts of the cells that may occur."""
         if len(statistics.values) != self._size:
             given = len(statistics.values)
@@ -100,21 +100,21 @@ class ContingencyReader(Reader):
 
     def noise_aware(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the probabilities of the cells, the noise summed out."""
-        return self._family.noise_aware(self._prior, self._kept(statistics))
+        return self._family.noise_aware(self._prior, self._select_cells(statistics))
 
     def plug_in(self, statistics: NoisyStatistics) -> PosteriorDistribution:
         """Return the posterior that takes the noisy counts as exact."""
-        return self._family.plug_in(self._prior, self._kept(statistics))
+        return self._family.plug_in(self._prior, self._select_cells(statistics))
 
     def combined(self, contents: Sequence[NoisyStatistics], *, same_people: bool) -> PosteriorDistribution:
         """Return the probabilities of the cells from several releases."""
-        kept = [self._kept(each) for each in contents]
-        return self._family.noise_aware(self._prior, (joined if same_people else summed)(kept))
+        counts = [self._select_cells(each) for each in contents]
+        return self._family.noise_aware(self._prior, (joined if same_people else summed)(counts))
 
     def noisy_data(self, release: Release) -> NoisyData:
         """Return the counts of the cells that may occur."""
-        kept = {group: self._kept(each) for group, each in statistics_of(release).items()}
-        return noisy_data(replace(release, contents=kept), MULTINOMIAL)
+        contents = {group: self._select_cells(each) for group, each in statistics_of(release).items()}
+        return noisy_data(replace(release, contents=contents), MULTINOMIAL)
 
     def before(self) -> PosteriorDistribution:
         """Return the prior: the posterior of no records at all."""
@@ -129,12 +129,12 @@ class ContingencyReader(Reader):
         """Say which cells are faint."""
         return self._family.remark(self._prior, distribution, index)
 
-    def joint_table(self, draws: Array, made: str, distribution: Any) -> JointTable:
+    def joint_table(self, draws: Array, interval_method: str, distribution: Any) -> JointTable:
         """Return joint draws with the shape of the table; a cell that cannot occur has the probability 0."""
         whole = np.zeros((len(draws), self._size))
         whole[:, self.cells] = draws
         leans = getattr(distribution, "prior_weight", 0.0) >= _LEANS
-        return JointTable(self.columns, self.levels, whole.reshape(-1, *map(len, self.levels)), made, leans)
+        return JointTable(self.columns, self.levels, whole.reshape(-1, *map(len, self.levels)), interval_method, leans)
 
 
 def contingency_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> ContingencyReader:

@@ -75,8 +75,8 @@ class CountReader(Reader):
 
     def interval_method(self, label: str, *, several_rows: bool) -> str:
         """Say that intervals are the shortest ones; rows need not be independent, as nothing is inferred from them."""
-        made = super().interval_method(label, several_rows=False)
-        return f"{made}, shortest interval" if label == NOISE_AWARE else made
+        method = super().interval_method(label, several_rows=False)
+        return f"{method}, shortest interval" if label == NOISE_AWARE else method
 
 
 def count_reader(described: Mapping[str, Any], prior: tuple[float, ...]) -> CountReader:

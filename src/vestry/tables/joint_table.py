@@ -35,7 +35,7 @@ class JointTable:
         The columns, and the levels of each.
     cells
         One draw per row, and then one axis for each column.
-    made
+    interval_method
         How intervals are made, in a few words.
     leans
         Whether the prior of even cells weighs so much that margins are pulled towards even ones.
@@ -44,7 +44,7 @@ class JointTable:
     columns: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
     cells: Array
-    made: str
+    interval_method: str
     leans: bool = False
 
     @property
@@ -60,7 +60,7 @@ class JointTable:
         values = self._margin(columns)
         frame = self._frame(columns, values.reshape(len(values), -1), prob)
         labelled = self.margin_words and len(columns) < len(self.columns)
-        return frame.rename_axis(columns=f"{self.made}; {self.margin_words}") if labelled else frame
+        return frame.rename_axis(columns=f"{self.interval_method}; {self.margin_words}") if labelled else frame
 
     def conditional(self, column: str, given: str | Sequence[str], prob: float = 0.9) -> DataFrame:
         """Return the probability of each level of a column, given each combination of levels of one or more others.
@@ -100,8 +100,8 @@ class JointTable:
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = np.where(alone > 0, (joint - alone) ** 2 / alone, 0.0)
         measure = np.sqrt(terms.sum(axis=(1, 2)) / (min(joint.shape[1:]) - 1))
-        found = self._rows({f"{one}, {other}": _summary(measure, prob)}, "Cramer's V")
-        return found.rename_axis(columns=f"{self.made}; near 0 {NOT_CALIBRATED}")
+        frame = self._rows({f"{one}, {other}": _summary(measure, prob)}, "Cramer's V")
+        return frame.rename_axis(columns=f"{self.interval_method}; near 0 {NOT_CALIBRATED}")
 
     def _place(self, column: str) -> int:
         return self.columns.index(require_choice("a column", column, self.columns, f'"{self.columns[0]}"'))
@@ -116,9 +116,9 @@ class JointTable:
         if not places or len(set(places)) < len(places):
             raise InvalidParameter("columns", list(columns), "one or more, each once", f'"{self.columns[0]}"')
         others = tuple(1 + at for at in range(len(self.columns)) if at not in places)
-        kept = sorted(places)
+        axes = sorted(places)
         summed = self.cells.sum(axis=others) if others else self.cells
-        return np.asarray(np.transpose(summed, [0, *(1 + kept.index(place) for place in places)]))
+        return np.asarray(np.transpose(summed, [0, *(1 + axes.index(place) for place in places)]))
 
     def _shares(self, column: str, given: tuple[str, ...]) -> Array:
         """Return conditional proportions, NaN in a draw in which what is given does not occur."""
@@ -143,12 +143,12 @@ class JointTable:
         rows = [_summary(each, prob) for each in values.T]
         several = len(columns) > 1
         index = MultiIndex.from_product(names, names=columns) if several else Index(names[0], name=columns[0])
-        return DataFrame(rows, index=index).rename_axis(columns=self.made)
+        return DataFrame(rows, index=index).rename_axis(columns=self.interval_method)
 
     def _rows(self, rows: dict[str, dict[str, float]], name: str) -> DataFrame:
         from pandas import DataFrame
 
-        return DataFrame.from_dict(rows, orient="index").rename_axis(index=name, columns=self.made)
+        return DataFrame.from_dict(rows, orient="index").rename_axis(index=name, columns=self.interval_method)
 
 
 def _summary(values: Array, prob: float) -> dict[str, Any]:

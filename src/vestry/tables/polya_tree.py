@@ -67,10 +67,10 @@ def polya_tree(noisy: Array, noise: Noise | None, *, count: int | None, alpha: f
     trees = [_Tree.of(leaves, each, count) for each in (CONCENTRATIONS if alpha is None else (alpha,))]
     logs = np.array([each.log_evidence for each in trees])
     weights = np.exp(logs - logs.max())
-    drawn = [
+    draws = [
         each.draw(part, rng) for each, part in zip(trees, rng.multinomial(size, weights / weights.sum()), strict=True)
     ]
-    return BinDraws(*(np.concatenate(parts) for parts in zip(*drawn, strict=True)))
+    return BinDraws(*(np.concatenate(parts) for parts in zip(*draws, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)

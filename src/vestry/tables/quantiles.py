@@ -140,8 +140,8 @@ class Quantiles(BinnedModel):
 
     def __post_init__(self) -> None:
         given = self.quantiles
-        asked = tuple(given) if isinstance(given, list | tuple) else (given,)
-        object.__setattr__(self, "quantiles", asked)
+        quantiles = tuple(given) if isinstance(given, list | tuple) else (given,)
+        object.__setattr__(self, "quantiles", quantiles)
         super().__post_init__()
 
     def labels(self, bins: Bins | None = None) -> tuple[str, ...]:
