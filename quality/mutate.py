@@ -45,6 +45,7 @@ CONJUGATE = (
         "conjugate/test_count_sensitivity.py",
     ),
     *("mechanisms/test_grouped_draws.py", "conjugate/test_gamma_oracle.py", "mechanisms/test_mechanism_edges.py"),
+    *("noise/test_cube.py", "data_quality/test_quality_sensitivity.py", "cli/test_calibrate.py"),
 )
 ACCURACY = "regression/test_langevin_accuracy.py::test_"
 LINEAR = (
@@ -60,7 +61,7 @@ LINEAR = (
         for x in ("gives_the_jacobian_a_quarter", "bounds_the_number_of_steps")
     ),
     "estimators/test_fit.py::test_the_rule_bounds_how_noise_on_coefficients_moves_a_predictor",
-    "regression/test_regression_model.py::test_records_beyond_the_bound_are_left_out",
+    *("regression/test_regression_model.py", "audit/test_regression_twins.py", "regression/test_langevin_kernel.py"),
 )
 # Which tests look at a file, under tests/.
 TABLE = {

@@ -123,6 +123,24 @@ def test_renyi_is_the_divergence_where_nothing_fails(order, scale, margin, moved
     assert float(truth) == pytest.approx(price, rel=1e-9)
 
 
+@pytest.mark.parametrize(("scale", "moved"), [(1.0, 1), (0.5, 3), (4.0, 2)])
+def test_other_definitions_have_their_closed_forms(scale, moved):
+    """Counts of other values add: v copies of randomised response, or of normal noise, where nothing fails."""
+    epsilon = 1 / mpf(repr(scale))
+    laplace = event("discovery-laplace", scale=scale, margin=9, values=moved)
+    gaussian = event("discovery-gaussian", scale=scale, margin=9, values=moved)
+    mu = 2 * mp.sqrt(2) * mp.erfinv(mp.tanh(epsilon / 2))  # 2 Phi^-1(e^epsilon / (1 + e^epsilon))
+    for price, truth in (
+        (accountant.rho(laplace), moved * epsilon**2 / 2),
+        (accountant.squared_mu(laplace), moved * mu**2),
+        (accountant.rho(gaussian), moved * epsilon**2 / 2),
+        (accountant.renyi(gaussian, 3.0), 3 * moved * epsilon**2 / 2),
+        (accountant.renyi(gaussian, 1.5), mpf(1.5) * moved * epsilon**2 / 2),
+    ):
+        assert float(truth) == pytest.approx(float(price), rel=1e-9)
+        assert mpf(float(price)) >= truth * (1 - mpf(10) ** -15)
+
+
 @pytest.mark.parametrize(("scale", "margin"), [(0.7, 3), (3.0, 12), (25.0, 120), (40.0, 180), (40.0, 300)])
 def test_the_tail_of_gaussian_noise_is_not_underestimated(scale, margin):
     weights = [mp.exp(-(mpf(k) ** 2) / (2 * mpf(repr(scale)) ** 2)) for k in range(int(60 * scale))]
