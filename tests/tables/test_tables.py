@@ -220,7 +220,7 @@ def test_a_release_of_a_table_is_read(tmp_path):
     assert again.labels == ("f, false", "f, true", "m, false", "m, true")
     assert again.summary().equals(posterior.summary())
     assert again.table(2000, np.random.default_rng(1)).association("sex", "ill")["low"].iloc[0] > 0.9
-    noisy = {"all": NoisyStatistics(("records",), (3,), "discrete-laplace", 1.0)}
+    noisy = dict.fromkeys(("A", "B"), NoisyStatistics(("records",), (3,), "discrete-laplace", 1.0))
     other = Release({"name": "count", "of": "records"}, (), noisy, again.certificate).posterior()
     with pytest.raises(InvalidParameter, match="table must be asked of a table of several columns"):
         other.table()

@@ -295,7 +295,7 @@ class Posterior:
 
         All that is asked of it comes from the same draws, so that no two answers disagree.
         """
-        (group,) = self.distributions
+        group = next(iter(self.distributions))
         sample = self._sample((group,), draws, generator_of(rng))[group]
         method = f"{self.interval_method}, {draws} joint draws"
         return self.reader.joint_table(sample, method, self.distributions[group])
