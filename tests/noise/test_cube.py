@@ -14,9 +14,13 @@ import pytest
 from scipy import stats
 from seeded_noise import SeededNoise
 
+from vestry.mechanisms.additive_noise import Additive
+from vestry.mechanisms.statistic_family import Layout
 from vestry.noise import SystemNoise
 from vestry.noise.bits import Bits
 from vestry.noise.cube import _below, _ladder, cube_noise
+from vestry.privacy.guarantee import PureDP
+from vestry.privacy.neighbours import Adjacency
 
 
 def masses(size: int, scale: float, reach: int) -> dict[tuple[int, ...], float]:
@@ -80,3 +84,13 @@ def test_whole_numbers_below_another_are_equally_likely():
     counts = np.bincount([_below(bits, 5) for _ in range(20_000)], minlength=5)
     assert counts.size == 5
     assert stats.chisquare(counts).pvalue > 1e-8
+
+
+@pytest.mark.parametrize(("size", "scale", "within"), [(1, 2.0, 0.01), (2, 3.0, 1e-4), (8, 5.0, 1e-9)])
+def test_the_deviation_is_that_of_one_count(size, scale, within):
+    """The variance of a whole number between -m and m is m (m + 1)/3; m is summed over its distribution."""
+    weights = [(2 * m + 1) ** size * math.exp(-m / scale) for m in range(int(60 * scale * (size + 2)))]
+    variance = sum(weight * m * (m + 1) / 3 for m, weight in enumerate(weights)) / sum(weights)
+    names = tuple(map(str, range(size)))
+    mechanism = Additive("discrete-cube", scale, Layout(names, size, size**0.5), Adjacency("replace"), PureDP(1))
+    assert mechanism.deviation == pytest.approx(math.sqrt(variance), rel=within)
