@@ -443,3 +443,12 @@ def test_the_least_prior_precision_of_an_exact_draw():
         )
         assert found == pytest.approx(wanted, rel=1e-9)
         assert gibbs_calibration.prior_precision(ASKED, **given, at_least=2 * wanted, draws=draws) == 2 * wanted
+
+
+@pytest.mark.parametrize("norm", [0.5, 1.0, 4.0])
+def test_predictors_inside_the_ball_are_where_the_constants_of_a_loss_hold(norm):
+    """|x . theta| <= norm * ball = reach, attained where x and theta are parallel."""
+    problem = LinearProblem(Probit(3.0), 3, norm, Adjacency("add-remove"), MOST)
+    assert problem.ball is not None
+    assert norm * problem.ball == pytest.approx(3.0)
+    assert LinearProblem(Logistic(), 3, norm, Adjacency("add-remove"), MOST).ball is None
