@@ -47,7 +47,7 @@ class Forecast:
         The same without privacy.
     kl
         The expected Kullback-Leibler divergence from the posterior without privacy to the released one; None where it
-        is infinite.
+        is infinite, or where widths are closed forms.
     noise
         The standard deviation of the noise, in units of the statistics; None for draws.
     reason
