@@ -13,10 +13,10 @@ test: $(VENV)/.test            ## the tests a newcomer runs, in about three minu
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # What looks at fewer examples above, or at frozen numbers, runs again: with every example, and its oracle asked.
-check: $(VENV)/.lint           ## what `make test` left out, style and types; needs no server
+check: $(VENV)/.lint           ## what `make test` left out, style, types and the site; needs no server
 	HYPOTHESIS_PROFILE=repeat $(BIN)/python -m pytest -n 2 --dist worksteal \
 		-m "(long or examples or hypothesis or frozen) and not slow"
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory lint docs
 
 test-all: $(VENV)/.all         ## also what needs a server or more time
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"

@@ -96,7 +96,7 @@ def approximate(*, epsilon: float, delta: float) -> Event:
 
 
 def renyi(*, orders: Sequence[float], epsilons: Sequence[float]) -> Event:
-    """Record a mechanism whose Renyi divergence is at most epsilons[i] at orders[i] [Mironov17].
+    """Record a mechanism whose Renyi divergence is at most `epsilons[i]` at `orders[i]` [Mironov17].
 
     Between orders the next one above bounds it; beyond the last there is no bound.
     """
