@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check test-all test-models bench coverage docs lint clean
+.PHONY: demo test check test-all test-models bench coverage reproduce docs lint clean
 
 demo: $(VENV)/.core            ## the main job, end to end, on example data
 	@$(BIN)/python examples/demo.py
@@ -16,10 +16,11 @@ test: $(VENV)/.test            ## the tests a newcomer runs, in about three minu
 check: $(VENV)/.lint           ## what `make test` left out, style, types and the site; needs no server
 	HYPOTHESIS_PROFILE=repeat $(BIN)/python -m pytest -n 2 --dist worksteal \
 		-m "(long or examples or hypothesis or frozen) and not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" reproductions
 	@$(MAKE) --no-print-directory lint docs
 
 test-all: $(VENV)/.all         ## also what needs a server or more time
-	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow" tests reproductions
 
 test-models: $(VENV)-models/.done  ## the same posteriors by PyMC and Stan, and as ArviZ shows them
 	MPLBACKEND=Agg $(VENV)-models/bin/python -m pytest -m slow tests/likelihood/test_pymc.py \
@@ -35,6 +36,9 @@ coverage: $(VENV)/.all         ## lines and branches of what privacy rests on
 	$(BIN)/python -m coverage combine --quiet --rcfile=quality/coverage.ini
 	$(BIN)/python -m coverage report --rcfile=quality/coverage.ini --fail-under=97
 
+reproduce: $(VENV)/.test       ## the papers' figures, in reproduced/; `--data` names their tables
+	$(BIN)/python -m reproductions all --output reproduced
+
 docs: $(VENV)/.docs            ## the site, in site/; it is read without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open site/index.html"
@@ -45,7 +49,7 @@ lint: $(VENV)/.lint            ## style, types
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(VENV)-peer $(VENV)-models demo-output bench-output site
+	rm -rf $(VENV) $(VENV)-peer $(VENV)-models demo-output bench-output reproduced site
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Vestry needs Python 3.11 or newer; set PYTHON=python3.11")'

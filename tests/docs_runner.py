@@ -20,6 +20,11 @@ WARM = "vestry calibrate ops --family beta-bernoulli --prior 1,1 --n 100 --trunc
 
 
 def command(words: list[str]) -> None:
+    if words[:3] == ["python", "-m", "reproductions"]:
+        from reproductions.__main__ import main as reproduce
+
+        reproduce(words[3:])
+        return
     from vestry.cli import main
 
     sys.argv = words

@@ -46,7 +46,7 @@ def runner() -> subprocess.Popen:
     """Start the process that runs the pages of this session; it ends when nothing more can come in."""
     warm = subprocess.Popen(
         [sys.executable, str(RUNNER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "COLUMNS": "2000"},
+        env={**os.environ, "COLUMNS": "2000", "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     atexit.register(warm.communicate)
     return warm
@@ -76,7 +76,7 @@ def check(page: str, folder: Path) -> int:
         if kind == "console":
             for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n?)*)", block, re.MULTILINE):
                 words = shlex.split(command)
-                assert words[0] == "vestry"
+                assert words[0] == "vestry" or words[:3] == ["python", "-m", "reproductions"]
                 examples.append({"command": words})
                 expected.append(printed)
         elif kind == "python":
@@ -276,7 +276,7 @@ def test_a_page_that_loads_from_elsewhere_is_found():
 def test_every_cited_key_is_in_the_bibliography():
     keys = set(bibliography())
     cited = {}
-    for path in [*(ROOT / "src").rglob("*.py"), *PAGES]:
+    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "reproductions").rglob("*.py"), *PAGES]:
         for citation in re.findall(r"\[([A-Z][^\[\]]*)\]", path.read_text()):
             for key in re.findall(r"\b([A-Z][a-z]+[A-Z]*\d\d)\b", citation):
                 cited.setdefault(key, path.name)

@@ -30,11 +30,11 @@ import jax
 import numpy as np
 import numpyro
 
-from vestry.papers.proportion import discrete_noise
 from vestry.posterior.discrete_noise import Laplace
 from vestry.releases import Certificate, NoisyStatistics, Release
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+sys.path[:0] = [str(Path(__file__).parents[2] / "examples"), str(Path(__file__).parents[2])]
+from reproductions.proportion import discrete_noise
 from ward_trend import MONTHS, TIMES, WARDS, log_odds, noise_aware, plug_in, sampler
 
 RESULTS = Path(__file__).with_suffix(".json")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -29,8 +30,10 @@ from scipy.optimize import linear_sum_assignment
 
 from vestry.hmm import blocked_gibbs, noise_aware_gibbs
 from vestry.hmm.hidden_states import match_states
-from vestry.papers.proportion import discrete_noise
 from vestry.posterior.discrete_noise import Gaussian, Laplace
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from reproductions.proportion import discrete_noise
 
 RESULTS = Path(__file__).with_suffix(".json")
 METHODS = ("noise-aware", "plug-in")

@@ -63,7 +63,7 @@ def test_commands_are_grouped_by_what_they_are_for(vestry):
     shown = vestry("--help").out
     panels = [line.split()[1] for line in shown.splitlines() if line.startswith("\u256d")]
     assert panels == ["Options", "Study", "Results", "Budget", "Expert"]
-    places = [shown.index(f" {name} ") for name in ("init", "report", "posterior", "ledger", "calibrate", "reproduce")]
+    places = [shown.index(f" {name} ") for name in ("init", "report", "posterior", "ledger", "calibrate", "audit")]
     assert places == sorted(places)
 
 

@@ -74,10 +74,6 @@ def test_a_mechanism_has_only_the_options_it_uses(verb, mechanism, without):
     assert optional - set(options(f"{verb} {mechanism}")) == without
 
 
-def test_kl_is_spelled_out(vestry):
-    assert "Kullback-Leibler divergence" in vestry("reproduce", "list").out
-
-
 # --- what is wrong, and what to write ---------------------------------------------------------------------------------
 
 WRONG = {

@@ -21,7 +21,6 @@ try:
         ledger_commands,
         open_command,
         posterior_command,
-        reproduce_command,
         study_commands,
     )
     from vestry.cli.output import Commands, examples, first_example, say
@@ -55,7 +54,6 @@ _PANELS: dict[str, dict[str, Any]] = {
         "curve": curve_command.app,
         "convert": (convert_command.convert, convert_command.EXAMPLES),
         "audit": audit_command.app,
-        "reproduce": (reproduce_command.reproduce, reproduce_command.EXAMPLES),
     },
 }
 app = typer.Typer(

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc
 
+from reproductions.experiment import Experiment, Numbers, claim, picture
+from reproductions.proportion import discrete_noise
 from vestry.display.plotting import GREY, line
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim, picture
-from vestry.papers.proportion import discrete_noise
 from vestry.posterior.discrete_noise import Laplace
 from vestry.privacy import accountant
 from vestry.privacy.annealing_cost import Ladder

@@ -23,10 +23,10 @@ import numpy as np
 from scipy.optimize import brentq, linear_sum_assignment
 from scipy.special import logsumexp
 
-from vestry.papers.event_log import EventLog, data_folder, dense, events, sparse
-from vestry.papers.event_log_picture import RELEASED, draw
-from vestry.papers.experiment import Experiment, Numbers, claim, mean_and_error
-from vestry.papers.proportion import discrete_noise
+from reproductions.event_log import EventLog, data_folder, dense, events, sparse
+from reproductions.event_log_picture import RELEASED, draw
+from reproductions.experiment import Experiment, Numbers, claim, mean_and_error
+from reproductions.proportion import discrete_noise
 from vestry.posterior.discrete_noise import Laplace
 from vestry.privacy import accountant
 from vestry.privacy.event import Event, compose

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from reproductions.experiment import Experiment, Numbers, claim, picture
+from reproductions.geumlek_fig3 import Potential
 from vestry.display.plotting import COLOURS, DASHES, line
 from vestry.errors import GuaranteeUnreachable
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim, picture
-from vestry.papers.geumlek_fig3 import Potential
 from vestry.privacy import accountant
 from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.event import Event

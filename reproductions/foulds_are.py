@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from reproductions.experiment import Experiment, Numbers, claim, mean_and_error, picture
+from reproductions.proportion import private_estimates, temperature
 from vestry.display.plotting import GREY, line
-from vestry.papers.experiment import Experiment, Numbers, claim, mean_and_error, picture
-from vestry.papers.proportion import private_estimates, temperature
 
 P, TRUNCATION, EPSILON = 0.3, 0.2, 1.0
 NAMED = {name: name for name in ("ops draw", "laplace draw", "laplace mean")} | {"aware mean": "noise-aware mean"}

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc, betaln, expit, log_ndtr, logsumexp, xlog1py, xlogy
 
+from reproductions.experiment import Numbers
+from reproductions.proportion import aware_draws, count_posteriors, discrete_noise, noise_table
 from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
 from vestry.mechanisms.additive_noise import GAUSSIAN, calibrate_noise
 from vestry.mechanisms.posterior_sample import concentrated, diffused, direct
 from vestry.numerics import Array
-from vestry.papers.experiment import Numbers
-from vestry.papers.proportion import aware_draws, count_posteriors, discrete_noise, noise_table
 from vestry.posterior.discrete_noise import Gaussian
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import ApproxDP, RenyiDP

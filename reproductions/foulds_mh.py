@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-import vestry.papers.foulds_ais as trial
+import reproductions.foulds_ais as trial
+from reproductions.experiment import Experiment, Numbers, claim, picture
 from vestry.display.plotting import GREY, line
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim, picture
 from vestry.privacy import accountant
 from vestry.privacy.mcmc_cost import barker_update, shared_scan
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaln
 
+from reproductions.experiment import Experiment, Numbers, claim, picture
 from vestry.display.plotting import GREY, line
-from vestry.papers.experiment import Experiment, Numbers, claim, picture
 
 TRUNCATION = 0.1
 SINGLE = math.log((1 - TRUNCATION) / TRUNCATION)

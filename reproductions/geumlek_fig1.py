@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from reproductions.beta_trial import ADJACENCY, FAMILY, PRIOR, RECORDS
+from reproductions.experiment import Experiment, Numbers, claim, finite, picture
 from vestry.conjugate.beta_bernoulli import Beta
 from vestry.display.plotting import COLOURS, DASHES, GREY, INK
-from vestry.papers.beta_trial import ADJACENCY, FAMILY, PRIOR, RECORDS
-from vestry.papers.experiment import Experiment, Numbers, claim, finite, picture
 from vestry.privacy import accountant
 from vestry.privacy import profile as profiles
 from vestry.privacy.event import Event

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from vestry.papers.beta_trial import NAMES, RECORDS, calibrate, epsilons, held_out
-from vestry.papers.experiment import Experiment, Numbers, claim, picture
-from vestry.papers.geumlek_fig2 import LABELS, STYLES, likelihood_panel
+from reproductions.beta_trial import NAMES, RECORDS, calibrate, epsilons, held_out
+from reproductions.experiment import Experiment, Numbers, claim, picture
+from reproductions.geumlek_fig2 import LABELS, STYLES, likelihood_panel
 
 ORDER = 15
 PROPORTIONS = {"1/3": 1 / 3, "1/2": 1 / 2, "2/3": 2 / 3}

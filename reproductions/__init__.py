@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from vestry.papers.experiment import Experiment
+from reproductions.experiment import Experiment
 
 NAMES = (
     "geumlek-fig1", "geumlek-fig2", "geumlek-match", "geumlek-fig3", "geumlek-tightness", "foulds-fig1", "foulds-fig2",
@@ -12,7 +12,7 @@ NAMES = (
     "lecture-utility",
 )  # fmt: skip
 EXPERIMENTS: dict[str, Experiment] = {
-    name: import_module(f"vestry.papers.{name.replace('-', '_')}").EXPERIMENT for name in NAMES
+    name: import_module(f"reproductions.{name.replace('-', '_')}").EXPERIMENT for name in NAMES
 }
 
 __all__ = ["EXPERIMENTS", "Experiment"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from reproductions.experiment import Numbers, picture
 from vestry.display.plotting import COLOURS, DASHES, GREY
-from vestry.papers.experiment import Numbers, picture
 
 RELEASED = "OPS, the one draw released"
 UNKNOWN = "The real log's states are not known:\nbelow, agreement with the map\nthat is made without privacy."

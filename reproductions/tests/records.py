@@ -3,8 +3,7 @@
 from functools import cache
 
 import pytest
-
-from vestry.papers import EXPERIMENTS
+from reproductions import EXPERIMENTS
 
 LONG = {"foulds-hmm", "foulds-ais", "foulds-mh"}
 EACH = [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in EXPERIMENTS]

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from papers.records import quick
+from reproductions import EXPERIMENTS, geumlek_fig3, paper_tables
+from reproductions.geumlek_fig3 import EPSILONS, Potential, objective_scale, settings
+from reproductions.geumlek_tightness import flipped, lower, two_rows, upper
+from reproductions.lecture_utility import exponential, packing
+from reproductions.minami_temperatures import allowed
+from reproductions.tests.records import quick
 from scipy.integrate import quad
 from scipy.special import expit
 
 from vestry.errors import InvalidParameter
-from vestry.papers import EXPERIMENTS, geumlek_fig3, paper_tables
-from vestry.papers.geumlek_fig3 import EPSILONS, Potential, objective_scale, settings
-from vestry.papers.geumlek_tightness import flipped, lower, two_rows, upper
-from vestry.papers.lecture_utility import exponential, packing
-from vestry.papers.minami_temperatures import allowed
 from vestry.privacy import accountant
 from vestry.privacy.accountant import smallest_parameter
 from vestry.privacy.guarantee import RenyiDP

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from reproductions.experiment import Experiment, Numbers, claim, picture
 from vestry.display.plotting import GREY, line
-from vestry.papers.experiment import Experiment, Numbers, claim, picture
 from vestry.privacy.guarantee import ApproxDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
 from vestry.regression import numpy_math

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import brentq
 
+from reproductions.experiment import Experiment, Numbers, claim, picture
 from vestry.display.plotting import GREY, line
-from vestry.papers.experiment import Experiment, Numbers, claim, picture
 from vestry.privacy import gibbs_cost
 from vestry.privacy.guarantee import ApproxDP
 from vestry.privacy.neighbours import Adjacency, Neighbours

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reproductions import foulds_ais, foulds_hmm, foulds_mh
+from reproductions.event_log import DEATHS, REGIONS, VIOLENCE, data_folder, dense, events, sparse
 from scipy import integrate
 
 from vestry.errors import InvalidParameter
-from vestry.papers import foulds_ais, foulds_hmm, foulds_mh
-from vestry.papers.event_log import DEATHS, REGIONS, VIOLENCE, data_folder, dense, events, sparse
 from vestry.privacy import accountant
 from vestry.privacy.mcmc_cost import barker_update, shared_scan
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from reproductions.experiment import Experiment, Numbers, claim, mean_and_error, picture
+from reproductions.proportion import laplace_plug_in, ops_draws, private_estimates, temperature
 from vestry.display.plotting import COLOURS, DASHES
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim, mean_and_error, picture
-from vestry.papers.proportion import laplace_plug_in, ops_draws, private_estimates, temperature
 
 P, TRUNCATION, EPSILON = 0.1, 0.05, 0.1
 SIZES = (

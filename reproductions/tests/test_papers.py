@@ -5,14 +5,14 @@ import math
 
 import numpy as np
 import pytest
-from papers.records import EACH, quick
+from reproductions import EXPERIMENTS
+from reproductions.beta_trial import ADJACENCY, FAMILY, PRIOR, calibrate, kl_to_mixture
+from reproductions.foulds_adversary import local_cost
+from reproductions.proportion import count_posteriors, discrete_noise, noise_table, ops_draws, temperature
+from reproductions.tests.records import EACH, quick
 
 from vestry.conjugate.beta_bernoulli import Beta, public_count
 from vestry.mcmc.truncated_draws import truncated_beta
-from vestry.papers import EXPERIMENTS
-from vestry.papers.beta_trial import ADJACENCY, FAMILY, PRIOR, calibrate, kl_to_mixture
-from vestry.papers.foulds_adversary import local_cost
-from vestry.papers.proportion import count_posteriors, discrete_noise, noise_table, ops_draws, temperature
 from vestry.posterior.discrete_noise import Gaussian, Laplace
 
 # Claims of ours that do not come out; the papers' own all do.

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from reproductions.beta_trial import DELTA, NAMES, RECORDS, Calibration, calibrate, epsilons, held_out
+from reproductions.experiment import Experiment, Numbers, claim, picture
 from vestry.display.plotting import GREY, line
-from vestry.papers.beta_trial import DELTA, NAMES, RECORDS, Calibration, calibrate, epsilons, held_out
-from vestry.papers.experiment import Experiment, Numbers, claim, picture
 
 ORDERS = (2, 15)
 SUCCESSES = 38.0

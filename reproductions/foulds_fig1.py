@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaln, xlog1py, xlogy
 
+from reproductions.experiment import Experiment, Numbers, claim, picture
+from reproductions.proportion import PRIOR, count_posteriors, discrete_noise, laplace_plug_in, temperature
 from vestry.display.plotting import COLOURS, INK
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim, picture
-from vestry.papers.proportion import PRIOR, count_posteriors, discrete_noise, laplace_plug_in, temperature
 from vestry.posterior.discrete_noise import Laplace
 
 P, TRUNCATION, N, EPSILON, DRAWS = 0.3, 0.2, 20, 1.0, 30

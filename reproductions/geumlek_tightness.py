@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, logsumexp
 
+from reproductions.experiment import Experiment, Numbers, claim, picture
 from vestry.display.plotting import COLOURS, line
 from vestry.numerics import Array
-from vestry.papers.experiment import Experiment, Numbers, claim, picture
 
 PRECISION = 4.0  # m = n beta
 ORDER = 10.0

@@ -1,7 +1,7 @@
 """Logistic regression on three tables: test error against epsilon [GeumlekSC17, Fig. 3], and log-likelihood.
 
 The tables are prepared as in the paper, by what was observed in them, *for this experiment only*: that leaks (see
-`vestry.papers.paper_tables`). Prior N(0, I/(n beta)), beta = 0.001, rows of norm 1, one row replaced:
+`reproductions.paper_tables`). Prior N(0, I/(n beta)), beta = 0.001, rows of norm 1, one row replaced:
 
 - algorithm 4 ("concentrated") raises beta to 2 a/(n epsilon), algorithm 5 ("diffuse") lowers the likelihood's power
   rho to sqrt(epsilon n beta/(2 a)), at order a;
@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, log_ndtr
 
+from reproductions.event_log import data_folder
+from reproductions.experiment import Experiment, Numbers, claim, mean_and_error, picture
+from reproductions.paper_tables import FILES, LABELS, WANTED, PaperTable, download, load, stand_in
 from vestry.display.plotting import GREY, line
 from vestry.numerics import Array
-from vestry.papers.event_log import data_folder
-from vestry.papers.experiment import Experiment, Numbers, claim, mean_and_error, picture
-from vestry.papers.paper_tables import FILES, LABELS, WANTED, PaperTable, download, load, stand_in
 
 BETA = 1e-3
 ORDERS = (1, 10, 100)
