@@ -33,7 +33,8 @@ import numpyro
 from vestry.posterior.discrete_noise import Laplace
 from vestry.releases import Certificate, NoisyStatistics, Release
 
-sys.path[:0] = [str(Path(__file__).parents[2] / "examples"), str(Path(__file__).parents[2])]
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 from reproductions.proportion import discrete_noise
 from ward_trend import MONTHS, TIMES, WARDS, log_odds, noise_aware, plug_in, sampler
 
