@@ -26,6 +26,8 @@ from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any
 
+import style
+
 ROOT = Path(__file__).parent.parent
 RUN = 6
 # Rooms whose classes other rooms ask by a protocol; before there were rooms by model they were these packages.
@@ -42,11 +44,20 @@ def measured(source: Path) -> dict[str, Any]:
     lines = sorted((text.count("\n"), name) for name, text in files.items())
     bodies = sorted(body for name, tree in trees.items() for body in _bodies_of(name, tree))
     imports = {name: _covered(x for x in ast.walk(trees[name]) if isinstance(x, _IMPORT)) for name in files}
+    reading = style.joined(style.measure(text) for text in files.values())
     runs = duplicates({name: [line for line in code[name] if line[0] not in imports[name]] for name in files})
     return {
         "lines": sum(size for size, _ in lines),
         "lines of code": sum(map(len, code.values())),
         "files": len(files),
+        "clean files (style.py)": sum(not style.measure(text).lacks() for text in files.values()),
+        "nodes of a statement: median, 75 %, 90 %": "/".join(
+            str(reading.nodes_at(share)) for share in (0.5, 0.75, 0.9)
+        ),
+        "statements that nest three calls": f"{reading.nested / len(reading.nodes):.1%}",
+        "assignments that pack a tuple": f"{reading.packed / reading.assignments:.1%}",
+        "conditional expressions per 1,000 statements": round(1000 * reading.conditional / len(reading.nodes)),
+        "dull loop variables": f"{reading.dull} of {reading.loop_names}",
         "median file": int(statistics.median(size for size, _ in lines)),
         "largest file": "{} {}".format(*lines[-1]),
         "90th percentile of function bodies": bodies[int(0.9 * len(bodies))][0],
@@ -198,10 +209,10 @@ def main() -> None:
     if given.json:
         print(json.dumps(columns, indent=2))
         return
-    print(f"{'':38}", *(f"{name:>40}" for name in columns))
+    print(f"{'':46}", *(f"{name:>40}" for name in columns))
     for key in next(iter(columns.values())):
         if key != "duplicates":
-            print(f"{key:38}", *(f"{column[key]:>40}" for column in columns.values()))
+            print(f"{key:46}", *(f"{column[key]:>40}" for column in columns.values()))
     if given.list:
         print(*(f"{name}: {run}" for name, column in columns.items() for run in column["duplicates"]), sep="\n")
 
