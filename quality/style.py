@@ -99,8 +99,8 @@ class Figures:
         packed = self.packed / max(self.assignments, 1)
         conditional = 1000 * self.conditional / statements
         return (
-            f"{len(self.nodes)} statements, nodes {nodes} (median, 75 %, 90 %), nested {nested:.1%}, packed {packed:.1%},"
-            f" conditional {conditional:.0f}, dull {self.dull} of {self.loop_names}"
+            f"{len(self.nodes)} statements, nodes {nodes} (median, 75 %, 90 %), nested {nested:.1%},"
+            f" packed {packed:.1%}, conditional {conditional:.0f}, dull {self.dull} of {self.loop_names}"
         )
 
 
