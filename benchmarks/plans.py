@@ -51,12 +51,13 @@ def run(quick: bool = False) -> list[dict]:
 
 def points(name: str, keys: dict, rounds: int) -> list[float]:
     """Time each mechanism that a model may take at each spend, after a first look that loads what it needs."""
-    from vestry.model.request import Request, TableSchema
+    from vestry.model.request import Request
     from vestry.planning import compare_mechanisms
     from vestry.privacy.guarantee import Guarantee
     from vestry.privacy.neighbours import Neighbours, Unit
     from vestry.registry import MODELS as KNOWN
     from vestry.schema.domain import domain_from
+    from vestry.schema.table_schema import TableSchema
 
     schema = TableSchema(
         {key: domain_from(each) for key, each in COLUMNS.items()}, Unit(), Neighbours.ADD_REMOVE, 10**6

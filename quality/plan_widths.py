@@ -34,12 +34,13 @@ from scipy.special import betaincinv, gammaincinv, ndtri
 import vestry
 from vestry import pipeline
 from vestry.conjugate.sparse_dirichlet import SparsePrior
-from vestry.model.request import WIDE, Request, TableSchema, question_of
+from vestry.model.request import WIDE, Request, question_of
 from vestry.planning import best_forecast, compare_mechanisms
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.registry import MODELS
 from vestry.schema.domain import domain_from
+from vestry.schema.table_schema import TableSchema
 from vestry.tables.bin_forecast import SUPPOSED
 from vestry.tables.polya_tree import polya_tree
 

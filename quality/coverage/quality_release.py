@@ -20,11 +20,12 @@ import numpy as np
 from vestry.conjugate.simulation import noisy_statistics
 from vestry.data_quality.quality_model import Quality
 from vestry.data_quality.quality_posterior import quality_reader
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.planning import choose_mechanism
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.domain import Interval, Levels
+from vestry.schema.table_schema import TableSchema
 
 RESULTS = Path(__file__).with_suffix(".json")
 RECORDS, RELEASES = 1000, 100

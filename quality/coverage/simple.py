@@ -26,11 +26,12 @@ from vestry.conjugate.gamma_poisson import GammaPoisson
 from vestry.conjugate.normal_inverse_gamma import NormalInverseGamma
 from vestry.conjugate.normal_mean import NormalMean
 from vestry.conjugate.simulation import noisy_statistics
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.releases import Certificate, Release
 from vestry.schema.domain import Interval, Levels
+from vestry.schema.table_schema import TableSchema
 
 RESULTS = Path(__file__).with_suffix(".json")
 METHODS = ("noise-aware", "plug-in")

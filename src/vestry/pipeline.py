@@ -29,8 +29,8 @@ from vestry.model.request import (
     Model,
     PreparedRelease,
     Request,
-    TableSchema,
     check_size,
+    counts_publicly,
     grouping,
     pools,
     purpose_of,
@@ -41,6 +41,7 @@ from vestry.planning import choose_mechanism
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
 from vestry.releases import Release
+from vestry.schema.table_schema import TableSchema
 
 NEW, CHARGED, OPENED, RELEASED = "new", "charged before", "opened before", "released before"
 
@@ -205,7 +206,7 @@ def prepare(
 
 def public_count(request: Request, table: Table) -> int | None:
     """Return the number of records; None where it is private."""
-    count = table.count() if schema_of(table).counts_publicly(request.model) else None
+    count = table.count() if counts_publicly(schema_of(table), request.model) else None
     if count == 0:
         raise InvalidParameter("the number of records", 0, "at least 1", "a table with records")
     return count

@@ -21,10 +21,11 @@ from vestry.errors import GuaranteeUnreachable, InvalidParameter, NoInterval, Ve
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.level_threshold import THRESHOLD, LevelThreshold
 from vestry.mechanisms.release import Mechanism
-from vestry.model.request import Model, Request, TableSchema, groups_of, own_columns
+from vestry.model.request import Model, Request, groups_of, own_columns
 from vestry.numerics import largest
 from vestry.posterior.reader import reader_of
 from vestry.privacy.guarantee import ApproxDP, Guarantee
+from vestry.schema.table_schema import TableSchema
 from vestry.validation import require_number
 
 # The number of records where none is declared.

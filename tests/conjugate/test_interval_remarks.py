@@ -18,12 +18,13 @@ from vestry.conjugate.normal_inverse_gamma import MeanVariance, NormalInverseGam
 from vestry.conjugate.normal_inverse_gamma_posterior import MeanVarianceMixture
 from vestry.conjugate.normal_mean import NormalMean
 from vestry.conjugate.sparse_dirichlet import FAINT
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.privacy.guarantee import PureDP
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.releases import NoisyStatistics, Release
 from vestry.report.page import page
 from vestry.schema.domain import Interval
+from vestry.schema.table_schema import TableSchema
 
 CLAIM = laplace(0.2)
 COUNTS = (812, 95, -3, 24, 25)

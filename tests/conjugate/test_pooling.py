@@ -15,13 +15,14 @@ from vestry.conjugate.gamma_poisson import GammaPoisson
 from vestry.conjugate.normal_mean import NormalMean
 from vestry.conjugate.pooled_gamma import pooled_gamma
 from vestry.errors import InvalidParameter
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.persons.person_average import PersonAverage
 from vestry.posterior.discrete_noise import Laplace
 from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.releases import Certificate, Draws, NoisyStatistics, Release
 from vestry.schema.domain import Interval, Levels
+from vestry.schema.table_schema import TableSchema
 
 CLAIM = Certificate({"epsilon": 0.5}, {"kind": "pure", "count": 1}, "laplace", "scale", 2.0, "", "row", {})
 PAIRS = {"A": (6, 20), "B": (1, 1), "C": (3, 9), "D": (4, 11), "E": (9, 18), "F": (30, 6)}

@@ -14,7 +14,7 @@ from vestry.conjugate import dirichlet_posterior
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical, swamping
 from vestry.conjugate.sparse_dirichlet import SparseDirichlet, SparsePrior, sparse_dirichlet
 from vestry.errors import InvalidParameter
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
 from vestry.naive_bayes.naive_bayes_posterior import size_weights
 from vestry.planning import Forecast, compare_mechanisms
@@ -24,6 +24,7 @@ from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.releases import Certificate, NoisyStatistics, Release, open_release
 from vestry.schema.domain import Levels
+from vestry.schema.table_schema import TableSchema
 
 CLAIM = Certificate({"epsilon": 0.2}, {"kind": "pure", "count": 1}, "laplace", "scale", 5.0, "", "row", {})
 FLAT = (1.0, 1.0, 1.0, 1.0)

@@ -15,12 +15,13 @@ from vestry.conjugate import table_forecast
 from vestry.conjugate.dirichlet_posterior import private_count
 from vestry.conjugate.sparse_dirichlet import SparsePrior, sparse_dirichlet
 from vestry.conjugate.table_forecast import released_width, table_widths
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
 from vestry.posterior.discrete_noise import Laplace
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.domain import Levels
+from vestry.schema.table_schema import TableSchema
 from vestry.tables.contingency_table import ContingencyTable
 
 pytestmark = pytest.mark.oracle

@@ -17,13 +17,14 @@ from vestry.data_quality.quality_model import Quality
 from vestry.data_quality.quality_posterior import quality_reader
 from vestry.data_quality.quality_warnings import finding
 from vestry.errors import StudyFileError
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.pipeline import schema_of
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import reveal
 from vestry.schema.statistics import CONDITIONS
+from vestry.schema.table_schema import TableSchema
 from vestry.study import Study
 
 N = 1000

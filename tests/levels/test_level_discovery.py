@@ -19,13 +19,14 @@ from vestry.ledger import Ledger
 from vestry.levels.level_discovery import LevelDiscovery
 from vestry.levels.level_reader import level_reader, quoted
 from vestry.mechanisms.release import certify
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request, counts_publicly
 from vestry.planning import best_forecast, compare_mechanisms
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.releases import NoisyStatistics, Release, open_release
 from vestry.schema.domain import Interval, Levels, domain_from
+from vestry.schema.table_schema import TableSchema
 from vestry.study import Study
 
 SPEND = Guarantee.parse("epsilon=1,delta=1e-6")
@@ -114,8 +115,8 @@ def test_the_question_does_not_depend_on_what_is_declared_of_the_column():
     assert len({request.definition(schema) for schema in schemas}) == 1
     other = Request(LevelDiscovery("diagnosis", least=2), SPEND)
     assert other.definition(schemas[0]) != request.definition(schemas[0])
-    assert not schemas[0].counts_publicly(request.model)
-    assert not TableSchema({}, unit, Neighbours.REPLACE).counts_publicly(request.model)
+    assert not counts_publicly(schemas[0], request.model)
+    assert not counts_publicly(TableSchema({}, unit, Neighbours.REPLACE), request.model)
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------

@@ -8,11 +8,12 @@ from share import cases
 
 import vestry
 from vestry.errors import InvalidParameter
-from vestry.model.request import Request, TableSchema, groups_of, question_of
+from vestry.model.request import Request, groups_of, question_of
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import reveal
+from vestry.schema.table_schema import TableSchema
 
 WARDS, SEXES = ("A", "B"), ("f", "m", "x")
 SEPARATE = {"ward": Levels(*WARDS), "sex": Levels(*SEXES), "yes": Levels("n", "y"), "days": Interval(0, 10)}

@@ -15,11 +15,12 @@ from vestry.audit import audit_shipped
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.normal_mean import NormalMean
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.persons.person_average import PersonAverage
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.domain import Interval, Levels
+from vestry.schema.table_schema import TableSchema
 
 pytestmark = pytest.mark.statistical
 

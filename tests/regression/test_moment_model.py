@@ -16,7 +16,7 @@ from study.fault_study import vestry
 from vestry import Interval, Ledger, Levels, LinearRegression, Study, Table, open_release, release
 from vestry.audit.builtin import audit_shipped
 from vestry.errors import InvalidParameter, NoInterval, StudyFileError
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.noise import SystemNoise
 from vestry.pipeline import ChargeIndex
 from vestry.privacy.guarantee import Guarantee
@@ -27,6 +27,7 @@ from vestry.releases import NoisyStatistics
 from vestry.schema.design_matrix import HALF
 from vestry.schema.private import reveal
 from vestry.schema.statistics import SumQuery
+from vestry.schema.table_schema import TableSchema
 
 LINEAR = 'model = "linear"\noutcome = "stay"\npredictors = ["age", "ward"]\n'
 MUCH = "spend = { epsilon = 100, delta = 1e-6 }\n"

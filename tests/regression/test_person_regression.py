@@ -14,7 +14,7 @@ from share import cases, examples
 
 from vestry import Interval, Ledger, Levels, LinearRegression, Table, release
 from vestry.errors import InvalidParameter
-from vestry.model.request import Request, TableSchema, question_of
+from vestry.model.request import Request, question_of
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.regression.linear_model import PersonRegression
@@ -22,6 +22,7 @@ from vestry.regression.moment_reader import moment_reader
 from vestry.regression.moments import Moments
 from vestry.schema.design_matrix import HALF
 from vestry.schema.private import reveal
+from vestry.schema.table_schema import TableSchema
 
 DOMAINS = {"age": Interval(18, 98), "stay": Interval(0, 60, "drop"), "ward": Levels("A", "B", "C")}
 MODEL = PersonRegression(outcome="stay", predictors=("age",))

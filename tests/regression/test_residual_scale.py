@@ -19,7 +19,7 @@ from vestry import Interval, Ledger, LinearRegression, Study
 from vestry.cli import app
 from vestry.errors import InvalidParameter
 from vestry.estimators import PrivateLinearRegression
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
 from vestry.regression import numpy_math
@@ -29,6 +29,7 @@ from vestry.regression.losses import Huber, LogCosh, PseudoHuber, SmoothQuantile
 from vestry.regression.method import regression, shrinkage
 from vestry.regression.problem import LinearProblem
 from vestry.regression.residual_scale import ResidualScale, with_residual_scale
+from vestry.schema.table_schema import TableSchema
 
 pytest.importorskip("numba", reason="the extra `glm` is not installed")
 

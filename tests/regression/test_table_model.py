@@ -16,7 +16,7 @@ from study.fault_study import vestry
 
 from vestry import Interval, Ledger, Levels, LogisticRegression, Study, Table, open_release, release
 from vestry.errors import InvalidParameter, StudyFileError
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.regression import table_model
@@ -26,6 +26,7 @@ from vestry.regression.outcome_table import OutcomeTable
 from vestry.regression.poisson_model import PoissonRegression
 from vestry.regression.table_reader import TableReader
 from vestry.releases import NoisyStatistics
+from vestry.schema.table_schema import TableSchema
 
 COLUMNS = {
     "sex": Levels("f", "m"),

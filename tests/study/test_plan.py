@@ -34,12 +34,13 @@ from vestry.conjugate.normal_mean import NormalMean
 from vestry.conjugate.simulation import noise_aware
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
-from vestry.model.request import PreparedSums, Request, TableSchema
+from vestry.model.request import PreparedSums, Request
 from vestry.planning import Forecast, best_forecast, budget_for_width, choose_mechanism, compare_mechanisms
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import Private
+from vestry.schema.table_schema import TableSchema
 from vestry.study import Study
 
 DOMAINS = {"yes": Levels("n", "y"), "ward": Levels("A", "B", "C"), "days": Interval(-200, 200)}

@@ -18,12 +18,13 @@ from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.normal_mean import NormalMean
 from vestry.data import Table
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request, adjacency_of, counts_publicly
 from vestry.pipeline import schema_of
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import reveal
+from vestry.schema.table_schema import TableSchema
 
 MODELS = {
     "beta": BetaBernoulli("yes", success="y"),
@@ -77,7 +78,7 @@ def collected(model, made: Table, *, like: Table | None = None) -> tuple[int, ..
 
 def bounds(model, made: Table) -> tuple[float, float]:
     frame = schema_of(made)
-    found = model.family(frame.domains).layout(frame.adjacency(model, 5))
+    found = model.family(frame.domains).layout(adjacency_of(frame, model, 5))
     return found.l1, found.l2
 
 
@@ -161,8 +162,8 @@ def test_a_dropped_record_makes_the_count_private():
     model = MODELS["beta"]
     rows, changed = [row("y"), row("n")], [row(None), row("n")]
     frames = [schema_of(table(each, "drop", "row", "replace")) for each in (rows, changed)]
-    assert not any(frame.counts_publicly(model) for frame in frames)
-    assert frames[0].adjacency(model, 2) == Adjacency("replace")
+    assert not any(counts_publicly(frame, model) for frame in frames)
+    assert adjacency_of(frames[0], model, 2) == Adjacency("replace")
     counted = [sum(collected(model, table(each, "drop", "row", "replace"))) for each in (rows, changed)]
     assert counted == [2, 1]  # what the broken twin would print as the public count
 
@@ -182,4 +183,4 @@ def test_a_dropped_record_makes_the_count_private():
 def test_when_the_count_is_public(relation, unit, policy, by, public):
     made = table([row()], policy, unit, relation)
     frame = TableSchema(made.columns, made.unit, made.neighbours)
-    assert frame.counts_publicly(BetaBernoulli("yes", success="y", by=by)) is public
+    assert counts_publicly(frame, BetaBernoulli("yes", success="y", by=by)) is public

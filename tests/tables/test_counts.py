@@ -17,8 +17,8 @@ from share import cases, examples
 import vestry
 from vestry.audit import audit_shipped
 from vestry.errors import InvalidParameter
-from vestry.model.cell_counts import CellCounts
-from vestry.model.request import Request, TableSchema
+from vestry.model.counted_cells import CountedCells
+from vestry.model.request import Request
 from vestry.pipeline import schema_of
 from vestry.planning import budget_for_width
 from vestry.privacy.guarantee import Guarantee
@@ -26,6 +26,7 @@ from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
 from vestry.releases import NoisyStatistics
 from vestry.schema.domain import Levels
 from vestry.schema.private import reveal
+from vestry.schema.table_schema import TableSchema
 from vestry.tables.count_posterior import CountReader, count_posterior
 from vestry.tables.record_count import RecordCount
 
@@ -56,7 +57,7 @@ def test_sensitivities_are_the_diameters(cells, k, relation, of):
     nothing = (0,) * cells
     pairs = product(units, units) if relation == "replace" else ((one, nothing) for one in units)
     steps = [[abs(a - b) for a, b in zip(one, other, strict=True)] for one, other in pairs]
-    l1, l2 = CellCounts((), of).sensitivities(Adjacency(Neighbours.parse(relation), k), cells)
+    l1, l2 = CountedCells((), of).sensitivities(Adjacency(Neighbours.parse(relation), k), cells)
     assert l1 == max(map(sum, steps))
     assert l2 == pytest.approx(max(math.hypot(*each) for each in steps), rel=1e-15)
 
@@ -183,9 +184,9 @@ def test_the_noise_is_not_refuted_and_half_of_it_is(by, relation):
     model, schema = RecordCount(by), TableSchema(DOMAINS, Unit("id", 3), relation)
     made = Request(model, Guarantee.parse("epsilon=1", neighbours=relation), "laplace").prepare(schema, None).mechanism
     how = {"noise": SeededNoise(5), "trials": 40_000, "releases": 0}
-    assert not audit_shipped(made, CellCounts(model.columns), **how).refuted
+    assert not audit_shipped(made, CountedCells(model.columns), **how).refuted
     twin = replace(made, scale=made.scale / 2)
-    assert audit_shipped(twin, CellCounts(model.columns), claim=(made.event, made.guarantee), **how).refuted
+    assert audit_shipped(twin, CountedCells(model.columns), claim=(made.event, made.guarantee), **how).refuted
 
 
 @pytest.mark.long

@@ -6,11 +6,12 @@ import pytest
 
 from vestry.errors import StudyFileError
 from vestry.ledger import Ledger
-from vestry.model.request import Request, TableSchema
+from vestry.model.request import Request
 from vestry.planning import compare_mechanisms
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.domain import Interval
+from vestry.schema.table_schema import TableSchema
 from vestry.study import Study
 from vestry.tables.quantiles import Quantiles
 

@@ -17,14 +17,15 @@ from share import examples
 import vestry
 from vestry.audit import audit_shipped
 from vestry.errors import InvalidParameter
-from vestry.model.cell_counts import CellCounts
-from vestry.model.request import Request, TableSchema
+from vestry.model.counted_cells import CountedCells
+from vestry.model.request import Request
 from vestry.pipeline import schema_of
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.releases import Certificate, NoisyStatistics, Release
 from vestry.schema.domain import Levels
 from vestry.schema.private import reveal
+from vestry.schema.table_schema import TableSchema
 from vestry.tables.contingency_table import ContingencyTable, contingency_reader
 from vestry.tables.joint_table import JointTable
 
@@ -202,9 +203,9 @@ def test_the_noise_is_not_refuted_and_half_of_it_is(unit, relation):
     model, schema = MODELS[0], TableSchema(DOMAINS, unit, relation)
     made = Request(model, Guarantee.parse("epsilon=1", neighbours=relation), "laplace").prepare(schema, 50).mechanism
     how = {"noise": SeededNoise(5), "trials": 40_000, "releases": 0}
-    assert not audit_shipped(made, CellCounts(model.columns), **how).refuted
+    assert not audit_shipped(made, CountedCells(model.columns), **how).refuted
     twin = replace(made, scale=made.scale / 2)
-    assert audit_shipped(twin, CellCounts(model.columns), claim=(made.event, made.guarantee), **how).refuted
+    assert audit_shipped(twin, CountedCells(model.columns), claim=(made.event, made.guarantee), **how).refuted
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ from vestry.model.request import (
     PreparedSums,
     Request,
     Size,
-    TableSchema,
+    adjacency_of,
     check_grouping,
     declaration,
     grouping,
@@ -40,6 +40,7 @@ from vestry.posterior.reader import POOLED, Reader, ReadRelease, refuse_extremes
 from vestry.releases import NoisyStatistics, Release
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Count, SumQuery, Term
+from vestry.schema.table_schema import TableSchema
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ class ConjugateModel(ABC):
 
     def sum_unit(self, schema: TableSchema) -> float:
         """Return what one unit of noisy sums stands for, in units of their columns; 1 for counts."""
-        return self.family(schema.domains).layout(schema.adjacency(self, None)).grid
+        return self.family(schema.domains).layout(adjacency_of(schema, self, None)).grid
 
     def groups(self, domains: Mapping[str, Domain]) -> tuple[str, ...]:
         """Return the levels by which records are grouped; refuse what cannot group them."""
@@ -290,7 +291,7 @@ class ConjugateModel(ABC):
         """Calibrate from declarations and, where it is public, the number of records."""
         self._check_pool()
         family, numbers = self.family(schema.domains), self.numbers(schema.domains)
-        adjacency = schema.adjacency(self, count)
+        adjacency = adjacency_of(schema, self, count)
         mechanism = calibrate_mechanism(
             request.mechanism,
             family,

@@ -36,7 +36,7 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged
-from vestry.model.request import MOST_LEVELS, By, PreparedSums, Size, TableSchema, levels_of, size_by_group
+from vestry.model.request import MOST_LEVELS, By, PreparedSums, Size, levels_of, size_by_group
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import Laplace, noise_of
@@ -51,6 +51,7 @@ from vestry.privacy.pricing import event
 from vestry.releases import Draws, NoisyStatistics
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Count, Indicator, SumQuery
+from vestry.schema.table_schema import TableSchema
 from vestry.validation import require_whole
 
 

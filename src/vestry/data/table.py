@@ -24,6 +24,7 @@ from vestry.schema.domain import Domain, Interval, Levels, sources, sources_of, 
 from vestry.schema.meaning import EXACT
 from vestry.schema.private import Block, Private, PrivateCounts, PrivateRows, RemoteRows
 from vestry.schema.statistics import Count, PersonQuery, Product, Sum, SumQuery, sides, summand
+from vestry.schema.table_schema import DEFAULT_MAX_ROWS
 from vestry.validation import require_number, require_whole
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from vestry.data.value_counts import ValueQuery
 
 LIMIT = 2**62
-# How many records there may be, where nobody says.
-DEFAULT_MAX_ROWS = 10**12
 _FAILED = (
     "the data could not be read, and nothing was summed; what the backend said may quote a record and is not shown. "
     "Check that the file or table is whole, and that it can still be reached."

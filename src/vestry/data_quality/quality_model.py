@@ -45,8 +45,9 @@ from vestry.model.request import (
     PreparedSums,
     Request,
     Size,
-    TableSchema,
     WidthPair,
+    adjacency_of,
+    counts_publicly,
     declaration,
     declared,
     listing,
@@ -55,6 +56,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import Condition, SumQuery
+from vestry.schema.table_schema import TableSchema
 
 # The width of a share of one half under Laplace noise, in its scales over n: where n is private, and public.
 _LAPLACE = 3.27, 3.0
@@ -105,7 +107,7 @@ class Quality:
         self.check(schema.domains)
         written = {column: schema.domains[column].to_dict() for column in self.columns}
         conditions = tuple(conditions_of(domain) for domain in written.values())
-        adjacency = schema.adjacency(self, count)
+        adjacency = adjacency_of(schema, self, count)
         counted = tuple(names[1:] for names in conditions) if request.mechanism == "cube" else conditions
         layout = Histograms(self.columns, counted).layout(adjacency)
         if request.mechanism == "cube":
@@ -128,7 +130,7 @@ class Quality:
         is public (the posterior is flat between the two counts and has tails of scale b/2), and 3.27 b/n where it is
         not, that of a sum of two. On a cube one count alone tells of s, uniform within it.
         """
-        mechanism, public = prepared.mechanism, schema.counts_publicly(self)
+        mechanism, public = prepared.mechanism, counts_publicly(schema, self)
         wide = {CUBE: WIDE, LAPLACE: _LAPLACE[public] / math.sqrt(2)}.get(mechanism.noise, WIDE / math.sqrt(2))
         return float(released_width(0.0, LEVEL, wide * mechanism.deviation / n)), 0.0, None
 

@@ -14,7 +14,7 @@ from vestry.estimators.declared_classes import PrivateClassifier, check_classes,
 from vestry.estimators.fit_plan import FitPlan, feature_names, outcome_name
 from vestry.estimators.private_fit import PrivateFit
 from vestry.ledger import Ledger
-from vestry.model.request import PreparedSums, Request, TableSchema
+from vestry.model.request import PreparedSums, Request
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee, PureDP
@@ -22,6 +22,7 @@ from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.releases import Release
 from vestry.schema.domain import Bins, Levels
 from vestry.schema.private import Private
+from vestry.schema.table_schema import TableSchema
 from vestry.validation import require_whole
 
 

@@ -24,8 +24,8 @@ from vestry.model.request import (
     PreparedSums,
     Request,
     Size,
-    TableSchema,
     WidthPair,
+    adjacency_of,
     declaration,
     groups_of,
     listing,
@@ -34,6 +34,7 @@ from vestry.model.request import (
 from vestry.privacy.neighbours import Neighbours
 from vestry.schema.domain import LEVEL, Domain, drops
 from vestry.schema.statistics import SumQuery
+from vestry.schema.table_schema import TableSchema
 from vestry.validation import is_whole, require_choice
 
 PUBLIC, PRIVATE = "public", "private"
@@ -132,7 +133,7 @@ class HiddenMarkovModel:
         regions, times = (
             key_levels(schema.domains, self.sequence[key], "sequence").names for key in ("region", "time")
         )
-        adjacency = schema.adjacency(self, None)
+        adjacency = adjacency_of(schema, self, None)
         layout = cell.layout(adjacency, times)
         limits = _INSIDE if short else ""
         mechanism = counts.calibrate_counts(request.mechanism, layout, adjacency, request.guarantee, limits=limits)

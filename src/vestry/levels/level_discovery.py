@@ -16,13 +16,14 @@ from vestry.data import Table
 from vestry.errors import InvalidParameter
 from vestry.levels.level_reader import found_words, level_reader, shown_words
 from vestry.mechanisms.level_threshold import LevelThreshold, calibrate_threshold
-from vestry.model.cell_counts import PERSONS, RECORDS
+from vestry.model.counted_cells import PERSONS, RECORDS
 from vestry.model.histograms import NOISES
-from vestry.model.request import MOST_GROUPS, Request, Size, TableSchema, WidthPair, declaration
+from vestry.model.request import MOST_GROUPS, Request, Size, WidthPair, adjacency_of, declaration
 from vestry.privacy.neighbours import Unit
 from vestry.releases import NoisyStatistics
 from vestry.schema.domain import Domain
 from vestry.schema.private import PrivateCounts
+from vestry.schema.table_schema import TableSchema
 from vestry.validation import require_whole
 
 # The probability of a forecast's interval; the largest number that `least` and `per_person` may be.
@@ -82,7 +83,7 @@ class LevelDiscovery:
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedLevels:
         """Calibrate from declarations."""
         self.check(schema.domains)
-        unit, adjacency = schema.unit, schema.adjacency(self, None)
+        unit, adjacency = schema.unit, adjacency_of(schema, self, None)
         if self.column == unit.person:
             allowed = "another one than that of the person, which nobody shares"
             raise InvalidParameter("column", self.column, allowed, 'column = "diagnosis"')

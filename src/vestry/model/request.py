@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.table import DEFAULT_MAX_ROWS, check_bound
+from vestry.data.table import check_bound
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE, PARAMETERS, Mechanism
 from vestry.privacy.guarantee import Guarantee, PureDP
@@ -28,6 +28,7 @@ from vestry.schema.derivation import readings
 from vestry.schema.domain import Domain, Interval, Levels, drops
 from vestry.schema.private import Private, PrivateCounts, PrivateRows
 from vestry.schema.statistics import SumQuery
+from vestry.schema.table_schema import TableSchema
 from vestry.validation import require_choice
 
 AUTO = "auto"
@@ -167,42 +168,24 @@ class PreparedRelease(Protocol):
         """Refuse sums that 64 bits cannot hold."""
 
 
-@dataclass(frozen=True)
-class TableSchema:
-    """What is declared of a table: its columns, whose change is hidden, and which change.
+def counts_publicly(schema: TableSchema, model: Model) -> bool:
+    """Return True if the number of records that count is public: replace, unit row, no groups, nothing dropped.
 
-    Attributes
-    ----------
-    domains
-        What each column may contain.
-    unit, neighbours
-        As the ledger owns them.
-    max_rows
-        How many records there are at most, where their number is private.
+    It is not asked for by a model to which it says nothing (`uses_count`).
     """
+    if not getattr(model, "uses_count", True):
+        return False
+    read = () if inspects(model) else (column for column in model.columns if column in schema.domains)
+    dropped = any(drops(schema.domains[column]) for column in read)
+    whole = schema.unit.person is None and model.by is None and not dropped
+    return whole and schema.neighbours is Neighbours.REPLACE
 
-    domains: Mapping[str, Domain]
-    unit: Unit
-    neighbours: Neighbours
-    max_rows: int = DEFAULT_MAX_ROWS
 
-    def counts_publicly(self, model: Model) -> bool:
-        """Tell whether the number of records that count is public: replace, unit row, no groups, nothing dropped.
-
-        It is not asked for by a model to which it says nothing (`uses_count`).
-        """
-        if not getattr(model, "uses_count", True):
-            return False
-        read = () if inspects(model) else (column for column in model.columns if column in self.domains)
-        dropped = any(drops(self.domains[column]) for column in read)
-        whole = self.unit.person is None and model.by is None and not dropped
-        return whole and self.neighbours is Neighbours.REPLACE
-
-    def adjacency(self, model: Model, count: int | None) -> Adjacency:
-        """Return which neighbours a release of the model must hide; `count` is used where it is public."""
-        public = self.counts_publicly(model)
-        groups = len(groups_of(self.domains, model.by))
-        return Adjacency(self.neighbours, self.unit.rows, count if public else None, groups)
+def adjacency_of(schema: TableSchema, model: Model, count: int | None) -> Adjacency:
+    """Return which neighbours a release of the model must hide; `count` is used where it is public."""
+    public_count = count if counts_publicly(schema, model) else None
+    groups = groups_of(schema.domains, model.by)
+    return Adjacency(schema.neighbours, schema.unit.rows, public_count, len(groups))
 
 
 @dataclass(frozen=True)
@@ -276,7 +259,7 @@ class Request:
 
     def prepare(self, schema: TableSchema, count: int | None) -> PreparedRelease:
         """Calibrate the mechanism that is named, from declarations and, where it is public, the number of records."""
-        return self.model.prepare(self, schema, count if schema.counts_publicly(self.model) else None)
+        return self.model.prepare(self, schema, count if counts_publicly(schema, self.model) else None)
 
     def earlier(self, model: Model | None) -> Request | None:
         """Return the same request of the model that its words meant in 0.1.0; None if there is no such request."""

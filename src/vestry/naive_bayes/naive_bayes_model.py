@@ -24,8 +24,8 @@ from vestry.model.request import (
     PreparedSums,
     Request,
     Size,
-    TableSchema,
     WidthPair,
+    adjacency_of,
     declaration,
     groups_of,
     listing,
@@ -35,6 +35,7 @@ from vestry.naive_bayes.naive_bayes_posterior import naive_bayes_reader
 from vestry.privacy.neighbours import Adjacency
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import SumQuery
+from vestry.schema.table_schema import TableSchema
 
 OPS = "ops"
 
@@ -95,7 +96,7 @@ class NaiveBayes:
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations and, where it is public, the number of records."""
         self.check(schema.domains)
-        adjacency, levels = schema.adjacency(self, count), feature_levels(schema.domains, self.features)
+        adjacency, levels = adjacency_of(schema, self, count), feature_levels(schema.domains, self.features)
         if request.mechanism not in (*NOISES, OPS):
             allowed = ", ".join((*NOISES, OPS)) + " for naive-bayes"
             raise InvalidParameter("mechanism", request.mechanism, allowed, 'mechanism = "laplace"')

@@ -19,7 +19,17 @@ from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import calibrate_noise
 from vestry.mechanisms.release import ADDITIVE
 from vestry.model.averaging import Averaged, person_units
-from vestry.model.request import MOST_PARAMETERS, PERSON, By, PreparedSums, Request, Size, TableSchema, WidthPair, pools
+from vestry.model.request import (
+    MOST_PARAMETERS,
+    PERSON,
+    By,
+    PreparedSums,
+    Request,
+    Size,
+    WidthPair,
+    adjacency_of,
+    pools,
+)
 from vestry.numerics import Array
 from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
@@ -30,6 +40,7 @@ from vestry.registry import MODELS
 from vestry.releases import NoisyStatistics, Release
 from vestry.schema.domain import Domain
 from vestry.schema.statistics import PersonQuery
+from vestry.schema.table_schema import TableSchema
 
 LABEL = "normal approximation"
 # Fewer expected events than this, and the normal approximation is rough.
@@ -197,7 +208,7 @@ class PersonAverage:
     def prepare(self, request: Request, schema: TableSchema, count: int | None) -> PreparedSums:
         """Calibrate from declarations; the number of persons is private."""
         model, domains, averaged = self.model, schema.domains, self._averaged(schema.domains)
-        adjacency, parts = schema.adjacency(self, None), self.parts(domains)
+        adjacency, parts = adjacency_of(schema, self, None), self.parts(domains)
         mechanism = calibrate_noise(
             f"discrete-{request.mechanism}", parts.layout(adjacency), adjacency, request.guarantee, limits=_THEOREM
         )

@@ -16,7 +16,6 @@ from vestry.model.request import (
     PreparedSums,
     Request,
     Size,
-    TableSchema,
     WidthPair,
     check_grouping,
     grouping,
@@ -34,6 +33,7 @@ from vestry.regression.regression_model import PreparedRows, RowModel
 from vestry.regression.residual_scale import check_residual_sd, with_residual_scale
 from vestry.schema.design_matrix import HALF
 from vestry.schema.domain import Domain
+from vestry.schema.table_schema import TableSchema
 from vestry.validation import require_choice, require_number
 
 # The loss where none is declared; and its threshold, as a share of half the outcome's interval.

@@ -10,7 +10,7 @@ import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE
-from vestry.model.request import PreparedSums, Request, Size, TableSchema, WidthPair, declaration, levels_of, listing
+from vestry.model.request import PreparedSums, Request, Size, WidthPair, declaration, levels_of, listing
 from vestry.regression.coefficients import coefficients_reader
 from vestry.regression.loss import Loss
 from vestry.regression.losses import Logistic, Multinomial
@@ -30,6 +30,7 @@ from vestry.regression.table_model import (
 )
 from vestry.regression.table_reader import table_reader
 from vestry.schema.domain import Domain
+from vestry.schema.table_schema import TableSchema
 
 
 def logistic_reader(family: Mapping[str, Any], prior: tuple[float, ...]) -> Any:

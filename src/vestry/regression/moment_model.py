@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from vestry.mechanisms.additive_noise import Additive, calibrate_noise
-from vestry.model.request import WIDE, PreparedSums, Request, Size, TableSchema, WidthPair, grouping, groups_of
+from vestry.model.request import WIDE, PreparedSums, Request, Size, WidthPair, adjacency_of, grouping, groups_of
 from vestry.numerics import Array
 from vestry.regression.moment_posterior import LinearMap, LinearPosterior, in_closed_form, linear_posterior
 from vestry.regression.moment_reader import MomentReader
 from vestry.regression.moments import Moments, PersonMoments
 from vestry.schema.design_matrix import HALF
 from vestry.schema.domain import Domain
+from vestry.schema.table_schema import TableSchema
 
 # The method's name; the precision of the prior where none is declared; statistics of one release at most.
 MOMENTS, USUAL_PRECISION, MOST_STATISTICS = "moments", 1.0, 5_000
@@ -29,7 +30,7 @@ def prepare_moments(model: Any, request: Request, schema: TableSchema, count: in
     """Calibrate the noise of the moments of a regression's columns."""
     averaged = model.averages_persons
     moments = (PersonMoments if averaged else Moments).of((*model.predictors, model.outcome), schema.domains)
-    adjacency = schema.adjacency(model, count)
+    adjacency = adjacency_of(schema, model, count)
     layout = moments.layout(adjacency)
     limits = _THEOREM if averaged else ""
     mechanism = calibrate_noise(f"discrete-{request.mechanism}", layout, adjacency, request.guarantee, limits=limits)

@@ -11,7 +11,7 @@ import numpy as np
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.release import ADDITIVE
 from vestry.model.histograms import listed
-from vestry.model.request import PreparedSums, Request, Size, TableSchema, WidthPair, declaration, interval_of, listing
+from vestry.model.request import PreparedSums, Request, Size, WidthPair, declaration, interval_of, listing
 from vestry.regression.model_formula import FromFormula
 from vestry.regression.outcome_table import OutcomeTable
 from vestry.regression.table_model import (
@@ -26,6 +26,7 @@ from vestry.regression.table_model import (
 )
 from vestry.regression.table_reader import table_reader
 from vestry.schema.domain import Domain
+from vestry.schema.table_schema import TableSchema
 from vestry.validation import require_choice, require_number
 
 

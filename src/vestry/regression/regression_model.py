@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.data import Table
-from vestry.data.table import DEFAULT_MAX_ROWS, check_bound
+from vestry.data.table import check_bound
 from vestry.errors import InvalidParameter
 from vestry.model.request import (
     MOST_PARAMETERS,
     WIDE,
     Request,
     Size,
-    TableSchema,
     WidthPair,
+    adjacency_of,
     declaration,
     declared,
     listing,
@@ -46,6 +46,7 @@ from vestry.regression.problem import LinearProblem
 from vestry.schema.design_matrix import HALF, Design
 from vestry.schema.domain import Domain, Interval, Levels
 from vestry.schema.private import PrivateRows
+from vestry.schema.table_schema import DEFAULT_MAX_ROWS, TableSchema
 from vestry.validation import require_choice, require_number, require_truth
 
 
@@ -172,7 +173,7 @@ class RowModel(FromFormula, ABC):
         """Calibrate from declarations and, where it is public, the number of records."""
         self.check(schema.domains)
         design, loss = self.design(schema.domains), self.loss_for(schema.domains)
-        adjacency = schema.adjacency(self, count)
+        adjacency = adjacency_of(schema, self, count)
         max_rows = _declared_max_rows(schema) if count is None else count
         problem = LinearProblem(loss, len(design.features), design.norm, adjacency, max_rows)
         mechanism = regression(

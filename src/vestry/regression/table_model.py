@@ -8,12 +8,13 @@ import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.additive_noise import Additive, calibrate_noise
-from vestry.model.request import WIDE, PreparedSums, Request, Size, TableSchema, declared
+from vestry.model.request import WIDE, PreparedSums, Request, Size, adjacency_of, declared
 from vestry.numerics import Array
 from vestry.regression.moments import LevelColumn
 from vestry.regression.outcome_table import OutcomeTable
 from vestry.regression.table_reader import parse_terms, table_reader
 from vestry.schema.domain import Domain, Levels
+from vestry.schema.table_schema import TableSchema
 
 # The method's name; the precision of the prior where none is declared, a standard deviation of 2.5; numbers of one
 # release at most.
@@ -63,7 +64,7 @@ def prepare_table(
     model: Any, table: OutcomeTable, request: Request, schema: TableSchema, count: int | None
 ) -> PreparedSums:
     """Calibrate the noise of a table."""
-    adjacency = schema.adjacency(model, count)
+    adjacency = adjacency_of(schema, model, count)
     layout = table.layout(adjacency)
     mechanism = calibrate_noise(f"discrete-{request.mechanism}", layout, adjacency, request.guarantee)
     table.query.check(schema.domains)

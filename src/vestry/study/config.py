@@ -21,9 +21,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from vestry.data.source import Dialect, dialect_from, find_way
-from vestry.data.table import DEFAULT_MAX_ROWS, LIMIT, check_bound
+from vestry.data.table import LIMIT, check_bound
 from vestry.errors import InvalidParameter, StudyFileError
-from vestry.model.request import AUTO, Request, TableSchema, check_size, purpose_of, question_of
+from vestry.model.request import AUTO, Request, check_size, purpose_of, question_of
 from vestry.pipeline import ChargeIndex, asked_as, is_drawn
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
@@ -31,6 +31,7 @@ from vestry.registry import MODELS, SOURCES
 from vestry.schema.derivation import check_derived
 from vestry.schema.domain import Domain, domain_from
 from vestry.schema.statistics import SumQuery
+from vestry.schema.table_schema import DEFAULT_MAX_ROWS, TableSchema
 from vestry.server_address import SCHEMES, parse_address
 from vestry.study.toml_table import EXAMPLES, LineIndex, Section, check_keys, check_text
 from vestry.validation import is_whole, require_moderate, require_number

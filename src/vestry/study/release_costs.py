@@ -10,7 +10,7 @@ from vestry.errors import BudgetExceeded
 from vestry.ledger.entry import State
 from vestry.ledger.privacy_filter import PrivacyFilter, Spent
 from vestry.mechanisms.release import Mechanism
-from vestry.model.request import PreparedRelease
+from vestry.model.request import PreparedRelease, counts_publicly
 from vestry.pipeline import NEW, ChargeIndex, PastCharge, calibrate
 from vestry.planning import DEFAULT_EXPECTED_ROWS
 from vestry.privacy.event import compose
@@ -56,7 +56,7 @@ def calibrated(config: StudyConfig, spec: ReleaseSpec, count: int | None) -> Pre
 def assumed_count(config: StudyConfig, spec: ReleaseSpec) -> int | None:
     """Return the number of records where it is public, as it is declared or assumed; None where it is private."""
     return (
-        (config.expected_rows or DEFAULT_EXPECTED_ROWS) if config.schema.counts_publicly(spec.request.model) else None
+        (config.expected_rows or DEFAULT_EXPECTED_ROWS) if counts_publicly(config.schema, spec.request.model) else None
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from vestry.data_quality.quality_warnings import Finding
 from vestry.ledger import Ledger
 from vestry.ledger.ledger import Summary
-from vestry.model.request import inspects, own_columns, pools
+from vestry.model.request import counts_publicly, inspects, own_columns, pools
 from vestry.posterior import Posterior
 from vestry.report.page import Part, ReportContent, Result, page, part, results_csv
 from vestry.study.config import StudyConfig
@@ -160,7 +160,7 @@ def _public(config: StudyConfig) -> tuple[str, ...]:
     ]
     if shown:
         sentences.append(f"The values that {' and '.join(shown)} found are texts from the records as they stand there.")
-    public = [spec.name for spec in config.releases if schema.counts_publicly(spec.request.model)]
+    public = [spec.name for spec in config.releases if counts_publicly(schema, spec.request.model)]
     if public:
         sentences.append(f"The number of records is public; the releases {', '.join(public)} use it.")
     else:

@@ -1,6 +1,6 @@
 """A column of numbers or dates in declared bins: how bins are declared, what is counted, and how a release is read.
 
-A record lies in one bin of one group, so all bins together cost what one count costs (`vestry.model.cell_counts`).
+A record lies in one bin of one group, so all bins together cost what one count costs (`vestry.model.counted_cells`).
 Values beyond an end of the interval are clipped, so they count in the first or the last bin; a missing value is where
 the column's declaration puts it, and one with its own level counts in no bin.
 """
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.errors import InvalidParameter
-from vestry.model.cell_counts import CellCounts
+from vestry.model.counted_cells import CountedCells
 from vestry.model.histograms import NOISES, calibrate_counts, concentration
 from vestry.model.request import (
     MOST_PARAMETERS,
@@ -24,8 +24,8 @@ from vestry.model.request import (
     PreparedSums,
     Request,
     Size,
-    TableSchema,
     WidthPair,
+    adjacency_of,
     check_grouping,
     declaration,
     declared,
@@ -37,6 +37,7 @@ from vestry.posterior.joined_noise import joined, summed
 from vestry.posterior.noisy_data import MULTINOMIAL, NoisyData, noisy_data, statistics_of
 from vestry.releases import NoisyStatistics, Release
 from vestry.schema.domain import LEVEL, Bins, Domain, Interval, underlying
+from vestry.schema.table_schema import TableSchema
 from vestry.tables.bin_posterior import BinPosterior
 from vestry.tables.polya_tree import polya_tree
 from vestry.validation import require_whole
@@ -138,7 +139,7 @@ class BinnedModel(ABC):
         self.check(schema.domains)
         bins = bins_of(schema.domains, self.column, self.bins)
         own_level = bins.missing == LEVEL
-        adjacency, counts = schema.adjacency(self, None if own_level else count), CellCounts(self.columns)
+        adjacency, counts = adjacency_of(schema, self, None if own_level else count), CountedCells(self.columns)
         mechanism = calibrate_counts(
             request.mechanism, counts.layout(adjacency, bins.names), adjacency, request.guarantee
         )

@@ -1,6 +1,6 @@
 """Two- and three-way tables as a model: the probabilities of all combinations of levels, from one charge.
 
-A record lies in one cell, so all cells together cost what one count costs (`vestry.model.cell_counts`). Their
+A record lies in one cell, so all cells together cost what one count costs (`vestry.model.counted_cells`). Their
 probabilities are those of one categorical variable whose categories are the cells, with the posterior of
 `vestry.conjugate.dirichlet_categorical`: the noise summed out, and the concentration too where none is declared. Cells
 that cannot occur (structural zeros) are left out when the release is read.
@@ -18,15 +18,15 @@ import numpy as np
 from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.table_forecast import table_widths
 from vestry.errors import InvalidParameter
-from vestry.model.cell_counts import CellCounts
+from vestry.model.counted_cells import CountedCells
 from vestry.model.histograms import NOISES, calibrate_counts, check_distinct, concentration, listed
 from vestry.model.request import (
     MOST_PARAMETERS,
     PreparedSums,
     Request,
     Size,
-    TableSchema,
     WidthPair,
+    adjacency_of,
     declaration,
     levels_of,
 )
@@ -37,6 +37,7 @@ from vestry.posterior.noisy_data import MULTINOMIAL, NoisyData, noisy_data, stat
 from vestry.posterior.reader import Reader
 from vestry.releases import NoisyStatistics, Release
 from vestry.schema.domain import Domain
+from vestry.schema.table_schema import TableSchema
 from vestry.tables.joint_table import JointTable
 
 _FEWEST, _MOST = 2, 3
@@ -208,7 +209,7 @@ class ContingencyTable:
         """Calibrate from declarations and, where it is public, the number of records."""
         self.check(schema.domains)
         cells, zeros = [", ".join(cell) for cell in self._cells(schema.domains)], self._zeros(schema.domains)
-        adjacency, counts = schema.adjacency(self, None if zeros else count), CellCounts(self.columns)
+        adjacency, counts = adjacency_of(schema, self, None if zeros else count), CountedCells(self.columns)
         mechanism = calibrate_counts(
             request.mechanism, counts.layout(adjacency, tuple(cells)), adjacency, request.guarantee
         )

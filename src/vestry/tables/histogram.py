@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vestry.model.request import By, TableSchema, WidthPair
+from vestry.model.request import By, WidthPair
 from vestry.numerics import Array
 from vestry.posterior.noisy_data import NoisyData
 from vestry.posterior.reader import Reader
 from vestry.releases import NoisyStatistics, Release
 from vestry.schema.domain import Bins
+from vestry.schema.table_schema import TableSchema
 from vestry.tables.bin_forecast import share_widths
 from vestry.tables.bin_posterior import BinPosterior
 from vestry.tables.binned_column import BinCounts, BinnedModel, read_bins

@@ -11,7 +11,7 @@ import numpy as np
 from vestry.conjugate.simulation import noisy_statistics
 from vestry.conjugate.table_forecast import LEVEL
 from vestry.errors import InvalidParameter
-from vestry.model.cell_counts import PERSONS, RECORDS, CellCounts
+from vestry.model.counted_cells import PERSONS, RECORDS, CountedCells
 from vestry.model.histograms import NOISES, calibrate_counts
 from vestry.model.request import (
     MOST_GROUPS,
@@ -19,14 +19,16 @@ from vestry.model.request import (
     PreparedSums,
     Request,
     Size,
-    TableSchema,
     WidthPair,
+    adjacency_of,
     check_grouping,
+    counts_publicly,
     declaration,
     grouping,
     groups_of,
 )
 from vestry.schema.domain import Domain
+from vestry.schema.table_schema import TableSchema
 from vestry.tables.count_posterior import count_reader
 
 # Simulated releases of a forecast.
@@ -72,10 +74,10 @@ class RecordCount:
         if self.of == PERSONS and schema.unit.person is None:
             instead = 'of = "records", or unit = { person = "patient_id", rows = 3 }'
             raise InvalidParameter("of", self.of, "records where the unit is a row", instead)
-        if self.of == RECORDS and schema.counts_publicly(self):
+        if self.of == RECORDS and counts_publicly(schema, self):
             allowed = "asked where it is private: under replace the number of rows is public"
             raise InvalidParameter("a count", "the number of all rows", allowed, 'by = "ward", or no release')
-        adjacency, counts = schema.adjacency(self, None), CellCounts(self.columns, self.of)
+        adjacency, counts = adjacency_of(schema, self, None), CountedCells(self.columns, self.of)
         mechanism = calibrate_counts(
             request.mechanism, counts.layout(adjacency, (self.of,)), adjacency, request.guarantee
         )

@@ -27,7 +27,7 @@ RECORDS, PERSONS = "records", "persons"
 
 
 @dataclass(frozen=True)
-class CellCounts:
+class CountedCells:
     """What is counted: `records` or `persons`, by the levels of columns, the last one's changing fastest."""
 
     columns: tuple[str, ...]
