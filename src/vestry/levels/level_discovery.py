@@ -15,6 +15,7 @@ import numpy as np
 from vestry.data import Table
 from vestry.errors import InvalidParameter
 from vestry.levels.level_reader import found_words, level_reader, shown_words
+from vestry.mechanisms.additive_noise import NOISE_OF
 from vestry.mechanisms.level_threshold import LevelThreshold, calibrate_threshold
 from vestry.model.counted_cells import PERSONS, RECORDS
 from vestry.model.histograms import NOISES
@@ -90,7 +91,7 @@ class LevelDiscovery:
         own = self.values(unit)
         of = RECORDS if unit.person is None else PERSONS
         mechanism = calibrate_threshold(
-            f"discrete-{request.mechanism}",
+            NOISE_OF[request.mechanism],
             adjacency,
             request.guarantee,
             values=own * (2 if adjacency.replaces else 1),

@@ -24,7 +24,15 @@ from vestry.privacy.pricing import event
 from vestry.releases import NoisyStatistics
 from vestry.schema.private import Private, reveal
 
-LAPLACE, GAUSSIAN, CUBE = "discrete-laplace", "discrete-gaussian", "discrete-cube"
+LAPLACE = "discrete-laplace"
+GAUSSIAN = "discrete-gaussian"
+# A normal number, rounded to the nearest integer; its scale is the standard deviation before rounding.
+ROUNDED_GAUSSIAN = "rounded-gaussian"
+CUBE = "discrete-cube"
+
+# The mechanism that adds each noise, as users name it; and the noise of each name.
+MECHANISM_OF = {LAPLACE: "laplace", GAUSSIAN: "gaussian", CUBE: "cube"}
+NOISE_OF = {mechanism: noise for noise, mechanism in MECHANISM_OF.items()}
 
 THEOREMS = {
     LAPLACE: "Integer noise P(k) ~ exp(-|k|/scale) on integers of l1 sensitivity D is (D/scale)-DP"
@@ -59,7 +67,7 @@ class Additive:
     @property
     def name(self) -> str:
         """`laplace`, `gaussian` or `cube`."""
-        return self.noise.removeprefix("discrete-")
+        return MECHANISM_OF[self.noise]
 
     @property
     def value(self) -> float:

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from vestry.errors import GuaranteeUnreachable
 from vestry.ledger import OpenCharge
-from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, MECHANISM_OF
 from vestry.noise import NoiseSource
 from vestry.numerics import exact, outward, ratio_up, smallest, up
 from vestry.privacy import accountant
@@ -85,7 +85,7 @@ class LevelThreshold:
     @property
     def name(self) -> str:
         """`laplace` or `gaussian`."""
-        return self.noise.removeprefix("discrete-")
+        return MECHANISM_OF[self.noise]
 
     @property
     def threshold(self) -> int:

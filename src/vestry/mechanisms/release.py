@@ -14,7 +14,7 @@ from vestry.errors import IN_LEDGER, DeclarationMismatch, InvalidParameter
 from vestry.ledger import Charge, OpenCharge
 from vestry.ledger.entry import Entry
 from vestry.mechanisms import truncated_posterior
-from vestry.mechanisms.additive_noise import Additive, calibrate_noise, event_of
+from vestry.mechanisms.additive_noise import NOISE_OF, Additive, calibrate_noise, event_of
 from vestry.mechanisms.posterior_sample import Meets, PosteriorSample, calibrate_draws, meets_exactly
 from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource, SystemNoise
@@ -200,7 +200,7 @@ def event_at(
 def _noise(name: str, draws: int) -> str:
     if draws != 1:
         raise InvalidParameter("draws", draws, "omitted for noisy statistics", "none: draws from them are free")
-    return f"discrete-{name}"
+    return NOISE_OF[name]
 
 
 def _needed(truncation: float | None) -> float:

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.additive_noise import Additive, calibrate_noise
+from vestry.mechanisms.additive_noise import NOISE_OF, Additive, calibrate_noise
 from vestry.mechanisms.statistic_family import Layout
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -97,7 +97,7 @@ def calibrate_counts(
 ) -> Additive:
     """Calibrate the noise; `limits` says what it does not hide."""
     require_choice("mechanism", name, NOISES, 'mechanism = "laplace"')
-    return calibrate_noise(f"discrete-{name}", layout, adjacency, guarantee, limits=limits)
+    return calibrate_noise(NOISE_OF[name], layout, adjacency, guarantee, limits=limits)
 
 
 def listed(given: object) -> object:

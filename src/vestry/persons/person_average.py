@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.additive_noise import calibrate_noise
+from vestry.mechanisms.additive_noise import NOISE_OF, calibrate_noise
 from vestry.mechanisms.release import ADDITIVE
 from vestry.model.averaging import Averaged, person_units
 from vestry.model.request import (
@@ -210,7 +210,7 @@ class PersonAverage:
         model, domains, averaged = self.model, schema.domains, self._averaged(schema.domains)
         adjacency, parts = adjacency_of(schema, self, None), self.parts(domains)
         mechanism = calibrate_noise(
-            f"discrete-{request.mechanism}", parts.layout(adjacency), adjacency, request.guarantee, limits=_THEOREM
+            NOISE_OF[request.mechanism], parts.layout(adjacency), adjacency, request.guarantee, limits=_THEOREM
         )
         keys = model.keys if averaged.levels is None else (*model.keys, averaged.levels)
         units, within = person_units(adjacency.rows), averaged.levels is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vestry.mechanisms.additive_noise import Additive, calibrate_noise
+from vestry.mechanisms.additive_noise import NOISE_OF, Additive, calibrate_noise
 from vestry.model.request import WIDE, PreparedSums, Request, Size, WidthPair, adjacency_of, grouping, groups_of
 from vestry.numerics import Array
 from vestry.regression.moment_posterior import LinearMap, LinearPosterior, in_closed_form, linear_posterior
@@ -33,7 +33,7 @@ def prepare_moments(model: Any, request: Request, schema: TableSchema, count: in
     adjacency = adjacency_of(schema, model, count)
     layout = moments.layout(adjacency)
     limits = _THEOREM if averaged else ""
-    mechanism = calibrate_noise(f"discrete-{request.mechanism}", layout, adjacency, request.guarantee, limits=limits)
+    mechanism = calibrate_noise(NOISE_OF[request.mechanism], layout, adjacency, request.guarantee, limits=limits)
     tally = moments.tally(grouping(model.by), count=layout.count is None)
     tally.check(schema.domains)
     described = {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vestry.errors import InvalidParameter
-from vestry.mechanisms.additive_noise import Additive, calibrate_noise
+from vestry.mechanisms.additive_noise import NOISE_OF, Additive, calibrate_noise
 from vestry.model.request import WIDE, PreparedSums, Request, Size, adjacency_of, declared
 from vestry.numerics import Array
 from vestry.regression.moments import LevelColumn
@@ -66,7 +66,7 @@ def prepare_table(
     """Calibrate the noise of a table."""
     adjacency = adjacency_of(schema, model, count)
     layout = table.layout(adjacency)
-    mechanism = calibrate_noise(f"discrete-{request.mechanism}", layout, adjacency, request.guarantee)
+    mechanism = calibrate_noise(NOISE_OF[request.mechanism], layout, adjacency, request.guarantee)
     table.query.check(schema.domains)
     terms = [*model.predictors, *model.interactions]
     described = {"name": model.name, "method": TABLE, "table": table.to_dict(), "predictors": terms}
