@@ -301,7 +301,7 @@ _FAMILIES: dict[str, dict[str, Check]] = {
 }
 # An average over persons, whatever the model.
 _AVERAGED: dict[str, Check] = {
-    "average": _check_that(lambda value: value in AVERAGES, "a known average"),
+    "average": _check_that(lambda value: isinstance(value, str) and value in AVERAGES, "a known average"),
     "kind": _check_that(lambda value: value in ("numbers", "levels"), "numbers or levels"),
     "grouped": _truth,
     "dimension": _one,
@@ -316,9 +316,11 @@ def _check_family(record: Mapping[str, Any]) -> None:
     name = family["name"]
     if name not in MODELS:
         raise _refusal("family.name", name, "one of " + ", ".join(MODELS))
+    method = family.get("method", "")
+    _text(method, "family.method")
     # What a model of somebody else's needs, its reader refuses.
     fields = _AVERAGED if "average" in family else _FAMILIES.get(name, {})
-    summed = _SUMMED.get((name, family.get("method")))
+    summed = _SUMMED.get((name, method))
     _object(fields if summed is None else summed[0], more=True)(family, "family")
     if summed is not None:
         for check in summed[1:]:

@@ -18,7 +18,8 @@ from seeded_noise import SeededNoise
 
 import vestry.noise
 from vestry.errors import InvalidParameter, NoiseNotReproducible, NoiseUnavailable, VestryError
-from vestry.noise import NoiseSource, SystemNoise
+from vestry.noise import NoiseSource, SystemNoise, exact_sampling
+from vestry.noise.bits import BLOCK_BYTES, Bits
 from vestry.noise.system_noise import _draw, check_scale
 
 SAMPLERS = {
@@ -346,6 +347,25 @@ def test_fork_gives_the_child_its_own_noise(sample):
 
 
 @forking
+@pytest.mark.parametrize("used", [0, 1, 60, 8 * BLOCK_BYTES])
+def test_fork_gives_the_child_its_own_bits(used):
+    several = [Bits(SystemNoise()) for _ in range(2)]
+    for bits in several:
+        bits.take(used)
+    ours, theirs = in_parent_and_child(lambda: [bits.take(60) for bits in several for _ in range(4)])
+    assert len(eval(theirs)) == 8
+    assert not set(eval(ours)) & set(eval(theirs))
+
+
+@forking
+def test_fork_gives_the_child_its_own_exact_draws():
+    bits = Bits(SystemNoise())
+    exact_sampling.normal(bits, 0.0, 1.0, grid=2.0**-60)
+    ours, theirs = in_parent_and_child(lambda: exact_sampling.normal(bits, 0.0, 1.0, grid=2.0**-60, size=4))
+    assert not set(eval(ours)) & set(eval(theirs))
+
+
+@forking
 def test_fork_ends_a_child_that_cannot_take_a_key(monkeypatch, capfd):
     stream = SystemNoise().stream()
 
@@ -363,7 +383,7 @@ def test_fork_ends_a_child_that_cannot_take_a_key(monkeypatch, capfd):
 
 
 def test_a_stream_no_longer_used_is_forgotten():
-    from vestry.noise.secure_generator import _LIVE
+    from vestry.noise.after_fork import _LIVE
 
     stream = SystemNoise().stream()
     assert stream in _LIVE

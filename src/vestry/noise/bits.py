@@ -7,6 +7,7 @@ from typing import Any, Protocol, final
 
 from flint import arb, fmpz
 
+from vestry.noise.after_fork import renew_after_fork
 from vestry.noise.noise_source import NoiseSource
 
 Ball = Any
@@ -24,12 +25,22 @@ class BitSource(Protocol):
 
 @final
 class Bits:
-    """Bits of a noise source, in order and each used once. They are fetched in blocks; what is left over is dropped."""
+    """Bits of a noise source, in order and each used once. They are fetched in blocks; what is left over is dropped.
 
-    __slots__ = ("_held", "_left", "_noise")
+    A child process made by `os.fork` fetches a block of its own, so parent and child never share a bit.
+    """
+
+    __slots__ = ("__weakref__", "_held", "_left", "_noise")
 
     def __init__(self, noise: NoiseSource) -> None:
-        self._noise, self._held, self._left = noise, 0, 0
+        self._noise = noise
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Forget the bits that were fetched and not used."""
+        self._held = 0
+        self._left = 0
 
     def take(self, count: int) -> int:
         """Give the next `count` bits as an integer below 2^count."""
@@ -37,7 +48,8 @@ class Bits:
             self._held = self._held << 8 * BLOCK_BYTES | int.from_bytes(self._noise.random_bytes(BLOCK_BYTES), "big")
             self._left += 8 * BLOCK_BYTES
         self._left -= count
-        taken, self._held = self._held >> self._left, self._held & ((1 << self._left) - 1)
+        taken = self._held >> self._left
+        self._held &= (1 << self._left) - 1
         return taken
 
     def __repr__(self) -> str:
@@ -51,7 +63,9 @@ class Uniform:
     __slots__ = ("_digits", "_known", "_source")
 
     def __init__(self, source: BitSource) -> None:
-        self._source, self._digits, self._known = source, 0, 0
+        self._source = source
+        self._digits = 0
+        self._known = 0
 
     def ball(self, precision: int) -> Ball:
         """Enclose it by its first `precision` digits, or more if more are known."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from typing import Any, NoReturn, final
-from weakref import WeakSet
 
 import numpy as np
 
 from vestry.errors import NoiseNotReproducible
+from vestry.noise.after_fork import renew_after_fork
 
 KEY_BYTES = 16
 
@@ -26,10 +26,11 @@ class Stream(np.random.Generator):
     __slots__ = ("__weakref__",)
 
     def __init__(self) -> None:
-        self._take_new_key()
-        _LIVE.add(self)
+        self.renew()
+        renew_after_fork(self)
 
-    def _take_new_key(self) -> None:
+    def renew(self) -> None:
+        """Take a new key from the operating system."""
         from randomgen import AESCounter
 
         # A new bit generator, not a new key in the old one: it has no buffered draws, and its lock is free
@@ -59,19 +60,3 @@ class Stream(np.random.Generator):
         return "Stream()"
 
     __str__ = __repr__
-
-
-_LIVE: WeakSet[Stream] = WeakSet()
-
-
-def _rekey_child() -> None:
-    """Give every live stream of a forked child a new key, or end the child."""
-    try:
-        for stream in list(_LIVE):
-            stream._take_new_key()
-    except BaseException:  # Python would print what a fork hook raises and go on, with the parent's keys
-        os.write(2, b"vestry: a forked process could not take new noise keys, so it ends here.\n")
-        os._exit(1)
-
-
-os.register_at_fork(after_in_child=_rekey_child)
