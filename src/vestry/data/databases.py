@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from functools import partial
+from contextlib import contextmanager
 from typing import Any
 
 import ibis
 
-from vestry.data.source import UNTRUSTED, Expression, Selection, Source, file_and_table, of_duckdb, quietly
+from vestry.data.quiet_reading import quietly, shared_change
+from vestry.data.source import UNTRUSTED, Expression, Selection, Source, file_and_table, of_duckdb
 from vestry.errors import InvalidParameter, MissingExtra
 from vestry.server_address import ServerAddress, parse_address
 
@@ -24,20 +24,22 @@ def open_ibis(table: Expression, selection: Selection) -> Source:
     allowed, instead = "a table that a backend holds", 'connection.table("records")'
     failure = InvalidParameter("data", "a table of no backend", allowed, instead)
     backend = quietly(table.get_backend, failure)
-    around = partial(_untrusting, backend) if backend.name == "duckdb" else nullcontext
-    return Source("ibis", (table,), backend, close=lambda: None, around=around)
+    if backend.name != "duckdb":
+        return Source("ibis", (table,), backend, close=lambda: None)
+    untrusting = shared_change(backend.con, _untrusting)
+    return Source("ibis", (table,), backend, close=lambda: None, around=lambda: untrusting)
 
 
 @contextmanager
-def _untrusting(backend: Any) -> Iterator[None]:
+def _untrusting(connection: Any) -> Iterator[None]:
     """Do without the untrusted steps of the planner for a while."""
-    before = backend.con.execute("SELECT current_setting('disabled_optimizers')").fetchone()[0]
+    before = connection.execute("SELECT current_setting('disabled_optimizers')").fetchone()[0]
     together = ",".join(filter(None, (before, UNTRUSTED)))
-    backend.con.execute(f"SET disabled_optimizers = '{together}'")
+    connection.execute(f"SET disabled_optimizers = '{together}'")
     try:
         yield
     finally:
-        backend.con.execute(f"SET disabled_optimizers = '{before}'")
+        connection.execute(f"SET disabled_optimizers = '{before}'")
 
 
 def open_duckdb(address: str, selection: Selection) -> Source:
@@ -95,13 +97,14 @@ def open_pyspark(address: str, selection: Selection) -> Source:
             PySparkLogger.getLogger(logger)  # or the first failure would make it after all others are muted
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
         backend = ibis.pyspark.connect(session)
-        with _around_spark(session):
+        around = shared_change(session, _around_spark)
+        with around:
             of_files = "/" in name or name.endswith(".parquet")
             table = _spark_parquet(session, backend, name) if of_files else _table(backend, name)
         # Bytes are text here: Spark reads text of Parquet files as bytes where a file does not call it text.
         texts = {column: table[column].cast("string") for column, kind in table.schema().items() if kind.is_binary()}
         table = table.mutate(**texts) if texts else table
-        return Source("pyspark", (table,), backend, close=lambda: None, around=lambda: _around_spark(session))
+        return Source("pyspark", (table,), backend, close=lambda: None, around=lambda: around)
 
     return quietly(opened, failure)
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import glob
 import itertools
-import logging
 import os
 import shutil
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
+from vestry.data.quiet_reading import SharedChange, quietly
 from vestry.errors import InvalidParameter, VestryError
 from vestry.registry import SOURCES
 from vestry.schema.domain import Domain, Levels, underlying
@@ -272,7 +271,7 @@ class Source:
         """Let the engine plan the query and do nothing. A table of Ibis is only compiled: it may need more to run."""
 
         def plan() -> None:
-            with _unfused(), self.around():
+            with _UNFUSED, self.around():
                 query = self.backend.compile(expression)
                 if self.kind == "ibis":
                     return
@@ -284,18 +283,18 @@ class Source:
 
     def compile(self, expression: Expression) -> str:
         """Return the query as the engine's own text."""
-        with _unfused():
+        with _UNFUSED:
             return str(self.backend.compile(expression))
 
     def rows(self, expression: Expression) -> list[dict[str, Any]]:
         """Run one query and return its rows."""
-        with _unfused(), self.around():
+        with _UNFUSED, self.around():
             rows: list[dict[str, Any]] = self.backend.to_pyarrow(expression).to_pylist()
         return rows
 
     def columns(self, expression: Expression) -> Iterator[dict[str, Any]]:
         """Run one query and yield its columns, as numpy arrays, in batches."""
-        with _unfused(), self.around():
+        with _UNFUSED, self.around():
             table = self.backend.to_pyarrow(expression)
         for batch in table.to_batches(max_chunksize=_BATCH):
             columns = zip(batch.schema.names, batch.columns, strict=True)
@@ -355,8 +354,7 @@ _NUMBERS = itertools.count()
 
 
 @contextmanager
-def _unfused() -> Iterator[None]:
-    """Keep each step of a query a separate subquery, since merging would repeat every expression where it is used."""
+def _steps_apart() -> Iterator[None]:
     import ibis
 
     before = ibis.options.sql.fuse_selects
@@ -365,6 +363,10 @@ def _unfused() -> Iterator[None]:
         yield
     finally:
         ibis.options.sql.fuse_selects = before
+
+
+# Each step of a query stays a subquery of its own, since merging would repeat every expression where it is used.
+_UNFUSED = SharedChange(_steps_apart)
 
 
 def call(name: str, result: type, *arguments: Any) -> Expression:
@@ -379,60 +381,6 @@ def _builtin(name: str, result: type, arity: int) -> Any:
     def written(one: Any, two: Any, three: Any) -> Any: ...
 
     return ibis.udf.scalar.builtin(written, name=name, signature=((None,) * arity, result))
-
-
-T = TypeVar("T")
-
-# Their log lines quote statements, answers or values.
-_TALKATIVE = (
-    "duckdb",
-    "ibis",
-    "polars",
-    "psycopg",
-    "py4j",
-    "pyspark",
-    "DataFrameQueryContextLogger",
-    "SQLQueryContextLogger",
-)
-
-
-def quietly(action: Callable[[], T], failure: VestryError) -> T:
-    """Return what the action returns; if anything but Vestry's own errors leaves it, raise the failure alone.
-
-    The failure is raised outside the handler: its context is empty, and no traceback quotes the backend.
-    """
-    try:
-        with _silence():
-            return action()
-    except VestryError:
-        raise
-    except Exception:  # noqa: S110 - what it says may quote a value
-        pass
-    raise failure
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Mute the backends' warnings and loggers, of these names or below them, and then let them speak again.
-
-    Loggers that are there are switched off: making one would give it a class that its owner does not expect. One that
-    is made meanwhile is held back by the level below which nothing is logged in this process.
-    """
-    held = logging.root.manager.disable
-    known = [name for name in list(logging.root.manager.loggerDict) if name.split(".")[0] in _TALKATIVE]
-    loggers = [logging.getLogger(name) for name in known]
-    before = [logger.disabled for logger in loggers]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for logger in loggers:
-            logger.disabled = True
-        logging.disable(logging.CRITICAL)
-        try:
-            yield
-        finally:
-            logging.disable(held)
-            for logger, disabled in zip(loggers, before, strict=True):
-                logger.disabled = disabled
 
 
 def usable(dtype: Any) -> bool:

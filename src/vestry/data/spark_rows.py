@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from vestry.data.quiet_reading import quietly
 from vestry.data.row_limit import places_of
-from vestry.data.source import Expression, Source, quietly
+from vestry.data.source import Expression, Source
 from vestry.errors import VestryError
 from vestry.schema.design_matrix import Design
 from vestry.schema.private import Block, RemoteRows

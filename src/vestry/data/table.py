@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vestry.data.quiet_reading import quietly
 from vestry.data.row_limit import limit_records
-from vestry.data.source import UNPREPARED, Dialect, Source, connect, dialect_from, find_way, kind_of, quietly
+from vestry.data.source import UNPREPARED, Dialect, Source, connect, dialect_from, find_way, kind_of
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.derivation import check_derived

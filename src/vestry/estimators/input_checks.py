@@ -13,17 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from vestry.data.quiet_reading import quietly
 from vestry.errors import InvalidParameter
 from vestry.schema.meaning import level_text, number
 
 _NUMBERS = "biuf"
+# Bytes of a double: wider floats may be beyond it.
+_DOUBLE = 8
 
 
 def features(given: Any) -> np.ndarray:
     """Return rows of numbers (n, d)."""
     if hasattr(given, "toarray"):
         raise InvalidParameter("X", "sparse", "a dense array", "X.toarray()")
-    rows = _frame(given) if hasattr(given, "columns") and hasattr(given, "to_numpy") else _array("X", given)
+    rows = quietly(lambda: _rows(given), _unreadable("X"))
     if rows.ndim != 2:
         raise InvalidParameter(
             "X",
@@ -46,10 +49,7 @@ def outcomes(given: Any, owner: str) -> np.ndarray:
         raise InvalidParameter(
             "y", None, f"given: {owner} requires y to be passed, but the target y is None", "fit(X, y)"
         )
-    if isinstance(given, (list, tuple)):
-        values = _objects(given)
-    else:
-        values = _quietly("y", lambda: given.to_numpy() if hasattr(given, "to_numpy") else np.asarray(given))
+    values = quietly(lambda: _outcomes(given), _unreadable("y"))
     if values.ndim == 2 and values.shape[1] == 1:
         return np.asarray(column_or_1d(values, warn=True))
     if values.ndim != 1:
@@ -66,7 +66,7 @@ def same_length(rows: np.ndarray, y: np.ndarray) -> None:
 def numbers(y: np.ndarray) -> np.ndarray:
     """Return outcomes as doubles, NaN where one is not a number."""
     if y.dtype.kind in _NUMBERS:
-        return y.astype(np.float64)
+        return y.astype(np.float64, copy=False)
     return np.array([number(value) for value in y.ravel()], dtype=np.float64).reshape(y.shape)
 
 
@@ -81,9 +81,30 @@ def class_places(y: np.ndarray, classes: Sequence[Any], other: int) -> np.ndarra
     return place_of
 
 
+def _rows(given: Any) -> np.ndarray:
+    """Return rows of numbers, of any shape; numbers beyond the doubles are infinite."""
+    if hasattr(given, "columns") and hasattr(given, "to_numpy"):
+        return _frame(given)
+    if isinstance(given, (list, tuple)):
+        return _listed(given)
+    values = np.asarray(given)
+    if values.dtype.kind == "c":
+        raise InvalidParameter("X", "complex", "of real numbers (Complex data not supported)", "X.real")
+    return values if values.dtype.kind in _NUMBERS and values.dtype.itemsize <= _DOUBLE else numbers(values)
+
+
+def _outcomes(given: Any) -> np.ndarray:
+    """Return outcomes as an array: of a list without a type that is guessed from the values."""
+    if isinstance(given, (list, tuple)):
+        return _objects(given)
+    if hasattr(given, "to_numpy"):
+        return np.asarray(given.to_numpy())
+    return np.asarray(given)
+
+
 def _frame(given: Any) -> np.ndarray:
     """Read a data frame column by column; of a type that holds numbers at once, of another value by value."""
-    columns = [_quietly("X", lambda name=name: _column(given[name])) for name in given.columns]
+    columns = [_column(given[name]) for name in given.columns]
     return np.column_stack(columns) if columns else np.zeros((len(given), 0))
 
 
@@ -96,15 +117,6 @@ def _column(series: Any) -> np.ndarray:
 
         return np.asarray(series.cast(polars.Float64).to_numpy())
     return np.array([number(value) for value in series], dtype=np.float64)
-
-
-def _array(name: str, given: Any) -> np.ndarray:
-    if isinstance(given, (list, tuple)):
-        return _listed(given)
-    values = _quietly(name, lambda: np.asarray(given))
-    if values.dtype.kind == "c":
-        raise InvalidParameter(name, "complex", "of real numbers (Complex data not supported)", f"{name}.real")
-    return values if values.dtype.kind in _NUMBERS else numbers(values)
 
 
 def _listed(given: Sequence[Any]) -> np.ndarray:
@@ -129,12 +141,6 @@ def _objects(given: Sequence[Any]) -> np.ndarray:
     return values
 
 
-def _quietly(name: str, read: Any) -> np.ndarray:
-    """Read, and say no more than that it failed: an error of numpy's may quote a value."""
-    try:
-        values: np.ndarray = read()
-    except Exception:
-        values = np.zeros(())
-    else:
-        return values
-    raise InvalidParameter(name, "what was given", "an array of numbers", f"{name} as a numpy array")
+def _unreadable(name: str) -> InvalidParameter:
+    """Return the error of an argument that could not be read; it says no more, since numpy's may quote a value."""
+    return InvalidParameter(name, "what was given", "an array of numbers", f"{name} as a numpy array")

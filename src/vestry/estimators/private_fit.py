@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.input_checks as checks
-from vestry.errors import InvalidParameter, UnpaidRelease
+from vestry.data.quiet_reading import quietly
+from vestry.errors import InvalidParameter, UnpaidRelease, VestryError
 from vestry.ledger import Ledger, OpenCharge
 from vestry.mechanisms.release import Mechanism, certify, publish
 from vestry.noise import SystemNoise
@@ -30,6 +31,9 @@ _UNPAID = (
     "a score on private rows is a release that no ledger is charged for; score on public rows, and if these are public"
     ' write warnings.simplefilter("ignore", vestry.errors.UnpaidRelease).'
 )
+
+
+_UNREAD = "the rows could not be read, and nothing was drawn; what failed is not shown, since it may quote a value."
 
 
 class Required:
@@ -170,14 +174,19 @@ def _release(plan: Any, rows: np.ndarray, ledger: Ledger | None, *, purpose: str
     family = {**plan.described, "ledger": "elsewhere" if ledger is None else ledger.terms.dataset}
     if ledger is not None:
         charge = charge_for(mechanism, ledger, purpose)
-        private = plan.collect(rows, row_key=ledger.row_key())
+        private = _collect(plan, rows, ledger.row_key())
         named = {"by": plan.by, "groups": plan.groups, "labels": plan.labels}
         return publish(mechanism, private, charge, family=family, prior=prior, **named)
     noise = SystemNoise()
-    private = plan.collect(rows, row_key=noise.random_bytes(16).hex())
+    private = _collect(plan, rows, noise.random_bytes(16).hex())
     contents = mechanism.release(private, cast(OpenCharge, Unledgered()), noise)
     contents_by_group = dict(zip(plan.groups, contents, strict=True))
     return Release(family, prior, contents_by_group, certify(mechanism), plan.by, plan.labels)
+
+
+def _collect(plan: Any, rows: np.ndarray, row_key: str) -> Any:
+    """Read the rows behind the wall: they are private, and the charge is made."""
+    return quietly(lambda: plan.collect(rows, row_key=row_key), VestryError(_UNREAD))
 
 
 def _spent(mechanism: Mechanism) -> Guarantee:
