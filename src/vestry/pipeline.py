@@ -14,15 +14,16 @@ Only `again` passes the last two: it pays again, and is a new charge.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from vestry.data import Table
-from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, InvalidParameter, LedgerCorrupt
+from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, InvalidParameter
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
+from vestry.ledger.journal import JournalMoment
 from vestry.mechanisms.release import ADDITIVE, Mechanism, assumptions_of, pays_for, publish
 from vestry.model.request import (
     AUTO,
@@ -43,7 +44,12 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.releases import Release
 from vestry.schema.table_schema import TableSchema
 
-NEW, CHARGED, OPENED, RELEASED = "new", "charged before", "opened before", "released before"
+NEW = "new"
+CHARGED = "charged before"
+OPENED = "opened before"
+RELEASED = "released before"
+# What a question's newest charge is, by its last action.
+_STATES: dict[str | None, str] = {"charge": CHARGED, "open": OPENED, "release": RELEASED}
 
 
 def release(
@@ -111,7 +117,7 @@ def is_drawn(mechanism: str, draws: int | None) -> bool:
 
 def asked_as(earlier: Request, request: Request, index: ChargeIndex, schema: TableSchema) -> bool:
     """Tell whether words that may mean either were charged as the earlier question, and never as the other."""
-    return request.definition(schema) not in index.questions and earlier.definition(schema) in index.questions
+    return not index.was_asked(request.definition(schema)) and index.was_asked(earlier.definition(schema))
 
 
 @dataclass(frozen=True)
@@ -134,53 +140,42 @@ class ChargeIndex:
 
     Attributes
     ----------
-    questions
-        The newest charge with each definition.
-    opened
-        The charges that were opened.
-    releases
-        The hash of the file of each charge that was released.
-    last
-        When the newest line was written, by the clock of the machine that wrote it; empty if it does not say.
+    journal
+        The ledger's lines, whose chain was walked; None where there is no ledger yet.
     """
 
-    questions: Mapping[str, Entry] = field(default_factory=dict)
-    opened: frozenset[int] = frozenset()
-    releases: Mapping[int, str] = field(default_factory=dict)
-    last: str = ""
+    journal: JournalMoment | None = None
 
     @classmethod
     def of(cls, ledger: Ledger) -> ChargeIndex:
-        """Read the lines once, in their order."""
-        questions: dict[str, Entry] = {}
-        opened: set[int] = set()
-        releases: dict[int, str] = {}
-        last = ""
-        for entry in ledger.entries():
-            facts = entry.facts
-            last = str(facts.get("when", last))
-            if entry.action == "charge" and "definition" in facts:
-                questions[str(facts["definition"])] = entry
-            elif entry.action == "open" and entry.target is not None:
-                opened.add(entry.target)
-            elif entry.action == "release" and entry.target is not None:
-                if "release_sha256" not in facts:
-                    raise LedgerCorrupt("a line says that there is a release, and not which", entry.sequence)
-                releases[entry.target] = str(facts["release_sha256"])
-        return cls(questions, frozenset(opened), releases, last)
+        """Walk what of the journal was not walked before."""
+        return cls(ledger.journal())
+
+    def was_asked(self, definition: str) -> bool:
+        """Tell whether a question was charged."""
+        return self.find_charge(definition).state != NEW
 
     def find_charge(self, definition: str) -> PastCharge:
         """Return the newest charge for a question, and how far it went."""
-        entry = self.questions.get(definition)
+        if self.journal is None:
+            return PastCharge()
+        entry = self.journal.newest_charge(definition)
         if entry is None:
             return PastCharge()
-        sha256 = self.releases.get(entry.sequence)
-        state = RELEASED if sha256 is not None else OPENED if entry.sequence in self.opened else CHARGED
-        return PastCharge(state, entry, sha256)
+        stage = self.journal.stage(entry.sequence)
+        sha256 = self.journal.release_of(entry.sequence)
+        return PastCharge(_STATES[stage], entry, sha256)
 
-    def charge_numbers(self) -> dict[str, int]:
-        """Return the number of the charge of each release, by the hash of its file."""
-        return {sha256: charge for charge, sha256 in self.releases.items()}
+    def charge_of_release(self, sha256: str) -> int | None:
+        """Return the number of the charge of a release, by the hash of its file; None if it is not known."""
+        return None if self.journal is None else self.journal.charge_of_release(sha256)
+
+    def last_written(self) -> str:
+        """Return when the newest line was written, by the clock of the machine that wrote it; empty if unknown."""
+        if self.journal is None:
+            return ""
+        facts = self.journal.last_line().facts
+        return str(facts.get("when", ""))
 
 
 def schema_of(table: Table) -> TableSchema:

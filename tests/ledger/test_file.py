@@ -490,7 +490,7 @@ def test_a_restore_that_is_killed_leaves_a_copy(make, tmp_path, monkeypatch):
 
 
 def test_pages_are_one_moment_of_the_ledger(make, monkeypatch):
-    monkeypatch.setattr(journal_module, "PAGE", 3)
+    monkeypatch.setattr(database_module, "PAGE", 3)
     ledger = make("epsilon=1")
     for number in range(7):
         charge = ledger.charge("epsilon=0.01", purpose=f"question {number}")

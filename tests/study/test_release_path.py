@@ -44,7 +44,7 @@ def counts(monkeypatch):
 
         monkeypatch.setattr(owner, name, call)
 
-    for owner, name in ((Ledger, "open"), (Ledger, "entries"), (State, "read"), (Request, "prepare")):
+    for owner, name in ((Ledger, "open"), (Ledger, "journal"), (State, "read"), (Request, "prepare")):
         counted(owner, name)
     counted(Posterior, "from_release")
     monkeypatch.setattr("vestry.study.report_data.page", lambda content, write=None: "<html></html>")
@@ -57,14 +57,14 @@ def test_a_release_opens_the_ledger_calibrates_and_computes_once(tmp_path, count
     assert vestry("release", study, "--yes").code == 0
     # Of the state: opening, the study's agreement, the charge, its opening, its release, and what is left then. Of all
     # lines: before the folder is locked, to show what would be done, and after.
-    assert counts == {"open": 1, "read": 6, "entries": 2, "prepare": 1, "from_release": 1}
+    assert counts == {"open": 1, "read": 6, "journal": 2, "prepare": 1, "from_release": 1}
 
 
 def test_a_check_opens_the_ledger_once(tmp_path, counts):
     study = study_in(tmp_path, "readmission", "wards")
     counts.clear()
     assert vestry("check", study).code == 0
-    assert (counts["open"], counts["entries"], counts["prepare"]) == (1, 1, 2)
+    assert (counts["open"], counts["journal"], counts["prepare"]) == (1, 1, 2)
 
 
 @pytest.mark.long
@@ -74,7 +74,7 @@ def test_several_releases_are_calibrated_once_each(tmp_path, counts):
     assert vestry("release", study, "--yes").code == 0
     assert counts["open"] == 1
     assert counts["prepare"] == counts["from_release"] == 3
-    assert counts["entries"] == 2
+    assert counts["journal"] == 2
 
 
 @pytest.mark.long
@@ -111,7 +111,7 @@ def test_the_states_of_a_question(tmp_path, table):
     index = ChargeIndex.of(ledger)
     past = index.find_charge("a")
     assert past.state == RELEASED
-    assert index.charge_numbers() == {past.release_sha256: 1}
+    assert index.charge_of_release(past.release_sha256) == 1
     ledger.charge("epsilon=0.1", purpose="paid again", definition="a")
     past = ChargeIndex.of(ledger).find_charge("a")
     assert (past.state, past.entry.sequence) == (CHARGED, 5)

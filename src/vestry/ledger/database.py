@@ -28,12 +28,24 @@ from vestry.ledger.sqlite import (
     require_sound,
     writes_one_file,
 )
-from vestry.ledger.statements import HASH_OF, HEAD, INSERT_HEAD, INSERT_LINE, LOCKED_HEAD, METADATA, READ_HEAD, Head
+from vestry.ledger.statements import (
+    HASH_OF,
+    HEAD,
+    INSERT_HEAD,
+    INSERT_LINE,
+    LINES,
+    LOCKED_HEAD,
+    METADATA,
+    READ_HEAD,
+    Head,
+)
 from vestry.server_address import ServerAddress
 
 FORMAT = 2  # 1: of vestry 0.1.0, whose first charge does not choose the filter
 COPY_FORMAT = 1001  # which vestry 0.1.0 refuses too
 PATIENCE_S = 60.0
+# Lines that are read at once.
+PAGE = 500
 
 
 class Session:
@@ -115,6 +127,22 @@ class Database:
             self._remember(head.sequence, head.hash)
             if self.address.path is not None and not writes_one_file(session.driver):
                 connection.invalidate()  # whoever holds a write-ahead log open keeps others from converting it
+
+    def pages(self, statement: Any, *, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """Yield rows whose first column is the line's number, from `start` to `end`, in many short readings."""
+        while end is None or start <= end:
+            with self.reading() as (session, head):
+                if end is None:
+                    end = head.sequence
+                rows = session.run(statement, start=start, end=end, size=PAGE).fetchall()
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            start = _after(rows, start)
+
+    def line_pages(self, start: int, end: int) -> Iterator[tuple[Any, ...]]:
+        """Yield the lines from `start` to `end`, in many short readings."""
+        return self.pages(LINES, start=start, end=end)
 
     def require_sound(self) -> None:
         """Refuse a file whose pages, index or schema were changed. A server looks after its own."""
@@ -225,6 +253,24 @@ class Database:
                 raise
             self._require_same_file()  # which may be why
             raise _translate(cause, self.address) from None
+
+
+def pages_of(session: Session, statement: Any, start: int, end: int) -> Iterator[tuple[Any, ...]]:
+    """Yield rows whose first column is the line's number, page by page, inside one transaction."""
+    while start <= end:
+        rows = session.run(statement, start=start, end=end, size=PAGE).fetchall()
+        yield from rows
+        if len(rows) < PAGE:
+            return
+        start = _after(rows, start)
+
+
+def _after(rows: list[tuple[Any, ...]], start: int) -> int:
+    """Return the number after a page's last line."""
+    last: int = rows[-1][0]
+    if last < start:
+        raise LedgerCorrupt("its lines are out of order")
+    return last + 1
 
 
 def _connect(path: Path, opened: FileIdentity) -> sqlite3.Connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -46,10 +46,12 @@ class Entry:
     def read(cls, row: Sequence[Any]) -> Entry:
         """Read a line as the database has it; refuse one whose values are of other types."""
         entry = cls(*row)
+        if type(entry.sequence) is not int:
+            raise LedgerCorrupt(UNREADABLE)
         texts = (entry.action, entry.body, entry.previous, entry.hash)
-        numbers = (entry.sequence, 0 if entry.target is None else entry.target)
-        if not all(type(x) is str for x in texts) or not all(type(x) is int for x in numbers):
-            raise LedgerCorrupt(UNREADABLE, entry.sequence if type(entry.sequence) is int else None)
+        has_texts = all(type(text) is str for text in texts)
+        if not has_texts or not isinstance(entry.target, int | None):
+            raise LedgerCorrupt(UNREADABLE, entry.sequence)
         return entry
 
     @property
@@ -88,7 +90,8 @@ def _digest(*pieces: str) -> str:
     digest = hashlib.sha256()
     for piece in pieces:
         encoded = piece.encode()
-        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+        length = len(encoded).to_bytes(8, "big")
+        digest.update(length + encoded)
     return digest.hexdigest()
 
 
@@ -130,48 +133,79 @@ def _read_filter(text: str) -> PrivacyFilter:
     return PrivacyFilter.from_dict(json.loads(text))
 
 
+@dataclass(frozen=True)
+class ChainEnd:
+    """The last line that was proved, and the state that it leads to; before the first line there is none."""
+
+    sequence: int = -1
+    hash: str = GENESIS
+    state: State | None = None
+
+
+def never_charged(charge: int) -> str | None:
+    """Return how far a charge had come before the first line: there was none."""
+    return None
+
+
 class JournalWalk:
-    """Walks a journal from its first line, recomputing every hash and total; stops at the first that does not hold."""
+    """Walks a journal line by line, recomputing every hash and total; stops at the first that does not hold.
 
-    def __init__(self) -> None:
-        self.last: Entry | None = None
-        self.state: State | None = None
+    Parameters
+    ----------
+    start
+        Where an earlier walk ended; before the first line if omitted.
+    stage_before
+        The last action of a charge (charge, open or release) before this walk; None for what is no charge.
+    """
+
+    def __init__(
+        self, start: ChainEnd | None = None, stage_before: Callable[[int], str | None] = never_charged
+    ) -> None:
+        self.end = start or ChainEnd()
         self.content = ""
-        self._actions: dict[int, str] = {}
+        self._stage_before = stage_before
+        self._stages: dict[int, str] = {}
 
-    def over(self, entries: Iterable[Entry], *, head: str | None = None) -> tuple[Entry, State]:
-        """Return the last line and the state it leads to; `head`, if it is given, must be some line's hash."""
+    def over(self, entries: Iterable[Entry], *, head: str | None = None) -> ChainEnd:
+        """Walk every line and return where the walk ends; `head`, if it is given, must be some line's hash."""
         head_seen = head is None
-        for sequence, entry in enumerate(entries):
-            try:
-                self.state = self._after(sequence, entry, entry.facts)
-                previous = self.last.hash if self.last else GENESIS
-                again, self.content = seal(
-                    sequence, entry.action, entry.target, entry.body, previous, state=self.state.text()
-                )
-            except _UNREADABLE as fault:
-                reason = fault.reason if isinstance(fault, LedgerCorrupt) else UNREADABLE
-                raise LedgerCorrupt(reason, sequence) from None
-            if again != entry:
-                raise LedgerCorrupt("the line was changed, or one is missing before it", sequence)
-            self.last = entry
+        for entry in entries:
+            self.step(entry)
             head_seen = head_seen or entry.hash == head
-        if self.last is None or self.state is None:
+        if self.end.state is None:
             raise LedgerCorrupt("it has no lines")
         if not head_seen:
             raise LedgerCorrupt("no line has the hash asked for, so the tail was cut or the file was swapped")
-        return self.last, self.state
+        return self.end
+
+    def step(self, entry: Entry) -> dict[str, Any]:
+        """Prove the next line and return its body, read."""
+        sequence = self.end.sequence + 1
+        try:
+            facts = entry.facts
+            state = self._after(sequence, entry, facts)
+            text = state.text()
+            again, self.content = seal(sequence, entry.action, entry.target, entry.body, self.end.hash, state=text)
+        except LedgerCorrupt as fault:
+            raise LedgerCorrupt(fault.reason, sequence) from None
+        except _UNREADABLE:
+            raise LedgerCorrupt(UNREADABLE, sequence) from None
+        if again != entry:
+            raise LedgerCorrupt("the line was changed, or one is missing before it", sequence)
+        self.end = ChainEnd(sequence, entry.hash, state)
+        return facts
 
     def _after(self, sequence: int, entry: Entry, facts: dict[str, Any]) -> State:
         """Return the state that a line leads to, or say which rule it breaks."""
-        if (entry.action == "create") != (self.state is None):
+        before = self.end.state
+        if (entry.action == "create") != (before is None):
             raise LedgerCorrupt("a journal begins with its creation, once")
-        if self.state is None:
+        if before is None:
             fixed = PrivacyFilter.from_dict(facts["filter"])
             return State(fixed, fixed.nothing)
-        current, spent = self.state
+        current, spent = before
         if entry.action == "charge":
-            self._actions[sequence] = "charge"
+            self._stages[sequence] = "charge"
             if current.undecided or "filter" in facts:
                 current = _decided(current, facts)
                 spent = current.nothing
@@ -184,10 +218,15 @@ class JournalWalk:
                 raise LedgerCorrupt("the amendment lowers the budget")
             current = raised
         else:
-            if entry.target is None or self._actions.get(entry.target) != BEFORE[entry.action]:
+            if entry.target is None or self._stage(entry.target) != BEFORE[entry.action]:
                 raise LedgerCorrupt("the line follows no charge in the right state")
-            self._actions[entry.target] = entry.action
+            self._stages[entry.target] = entry.action
         return State(current, spent)
+
+    def _stage(self, charge: int) -> str | None:
+        """Return the last action of a charge, in this walk or before it."""
+        stage = self._stages.get(charge)
+        return self._stage_before(charge) if stage is None else stage
 
 
 def _decided(current: PrivacyFilter, facts: dict[str, Any]) -> PrivacyFilter:

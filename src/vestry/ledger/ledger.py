@@ -33,6 +33,7 @@ from vestry.errors import (
 )
 from vestry.ledger.database import COPY_FORMAT, FORMAT, Database, Session
 from vestry.ledger.entry import BEFORE, GENESIS, Entry, JournalWalk, State, canonical_json, seal
+from vestry.ledger.journal import JournalMoment, WalkedJournal
 from vestry.ledger.privacy_filter import PrivacyFilter, Spent
 from vestry.ledger.sqlite import Address
 from vestry.ledger.statements import Head
@@ -112,11 +113,12 @@ class Ask:
 class Ledger:
     """One dataset's budget and all that was charged to it: `open` opens one, and only `create` makes one."""
 
-    def __init__(self, database: Database, terms: LedgerTerms, seen: PrivacyFilter, *, first: PrivacyFilter) -> None:
+    def __init__(self, database: Database, first: Entry, seen: PrivacyFilter) -> None:
         self._database = database
         self._filter = seen  # as it was seen last
-        self.terms = terms
-        self.first_charge_chooses = first.undecided  # not in ledgers of vestry 0.1.0
+        self._journal = WalkedJournal(database, first)
+        self.terms = _terms(first)
+        self.first_charge_chooses = _first_filter(first).undecided  # not in ledgers of vestry 0.1.0
 
     @classmethod
     def create(
@@ -157,7 +159,7 @@ class Ledger:
         first, content = seal(0, "create", None, canonical_json({**owned, **_signature(who)}), GENESIS, state=state)
         head = {"id": 1, "format": FORMAT, "row_key": key, **_head(first, content, state)}
         database.create(head, [vars(first)])
-        return cls(database, terms, fixed, first=fixed)
+        return cls(database, first, fixed)
 
     @classmethod
     def open(cls, address: object) -> Ledger:
@@ -165,8 +167,8 @@ class Ledger:
         database = Database(Address.parse(address))
         with database.reading() as (session, head):
             first = _entry(session, 0)
-        _, state = JournalWalk().over([first])
-        return cls(database, _terms(first), State.read(head.state).filter, first=state.filter)
+        JournalWalk().over([first])
+        return cls(database, first, State.read(head.state).filter)
 
     def __repr__(self) -> str:
         return f"Ledger({self.address!r})"
@@ -206,8 +208,12 @@ class Ledger:
 
     def row_key(self) -> str:
         """Return the key by which a person's rows are chosen."""
-        with self._database.reading() as (session, head):
-            return _row_key(session, head)
+        with self._database.reading() as (_, head):
+            return _row_key(self._journal.first, head)
+
+    def journal(self) -> JournalMoment:
+        """Walk the journal up to now, and return what it says; refuse the first line that does not hold."""
+        return self._journal.now()
 
     def require(self, *, unit: Unit | str | None = None, neighbours: Neighbours | str | None = None) -> None:
         """Refuse to go on if the ledger protects another unit or hides another change."""
@@ -228,12 +234,12 @@ class Ledger:
             Of each certificate its `entry`, the number of the charge, and its `release_sha256`; None in place of the
             hash asks only that the number is a charge's.
         """
+        if not releases:
+            return
+        journal = self.journal()
         for number, release in releases.items():
-            with self._database.reading() as (session, _):
-                charge = session.one(statements.ONE_LINE, number=number)
-                lines = [Entry.read(row) for row in session.run(statements.OF_CHARGE, charge=number)]
-            known = {line.facts.get("release_sha256") for line in lines if line.action == "release"}
-            if charge is None or Entry.read(charge).action != "charge" or not (release is None or release in known):
+            lacks_release = release is not None and journal.release_of(number) != release
+            if journal.stage(number) is None or lacks_release:
                 raise LedgerCorrupt(_GONE.format(number=number), number)
 
     def charge(
@@ -284,16 +290,17 @@ class Ledger:
             raise DeclarationMismatch(
                 "use of unproved samplers", "yes", "no", "make a ledger with --accept-unproved", where=IN_LEDGER
             )
+        self._journal.prepare()
         for _ in range(_TRIES):
             bill = self._bill(asks, who=who, done=done)
             with self._database.transaction() as (session, head):
+                journal = self._journal.within(session, head)
                 state = State.read(head.state)
                 if not state.filter.priced_like(self._filter):  # another charge chose the filter, or it was amended
                     self._filter = state.filter
                     continue
-                for ask in asks if once else ():
-                    if ask.definition is not None:
-                        _refuse_repeat(session, ask.definition)
+                if once:
+                    _refuse_repeats(journal, asks)
                 return self._append_charges(session, head, state, bill)
         raise LedgerUnavailable(f"the ledger at {self.address} was changed again and again meanwhile; try again.")
 
@@ -330,8 +337,7 @@ class Ledger:
 
     def resume(self, sequence: int) -> Charge:
         """Return a charge that was made before, to be opened if it was not yet."""
-        with self._database.reading() as (session, _):
-            entry = _entry(session, sequence)
+        entry = self.journal().line(sequence)
         if entry.action != "charge":
             raise LedgerStateError(f"entry {sequence} is of action {entry.action}; name a charge.")
         return Charge(self, entry)
@@ -341,7 +347,7 @@ class Ledger:
 
         Lines are only ever added, so that pages read one after another are one moment of the ledger.
         """
-        return (Entry.read(row) for row in self._pages(statements.LINES))
+        return (Entry.read(row) for row in self._database.pages(statements.LINES))
 
     def charges(self, *, newest: int | None = None) -> Iterator[tuple[Entry, frozenset[str]]]:
         """Yield every charge with what followed it: nothing, `open`, or `open` and `release`.
@@ -358,9 +364,9 @@ class Ledger:
                     (number for (number,) in session.run(statements.NEWEST_CHARGES, newest=max(newest, 1))), default=0
                 )
         followed: dict[int, frozenset[str]] = {}
-        for _, target, action in self._pages(statements.FOLLOWING, start=start):
+        for _, target, action in self._database.pages(statements.FOLLOWING, start=start):
             followed[target] = _TOGETHER[followed.get(target, frozenset()) | {action}]
-        for row in self._pages(statements.CHARGES, start=start) if newest != 0 else ():
+        for row in self._database.pages(statements.CHARGES, start=start) if newest != 0 else ():
             yield Entry.read(row), followed.get(row[0], frozenset())
 
     def verify(self, *, head: str | None = None) -> Verified:
@@ -374,15 +380,16 @@ class Ledger:
         self._database.require_sound()
         walk = JournalWalk()
         with self._database.reading() as (session, now):
-            _row_key(session, now)
+            _row_key(_entry(session, 0), now)
             stray = session.one(statements.STRAY_LINE, last=now.sequence)
-        last, state = walk.over((Entry.read(row) for row in self._pages(statements.LINES, end=now.sequence)), head=head)
-        expected = _head(last, walk.content, state.text())
-        if any(getattr(now, column) != value for column, value in expected.items()):
-            raise LedgerCorrupt("its head does not belong to its last line", last.sequence)
+        rows = self._database.line_pages(0, now.sequence)
+        end = walk.over(map(Entry.read, rows), head=head)
+        # The head's hash covers its number, its content and its state, which was checked as the head was read.
+        if end.hash != now.hash:
+            raise LedgerCorrupt("its head does not belong to its last line", end.sequence)
         if stray is not None:
-            raise LedgerCorrupt("it has lines before its first or after its last", last.sequence)
-        return Verified(last.sequence + 1, last.hash)
+            raise LedgerCorrupt("it has lines before its first or after its last", end.sequence)
+        return Verified(end.sequence + 1, end.hash)
 
     def backup(self, file: object) -> Verified:
         """Write a copy into a new file and verify it. The copy can be looked at, and not charged: see `restore`.
@@ -390,7 +397,7 @@ class Ledger:
         It is a SQLite file, wherever the ledger is. The key by which a person's rows are chosen is in it.
         """
         with self._database.reading() as (session, now):
-            key = _row_key(session, now)
+            key = _row_key(_entry(session, 0), now)
         address = Address.parse(file)
         if address.path is None:
             raise InvalidParameter("a copy", "on a server", "a new file", "for example patients-copy.ledger")
@@ -423,9 +430,10 @@ class Ledger:
         source.verify()
         signed = {"reason": _text("reason", f"restored from a copy: {reason}"), **_signature(who)}
         paid = None if lost is None else source._bill([Ask(lost, signed["reason"])], who=who, done=True)
-        waiting = [entry.sequence for entry, followed in source.charges() if not followed]
+        waiting = source.journal().index.never_opened()
         with source._database.reading() as (session, now):
-            state, key = State.read(now.state), _row_key(session, now)
+            state = State.read(now.state)
+            key = _row_key(_entry(session, 0), now)
         if paid is not None:
             _require_room(state, paid)
         database = Database(Address.parse(address))
@@ -443,7 +451,7 @@ class Ledger:
 
     def _rows(self, now: Head) -> Iterator[dict[str, Any]]:
         """Yield every line up to a head's as a row."""
-        return (vars(Entry.read(row)) for row in self._pages(statements.LINES, end=now.sequence))
+        return (vars(Entry.read(row)) for row in self._database.pages(statements.LINES, end=now.sequence))
 
     def _bill(self, asks: Sequence[Ask], *, who: str | None, done: bool) -> _Bill:
         """Price what is charged together and write down its lines, outside of any transaction."""
@@ -458,26 +466,16 @@ class Ledger:
             records[0]["filter"] = decided.to_dict()
         return _Bill(" and ".join(map(str, asks)), decided, prices, records)
 
-    def _pages(self, statement: Any, *, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield rows whose first column is the line's number, from `start` to `end`, in many short readings."""
-        while end is None or start <= end:
-            with self._database.reading() as (session, head):
-                end = head.sequence if end is None else end
-                rows = session.run(statement, start=start, end=end, size=PAGE).fetchall()
-            yield from rows
-            if len(rows) < PAGE:
-                return
-            if rows[-1][0] < start:
-                raise LedgerCorrupt("its lines are out of order")
-            start = rows[-1][0] + 1
-
     def _follow(self, action: str, target: int, record: Mapping[str, Any]) -> Entry:
         """Append the line that moves a charge on, in its own transaction."""
+        self._journal.prepare()
         with self._database.transaction() as (session, head):
-            done = {Entry.read(row).action for row in session.run(statements.OF_CHARGE, charge=target)} | {"charge"}
-            if action in done:
+            stage = self._journal.within(session, head).stage(target)
+            if stage is None:
+                raise LedgerStateError(f"entry {target} is no charge; name a charge.")
+            if action in _DONE_BY[stage]:
                 raise LedgerStateError(f"charge {target} has its {action} already; charge again to draw again.")
-            if BEFORE[action] not in done:
+            if BEFORE[action] not in _DONE_BY[stage]:
                 raise LedgerStateError(f"charge {target} is not opened yet; open it before its release.")
             return _append(session, head, action, target, record, State.read(head.state))[0]
 
@@ -544,14 +542,12 @@ def _append(
     return entry, head._replace(**moved)
 
 
-def _refuse_repeat(session: Session, definition: str) -> None:
-    """Refuse a definition that a charge has; what only looks like one in a line's text does not count."""
-    candidates = [
-        Entry.read(row) for row in session.run(statements.ASKED, part=canonical_json({"definition": definition})[1:-1])
-    ]
-    sequences = [entry.sequence for entry in candidates if entry.facts.get("definition") == definition]
-    if sequences:
-        raise AskedBefore(sequences[-1])
+def _refuse_repeats(journal: JournalMoment, asks: Sequence[Ask]) -> None:
+    """Refuse what was charged before, by its definition."""
+    for ask in asks:
+        charged = None if ask.definition is None else journal.newest_charge(ask.definition)
+        if charged is not None:
+            raise AskedBefore(charged.sequence)
 
 
 @dataclass(frozen=True)
@@ -587,9 +583,9 @@ def _copy_head(head: Head, row_key: str) -> dict[str, Any]:
     return {"id": 1, **head._asdict(), "format": COPY_FORMAT, "row_key": row_key}
 
 
-def _row_key(session: Session, head: Head) -> str:
+def _row_key(first: Entry, head: Head) -> str:
     """Return the key, if it is the one whose hash the first line has."""
-    if _sha256(head.row_key.encode()) != _entry(session, 0).facts.get("row_key_sha256"):
+    if _sha256(head.row_key.encode()) != first.facts.get("row_key_sha256"):
         raise LedgerCorrupt("its row-choice key was changed", 0)
     return head.row_key
 
@@ -614,6 +610,10 @@ def _terms(first: Entry) -> LedgerTerms:
         return LedgerTerms(facts["dataset"], unit, relation, facts["accepts_unproved"])
     except (KeyError, TypeError, ValueError):
         raise LedgerCorrupt("its first line cannot be read", 0) from None
+
+
+def _first_filter(first: Entry) -> PrivacyFilter:
+    return PrivacyFilter.from_dict(first.facts["filter"])
 
 
 def _as_journalled(event: Event, fixed: PrivacyFilter) -> Event:
@@ -667,7 +667,8 @@ def _sha256(content: bytes) -> str:
 
 
 _TRIES = 20
-PAGE = 500  # lines that are read at once
+# What was done for a charge, by its last action.
+_DONE_BY = {"charge": ("charge",), "open": ("charge", "open"), "release": ("charge", "open", "release")}
 _TOGETHER = {each: each for each in map(frozenset, (("open",), ("release",), ("open", "release")))}
 _GONE = (
     "a certificate names charge {number} with its release, and they are not here, so an older copy was put back or the"

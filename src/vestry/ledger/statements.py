@@ -65,14 +65,6 @@ INSERT_HEAD, INSERT_LINE = sql.insert(HEAD), sql.insert(JOURNAL)
 
 ONE_LINE = sql.select(*_columns).where(_line == sql.bindparam("number"))
 HASH_OF = sql.select(JOURNAL.c.hash).where(_line == sql.bindparam("number"))
-# The table itself is read, from the charge on, and not its index, which says the same in another place.
-OF_CHARGE = sql.select(*_columns).where(_line > sql.bindparam("charge"), _target + 0 == sql.bindparam("charge"))
-# Charges whose text holds another one.
-ASKED = (
-    sql.select(*_columns)
-    .where(_action == "charge", sql.func.replace(JOURNAL.c.body, sql.bindparam("part"), "") != JOURNAL.c.body)
-    .order_by(_line)
-)
 STRAY_LINE = sql.select(_line).where(sql.or_(_line < 0, _line > sql.bindparam("last"))).limit(1)
 
 # One page, the line's number first.

@@ -229,15 +229,12 @@ class ReleaseRunner:
 
     def _check_folder(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> None:
         """Try, before anything is charged, whether the folder takes the releases and holds no other ledger's."""
-        numbers = index.charge_numbers()
         self.store.sweep([spec.name for spec in specs])
         for spec in specs:
             sha256 = self.store.certified(spec.name)
-            if sha256 is not None and sha256 not in numbers:
+            if sha256 is not None and index.charge_of_release(sha256) is None:
                 raise self._unknown(spec)
-        self.store.try_writing(
-            [spec.name for spec in specs if self.again or self.store.certified(spec.name) not in numbers]
-        )
+        self.store.try_writing([spec.name for spec in specs if self.again or self.store.certified(spec.name) is None])
 
     def _unknown(self, spec: ReleaseSpec) -> LedgerStateError:
         """Return the refusal of a folder whose certificate is of a release that the ledger does not know.
@@ -338,7 +335,7 @@ class ReleaseRunner:
         sha256 = hashlib.sha256(content).hexdigest()
         moved, after = None, None
         if not self.store.holds(spec.name, sha256):
-            moved = self.store.promote(spec.name, entry, content, {**index.charge_numbers(), sha256: entry.sequence})
+            moved = self.store.promote(spec.name, entry, content, index.charge_of_release)
         record = json.loads(content)
         facts = self.store.read_certificate(spec.name)
         if (facts.get("entry"), facts.get("release_sha256")) != (entry.sequence, sha256):
@@ -377,14 +374,15 @@ class ReleaseRunner:
 
 def _clock_notes(index: ChargeIndex) -> list[str]:
     """Say if the newest line bears a later time than this machine's clock has, by more than clocks differ."""
+    last = index.last_written()
     try:
-        ahead = (datetime.fromisoformat(index.last) - datetime.now(UTC)).total_seconds()
+        ahead = (datetime.fromisoformat(last) - datetime.now(UTC)).total_seconds()
     except (ValueError, TypeError):
         return []
     if ahead <= _CLOCKS_S:
         return []
     return [
-        f"the ledger's last line bears a later time ({index.last}) than this machine's clock has; lines are in"
+        f"the ledger's last line bears a later time ({last}) than this machine's clock has; lines are in"
         " the order of their numbers, and nothing is decided by the time: set the clock."
     ]
 

@@ -108,21 +108,21 @@ class ReleaseStore:
                 return path.read_bytes()
         return None
 
-    def promote(self, name: str, charge: Entry, content: bytes, entries: Mapping[str, int]) -> Path | None:
+    def promote(self, name: str, charge: Entry, content: bytes, charge_of: Callable[[str], int | None]) -> Path | None:
         """Make this the release that lies here; another one is moved to its own number, which is returned.
 
         Parameters
         ----------
         name, charge, content
             The release, its charge and its file.
-        entries
-            The charge of each release that the ledger knows, by the hash of its file.
+        charge_of
+            Returns the charge of a release that the ledger knows, by the hash of its file.
         """
         path, staging, wanted = self.path / name / RELEASE, self._staging(name, charge), _sha256(content)
         moved = None
         try:
             if _hash(path) != wanted:
-                moved = self._set_aside(name, entries)
+                moved = self._set_aside(name, charge_of)
             if _hash(staging) != wanted:
                 write(path, content)
             else:
@@ -132,13 +132,13 @@ class ReleaseStore:
             raise unwritable(path, error) from None
         return moved
 
-    def _set_aside(self, name: str, entries: Mapping[str, int]) -> Path | None:
+    def _set_aside(self, name: str, charge_of: Callable[[str], int | None]) -> Path | None:
         """Move the release that is here to its own name; None if there is none."""
         path = self.path / name / RELEASE
         if not _exists(path):
             return None
         there = _sha256(path.read_bytes())
-        number = entries.get(there)
+        number = charge_of(there)
         names = [str(number), f"{number}-{there[:16]}"] if number is not None else [there[:16], there]
         for each in names:
             target = self.path / name / f"release-{each}.json"
