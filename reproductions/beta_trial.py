@@ -22,7 +22,7 @@ from vestry.conjugate.beta_bernoulli import Beta, BetaBernoulliFamily
 from vestry.mechanisms.additive_noise import GAUSSIAN, calibrate_noise
 from vestry.mechanisms.posterior_sample import concentrated, diffused, direct
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import Gaussian
+from vestry.posterior.discrete_noise import DiscreteGaussian
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import ApproxDP, RenyiDP
 from vestry.privacy.neighbours import Adjacency, Neighbours
@@ -71,7 +71,7 @@ class Calibration:
     def draw(self, name: str, rng: np.random.Generator, successes: Array) -> Array:
         """Return one draw of the proportion for each dataset; `posterior` draws from the true posterior."""
         if name == "noise-aware":
-            return aware_draws(rng, successes, n=RECORDS, prior=PRIOR, noise=Gaussian(self.sigma))[0]
+            return aware_draws(rng, successes, n=RECORDS, prior=PRIOR, noise=DiscreteGaussian(self.sigma))[0]
         if name == "gaussian":
             successes = np.clip(successes + rng.normal(0, self.sigma, successes.size), 0, RECORDS)
         return rng.beta(*self.shapes(name, successes))
@@ -84,7 +84,7 @@ class Calibration:
             successes = np.clip(successes + rng.normal(0, self.sigma, repeats), 0, RECORDS)
             below = betainc(*self.shapes(name, successes), theta)
         else:
-            noise = Gaussian(self.sigma)
+            noise = DiscreteGaussian(self.sigma)
             noisy = successes + discrete_noise(rng, noise, repeats)
             posteriors = count_posteriors(noisy, n=RECORDS, prior=PRIOR, noise=noise)
             shapes = PRIOR.alpha + posteriors.counts, PRIOR.beta + RECORDS - posteriors.counts
@@ -113,7 +113,7 @@ class Calibration:
 
     def _aware(self, successes: float) -> tuple[Array, Array]:
         """Return the hidden counts and their log weights, averaged over the noise."""
-        noise = Gaussian(self.sigma)
+        noise = DiscreteGaussian(self.sigma)
         shifts, mass = noise_table(noise)
         posteriors = count_posteriors(successes + shifts, n=RECORDS, prior=PRIOR, noise=noise)
         weights = np.bincount(

@@ -28,7 +28,7 @@ from vestry.conjugate.pooled_beta import pooled_beta
 from vestry.conjugate.pooled_gamma import pooled_gamma
 from vestry.conjugate.pooled_normal import pooled_normal
 from vestry.conjugate.sparse_dirichlet import sparse_dirichlet
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 
 HERE = Path(__file__).parent
 LEVEL, TAIL = 0.9, 0.05
@@ -53,7 +53,7 @@ def cell(
     return register
 
 
-def noise_of(law: Laplace | Gaussian, size: int, rng: np.random.Generator) -> np.ndarray:
+def noise_of(law: Laplace | DiscreteGaussian, size: int, rng: np.random.Generator) -> np.ndarray:
     """Draw integer noise."""
     if isinstance(law, Laplace):
         p = -math.expm1(-1 / law.scale)
@@ -107,12 +107,12 @@ TABLES: dict[str, tuple[Callable[[np.random.Generator], np.ndarray], int, float]
 }
 
 
-def fixed_concentration(z: np.ndarray, law: Laplace | Gaussian) -> object:
+def fixed_concentration(z: np.ndarray, law: Laplace | DiscreteGaussian) -> object:
     """The broken twin: Dirichlet(1), every level as likely as the rest."""
     return dirichlet_posterior.private_count(z, alphas=np.ones(z.size), noise=law)
 
 
-def ignored_noise(z: np.ndarray, law: Laplace | Gaussian) -> object:
+def ignored_noise(z: np.ndarray, law: Laplace | DiscreteGaussian) -> object:
     """The broken twin: noisy counts as if they were exact, negative ones as 0."""
     return sparse_dirichlet(np.maximum(z, 0), noise=Laplace(0.02))
 
@@ -147,7 +147,7 @@ def table_study(
 
 for _name in TABLES:
     cell(f"levels-{_name}", _name)(table_study)
-cell("levels-80-of-which-10-gaussian", "80-of-which-10", kind=Gaussian)(table_study)
+cell("levels-80-of-which-10-gaussian", "80-of-which-10", kind=DiscreteGaussian)(table_study)
 cell("levels-80-of-which-10-public", "80-of-which-10", public=True)(table_study)
 cell("levels-5-public", "5", public=True)(table_study)
 cell("levels-80-of-which-10-fixed-concentration-broken", "80-of-which-10", twin=fixed_concentration)(table_study)
@@ -171,7 +171,7 @@ def table_rank(rng: np.random.Generator, levels: int, kind: type, public: bool =
 
 
 cell("levels-rank-20-laplace", 20, Laplace)(table_rank)
-cell("levels-rank-20-gaussian", 20, Gaussian)(table_rank)
+cell("levels-rank-20-gaussian", 20, DiscreteGaussian)(table_rank)
 cell("levels-rank-20-public", 20, Laplace, public=True)(table_rank)
 cell("levels-rank-2-laplace", 2, Laplace)(table_rank)
 
@@ -302,7 +302,7 @@ def normal_groups(rng: np.random.Generator, groups: int, kind: type, private: bo
 
 
 cell("normal-groups-50-laplace", 50, Laplace, False)(normal_groups)
-cell("normal-groups-50-gaussian", 50, Gaussian, False)(normal_groups)
+cell("normal-groups-50-gaussian", 50, DiscreteGaussian, False)(normal_groups)
 cell("normal-groups-50-private", 50, Laplace, True)(normal_groups)
 
 
@@ -334,7 +334,7 @@ def normal_rank(rng: np.random.Generator, groups: int, kind: type) -> dict[str, 
 
 
 cell("normal-rank-8-laplace", 8, Laplace)(normal_rank)
-cell("normal-rank-8-gaussian", 8, Gaussian)(normal_rank)
+cell("normal-rank-8-gaussian", 8, DiscreteGaussian)(normal_rank)
 
 
 def gamma_rank(rng: np.random.Generator, groups: int) -> dict[str, float] | None:

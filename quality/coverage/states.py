@@ -30,7 +30,7 @@ from scipy.optimize import linear_sum_assignment
 
 from vestry.hmm import blocked_gibbs, noise_aware_gibbs
 from vestry.hmm.hidden_states import match_states
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from reproductions.proportion import discrete_noise
@@ -69,7 +69,7 @@ class Cell:
         The chance that a state stays.
     """
 
-    noise: Laplace | Gaussian
+    noise: Laplace | DiscreteGaussian
     entries: tuple[int, int]
     totals: bool = False
     levels: tuple[int, ...] = (3, 2)
@@ -88,7 +88,7 @@ CELLS = {
     "private cells, 5 to 25 entries": Cell(Laplace(4.0), (5, 25), tables=CALM_AND_TENSE),
     "public cells, 5 to 25 entries": Cell(Laplace(3.0), (5, 25), totals=True, tables=CALM_AND_TENSE),
     "tables drawn anew, private": Cell(Laplace(6.0), (20, 60), levels=(4, 3, 2)),
-    "three states, Gaussian": Cell(Gaussian(8.45), (20, 60), levels=(5, 4), states=3, months=30),
+    "three states, Gaussian": Cell(DiscreteGaussian(8.45), (20, 60), levels=(5, 4), states=3, months=30),
 }
 
 

@@ -13,7 +13,7 @@ from reproductions.tests.records import EACH, quick
 
 from vestry.conjugate.beta_bernoulli import Beta, public_count
 from vestry.mcmc.truncated_draws import truncated_beta
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 
 # Claims of ours that do not come out; the papers' own all do.
 FAILED = {
@@ -230,7 +230,7 @@ def test_the_cost_of_given_data_by_grid_search(successes, n):
 # --- the parts -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", [Gaussian(27.0), Gaussian(0.4), Laplace(10.0), Laplace(1.0)])
+@pytest.mark.parametrize("law", [DiscreteGaussian(27.0), DiscreteGaussian(0.4), Laplace(10.0), Laplace(1.0)])
 @pytest.mark.parametrize("n", [20, 100, 5000])
 def test_many_posteriors_at_once_are_those_of_the_library(law, n):
     noisy = np.array([-3 * law.scale - 1, 0.2 * n, n + 2 * law.scale]).round()
@@ -251,7 +251,7 @@ def test_draws_have_the_moments_of_the_mixture():
         assert part.var() == pytest.approx(alone.variance(), rel=0.05)
 
 
-@pytest.mark.parametrize("law", [Gaussian(3.0), Laplace(3.0)])
+@pytest.mark.parametrize("law", [DiscreteGaussian(3.0), Laplace(3.0)])
 def test_noise_has_its_law(law):
     support, mass = noise_table(law)
     if isinstance(law, Laplace):

@@ -19,7 +19,7 @@ Check = Callable[[Any, str], None]
 
 # Beyond these no number of a release lies: integers of sums are below 2^62, and noise is drawn in 64 bits.
 _LARGEST, _INTEGER, _TEXT = 1e300, 2**64, 100_000
-_NOISES = ("discrete-laplace", "discrete-gaussian", "discrete-cube")
+_NOISES = ("discrete-laplace", "discrete-gaussian", "rounded-gaussian", "discrete-cube")
 
 
 def check_release(record: Mapping[str, Any]) -> None:

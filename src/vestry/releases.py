@@ -34,10 +34,10 @@ class NoisyStatistics:
     values
         The noisy integers, exactly as drawn: they may be negative, or larger than the count.
     noise
-        `discrete-laplace`: P(k) ~ exp(-|k|/scale); `discrete-gaussian`: P(k) ~ exp(-k^2/(2 scale^2)); or, of all
-        integers together, `discrete-cube`: P(k) ~ exp(-max |k_i|/scale).
+        `discrete-laplace`: P(k) ~ exp(-|k|/scale); `rounded-gaussian`: round(N(0, scale^2)); `discrete-gaussian`: P(k)
+        ~ exp(-k^2/(2 scale^2)); or, of all integers together, `discrete-cube`: P(k) ~ exp(-max |k_i|/scale).
     scale
-        The noise's scale, in integer units.
+        The noise's scale, in integer units; that of a rounded normal number is its deviation before rounding.
     grid
         What one unit of a sum stands for; 1 for counts.
     count

@@ -22,14 +22,14 @@ from vestry.conjugate import beta_bernoulli, dirichlet_posterior, normal_posteri
 from vestry.conjugate.beta_bernoulli import plug_in_beta
 from vestry.conjugate.dirichlet_categorical import plug_in_dirichlet
 from vestry.conjugate.normal_mean import plug_in_normal
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 
 pytestmark = pytest.mark.statistical
 
 LEVELS = (0.5, 0.9, 0.99)
 ALARM = 2e-9
 COUNTS, EPSILONS = (50, 100, 1000), (0.1, 0.3, 1.0)
-LAWS = {"laplace": Laplace, "gaussian": Gaussian}
+LAWS = {"laplace": Laplace, "gaussian": DiscreteGaussian}
 
 
 def noise(law, size, rng):

@@ -16,7 +16,7 @@ from vestry.conjugate.gamma_exponential import GammaExponentialFamily, exponenti
 from vestry.conjugate.gamma_poisson import GammaPoissonFamily, poisson_posterior
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms import posterior_sample
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -164,7 +164,11 @@ def moments(logs, shapes, rates) -> tuple[float, float]:
     return mean, (weights * shapes / rates**2).sum() + (weights * (shapes / rates - mean) ** 2).sum()
 
 
-POISSON = [(Laplace(5.0), 30, 10, 2.0, 1.0), (Gaussian(8.0), -3, 10, 0.5, 0.2), (Laplace(50.0), 300, 1000, 3.0, 10.0)]
+POISSON = [
+    (Laplace(5.0), 30, 10, 2.0, 1.0),
+    (DiscreteGaussian(8.0), -3, 10, 0.5, 0.2),
+    (Laplace(50.0), 300, 1000, 3.0, 10.0),
+]
 
 
 @pytest.mark.parametrize(("law", "z", "n", "a", "b"), POISSON)
@@ -177,7 +181,11 @@ def test_poisson_rate_with_a_public_count(law, z, n, a, b):
 
 @pytest.mark.parametrize(
     ("law", "z", "noisy", "units", "a", "b"),
-    [(Laplace(5.0), 30, 40, 4, 2.0, 1.0), (Gaussian(8.0), -3, 20, 2, 0.5, 0.2), (Laplace(3.0), 60, 90, 3, 2.0, 1.0)],
+    [
+        (Laplace(5.0), 30, 40, 4, 2.0, 1.0),
+        (DiscreteGaussian(8.0), -3, 20, 2, 0.5, 0.2),
+        (Laplace(3.0), 60, 90, 3, 2.0, 1.0),
+    ],
 )
 def test_poisson_rate_with_a_private_count(law, z, noisy, units, a, b):
     s, n = np.arange(600)[:, None], np.arange(400)[None, :]
@@ -192,7 +200,7 @@ def log_times(s, n, a, b):
     return np.where(s > 0, stats.betaprime.logpdf(np.maximum(s, 1e-300) / b, n, a), -np.inf)
 
 
-@pytest.mark.parametrize(("law", "z", "n"), [(Laplace(300.0), -500, 12), (Gaussian(900.0), 1500, 40)])
+@pytest.mark.parametrize(("law", "z", "n"), [(Laplace(300.0), -500, 12), (DiscreteGaussian(900.0), 1500, 40)])
 def test_exponential_rate_with_a_public_count(law, z, n):
     a, b, grid, middle = 2.0, 3.0, 0.004, 2.5
     units = np.arange(-60_000, 60_000)

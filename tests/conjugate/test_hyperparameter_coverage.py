@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 
 pytestmark = [pytest.mark.statistical, pytest.mark.long]
 
@@ -67,7 +67,7 @@ def test_even_levels_are_covered():
     assert abs(mean_of("all", RUN.table_study, 16, "20-even") - 0.9) < allowed(0.07, 16)
 
 
-@pytest.mark.parametrize(("kind", "public"), [(Laplace, False), (Gaussian, False), (Laplace, True)])
+@pytest.mark.parametrize(("kind", "public"), [(Laplace, False), (DiscreteGaussian, False), (Laplace, True)])
 def test_ranks_of_levels_are_uniform_where_the_truth_comes_from_the_hyperprior(kind, public):
     found = mean_of("rank", RUN.table_rank, 40, 20, kind, public=public)
     assert abs(found - 0.9) < allowed(0.08, 40)
@@ -75,7 +75,7 @@ def test_ranks_of_levels_are_uniform_where_the_truth_comes_from_the_hyperprior(k
 
 @pytest.mark.parametrize(
     ("study", "arguments"),
-    [(RUN.normal_rank, (8, Laplace)), (RUN.normal_rank, (8, Gaussian)), (RUN.gamma_rank, (8,))],
+    [(RUN.normal_rank, (8, Laplace)), (RUN.normal_rank, (8, DiscreteGaussian)), (RUN.gamma_rank, (8,))],
 )
 def test_ranks_of_means_and_rates_are_uniform_where_the_truth_comes_from_the_hyperprior(study, arguments):
     assert abs(mean_of("rank", study, 60, *arguments) - 0.9) < allowed(0.13, 60)

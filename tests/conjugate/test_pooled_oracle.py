@@ -17,11 +17,11 @@ from share import cases
 from vestry.conjugate.pooled_beta import GroupEvidence, PooledBeta, Populations, pooled_beta
 from vestry.conjugate.pooled_gamma import Cells, pooled_gamma
 from vestry.conjugate.pooled_normal import pooled_normal
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 
 pytestmark = pytest.mark.oracle
 
-LAWS = {"laplace": Laplace, "gaussian": Gaussian}
+LAWS = {"laplace": Laplace, "gaussian": DiscreteGaussian}
 
 
 def weight(kind, scale, k):
@@ -176,7 +176,7 @@ def test_groups_learn_from_each_other_and_depend_on_each_other():
     assert difference.std() < np.hypot(deviation[4], deviation[0])
 
 
-@pytest.mark.parametrize("noise", [Laplace(2.0), Gaussian(2.0)])
+@pytest.mark.parametrize("noise", [Laplace(2.0), DiscreteGaussian(2.0)])
 @pytest.mark.long
 def test_a_group_whose_numbers_are_exact_is_a_mixture_over_the_population(noise):
     posterior = pooled_beta([6, 0, 3], [20, 2, 9], noise=noise)
@@ -254,7 +254,7 @@ def test_pooled_means_with_gaussian_noise_against_the_closed_form():
     weights /= weights.sum()
     shrink = t[:, None] ** 2 / v
     exact = weights @ (shrink * own + (1 - shrink) * centre[:, None])
-    posterior = pooled_normal(sums, counts, variance=variance, interval=(-5.0, 15.0), noise=Gaussian(scale))
+    posterior = pooled_normal(sums, counts, variance=variance, interval=(-5.0, 15.0), noise=DiscreteGaussian(scale))
     population = posterior.population()
     assert population["weight"] @ population["mean"] == pytest.approx(weights @ centre, abs=0.01)
     assert population["weight"] @ population["spread"] == pytest.approx(weights @ t, rel=0.02)

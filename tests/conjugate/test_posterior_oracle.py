@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from frozen import frozen
 from numpy.polynomial.legendre import leggauss
+from scipy.special import erfc
 from scipy.stats import chi2
 from share import cases
 
 from vestry.conjugate import beta_bernoulli, dirichlet_posterior, normal_posterior
 from vestry.posterior.counts_given_total import Measure, split, tree
-from vestry.posterior.discrete_noise import Gaussian, Laplace, lattice, log_ratio, thin
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace, RoundedGaussian, lattice, log_ratio, thin
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, NormalMixture
 
 pytestmark = pytest.mark.oracle
@@ -23,18 +24,25 @@ pytestmark = pytest.mark.oracle
 LAWS = {
     "laplace-1": Laplace(1.0),
     "laplace-6": Laplace(6.0),
-    "gaussian-2": Gaussian(2.0),
-    "gaussian-0.7": Gaussian(0.7),
+    "gaussian-2": DiscreteGaussian(2.0),
+    "gaussian-0.7": DiscreteGaussian(0.7),
+    "rounded-1.6": RoundedGaussian(1.6),
 }
+KINDS = {"Laplace": Laplace, "DiscreteGaussian": DiscreteGaussian, "RoundedGaussian": RoundedGaussian}
 each_law = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 
 
 def noise(law, k):
     """The unnormalised noise mass, written out."""
+    if isinstance(law, RoundedGaussian):
+        size = np.abs(k)
+        return (erfc((size - 0.5) / law.scale / math.sqrt(2)) - erfc((size + 0.5) / law.scale / math.sqrt(2))) / 2
     return np.exp(-np.abs(k) / law.scale) if isinstance(law, Laplace) else np.exp(-(k**2) / (2 * law.scale**2))
 
 
 def mp_noise(law, k):
+    if isinstance(law, RoundedGaussian):
+        return mp.ncdf((0.5 - mp.mpf(abs(k))) / law.scale) - mp.ncdf((-0.5 - mp.mpf(abs(k))) / law.scale)
     return (
         mp.exp(-mp.mpf(abs(k)) / law.scale)
         if isinstance(law, Laplace)
@@ -48,7 +56,7 @@ def mp_noise(law, k):
 @frozen(float)
 def beta_public_count(kind, scale, z, a, b):
     """Return mean, variance, distribution function and log-density of a posterior of 7 records."""
-    n, law = 7, {"Laplace": Laplace, "Gaussian": Gaussian}[kind](scale)
+    n, law = 7, KINDS[kind](scale)
 
     def density(t):
         return sum(w * t ** (s + a - 1) * (1 - t) ** (n - s + b - 1) for s, w in enumerate(weights))
@@ -78,7 +86,9 @@ def test_beta_public_count(law, z, prior):
 
 
 @pytest.mark.parametrize("n", [300, 5000])
-@pytest.mark.parametrize("law", [Laplace(0.3), Laplace(15), Laplace(150), Gaussian(4), Gaussian(100)], ids=str)
+@pytest.mark.parametrize(
+    "law", [Laplace(0.3), Laplace(15), Laplace(150), DiscreteGaussian(4), DiscreteGaussian(100)], ids=str
+)
 @pytest.mark.parametrize("prior", [(1, 1), (0.01, 3), (0.3, 0.2), (300, 2)], ids=str)
 @pytest.mark.parametrize("where", [-3.0, 0.0, 0.31, 1.0, 2.5])
 def test_beta_window_keeps_the_whole_sum(n, law, prior, where):
@@ -211,7 +221,7 @@ def test_dirichlet_public_count(law, z, prior):
             assert float(found.marginal(axis).cdf(x)) == pytest.approx(simplex_cdf(density, axis, x), abs=1e-11)
 
 
-@pytest.mark.parametrize("law", [Laplace(1.0), Gaussian(2.0)], ids=str)
+@pytest.mark.parametrize("law", [Laplace(1.0), DiscreteGaussian(2.0)], ids=str)
 @pytest.mark.parametrize(
     ("z", "prior"), [((2, 3, 1), (1, 1, 1)), ((-2, 6, 0), (2, 1, 4)), ((0, 0, 0), (1, 2, 1))], ids=str
 )
@@ -243,7 +253,7 @@ def test_dirichlet_private_count_agrees_with_the_exact_sum_of_two_counts():
         ((30, 70), (1, 1), Laplace(10)),
         ((-5, 3), (0.5, 0.5), Laplace(10)),
         ((30, 70), (200, 100), Laplace(10)),
-        ((3000, 70), (6, 12), Gaussian(30)),
+        ((3000, 70), (6, 12), DiscreteGaussian(30)),
     ]:
         exact = beta_bernoulli.private_count(*z, alpha=prior[0], beta=prior[1], noise=law)
         found = dirichlet_posterior.private_count(
@@ -336,7 +346,7 @@ def normal_law(y, n, model, b, *, laplace, counts=None):
     return cdf
 
 
-NORMAL_LAWS = [Laplace(1500.0), Laplace(700.0), Gaussian(700.0), Laplace(60.0)]
+NORMAL_LAWS = [Laplace(1500.0), Laplace(700.0), DiscreteGaussian(700.0), Laplace(60.0)]
 
 
 @pytest.mark.parametrize("law", cases(NORMAL_LAWS, quick=NORMAL_LAWS[1:]), ids=str)
@@ -401,7 +411,7 @@ def test_normal_private_count():
         assert found.cdf(x) == pytest.approx(exact(x, mean - 12 * deviation, mean + 12 * deviation), abs=1e-7)
 
 
-@pytest.mark.parametrize("law", [Laplace(20.0), Gaussian(20.0)], ids=str)
+@pytest.mark.parametrize("law", [Laplace(20.0), DiscreteGaussian(20.0)], ids=str)
 def test_integer_noise_may_be_taken_as_continuous(law):
     """The exact posterior, the sum and its noise on the integers, differs by the stated 1/(12 k^2) at most."""
     n, s2, tau2, z = 10, 30.0**2, 40.0**2, 130

@@ -19,13 +19,13 @@ from vestry.conjugate.gamma import one_gamma as plugged_in
 from vestry.conjugate.gamma_exponential import exponential_posterior
 from vestry.conjugate.gamma_poisson import poisson_posterior
 from vestry.conjugate.normal_inverse_gamma import MeanVariance
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 
 pytestmark = pytest.mark.statistical
 
 LEVELS = (0.5, 0.9, 0.99)
 ALARM = 1e-9
-LAWS = {"laplace": Laplace, "gaussian": Gaussian}
+LAWS = {"laplace": Laplace, "gaussian": DiscreteGaussian}
 FAST = [(100, 0.3, "laplace"), (1000, 0.1, "gaussian")]
 CELLS = list(itertools.product((50, 100, 1000), (0.1, 0.3, 1.0), LAWS))
 SLOW = [pytest.param(*cell, marks=pytest.mark.slow) for cell in CELLS if cell not in FAST]

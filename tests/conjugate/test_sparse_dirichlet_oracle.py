@@ -16,11 +16,11 @@ from scipy.stats import nbinom
 from share import cases
 
 from vestry.conjugate.sparse_dirichlet import NoisyLevels, hyperparameters, sparse_dirichlet
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 
 pytestmark = pytest.mark.oracle
 
-LAWS = {"laplace": Laplace, "gaussian": Gaussian}
+LAWS = {"laplace": Laplace, "gaussian": DiscreteGaussian}
 
 
 def noise_weight(kind, scale, k):

@@ -7,7 +7,7 @@ import pytest
 
 from vestry.errors import InvalidParameter
 from vestry.hmm.latent_counts import RatePrior, noise_aware_gibbs
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 
 TABLES = (np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]), np.array([[0.9, 0.1], [0.4, 0.6]]))
 
@@ -29,7 +29,7 @@ def sample(noisy, *, seed=1, **given):
 
 
 @pytest.mark.parametrize("totals", [False, True])
-@pytest.mark.parametrize("noise", [Laplace(3.0), Gaussian(4.0)])
+@pytest.mark.parametrize("noise", [Laplace(3.0), DiscreteGaussian(4.0)])
 def test_planted_states_come_back(totals, noise):
     path, noisy, whole = planted(totals=totals)
     draws = sample(noisy, noise=noise, totals=whole, chains=3)
@@ -77,7 +77,7 @@ def test_extreme_numbers():
     """Counts far below 0 and far apart, next to no noise, and concentrations so small that levels vanish."""
     _, noisy, totals = planted(totals=True)
     noisy[0][0, 0], totals[0, 1] = -400, 9000
-    for noise in (Laplace(0.001), Laplace(300.0), Gaussian(0.01), Gaussian(300.0)):
+    for noise in (Laplace(0.001), Laplace(300.0), DiscreteGaussian(0.01), DiscreteGaussian(300.0)):
         draws = sample(noisy, noise=noise, totals=totals, beta=1e-6, sweeps=8, burn_in=4)
         assert np.isfinite(draws.rates).all()
         assert all(np.isfinite(table).all() for table in draws.states.emissions)

@@ -25,7 +25,7 @@ from vestry.hmm import latent_counts_kernels as kernels
 from vestry.hmm.latent_counts import NoisyCells, RatePrior
 from vestry.hmm.latent_counts import noise_aware_gibbs as sampler
 from vestry.hmm.state_model import StatePrior
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace, RoundedGaussian
 
 pytestmark = pytest.mark.oracle
 
@@ -33,6 +33,10 @@ pytestmark = pytest.mark.oracle
 def log_noise(noise, k):
     """The published log probability of noise k, but for its constant."""
     k = np.asarray(k, float)
+    if isinstance(noise, RoundedGaussian):
+        above = stats.norm.logsf((np.abs(k) - 0.5) / noise.scale)
+        beyond = stats.norm.logsf((np.abs(k) + 0.5) / noise.scale)
+        return above + np.log1p(-np.exp(beyond - above))
     return -np.abs(k) / noise.scale if isinstance(noise, Laplace) else -(k**2) / (2 * noise.scale**2)
 
 
@@ -75,7 +79,7 @@ def smoothed(weights, transitions):
     return result
 
 
-@pytest.mark.parametrize("noise", [Laplace(0.21), Gaussian(0.35)])
+@pytest.mark.parametrize("noise", [Laplace(0.21), DiscreteGaussian(0.35), RoundedGaussian(0.25)])
 def test_states_against_every_path_and_every_count(noise):
     """K = 2, two levels, T = 3, counts 0 to 6: 8 paths x 7^6 tables. What lies beyond 6 has weight below 1e-11."""
     z, window = np.array([[1, 0], [-1, 1], [0, 2]]), np.arange(7)
@@ -92,7 +96,17 @@ def test_states_against_every_path_and_every_count(noise):
     assert found[0] == pytest.approx(mass / mass.sum(axis=1, keepdims=True), abs=1e-10)
 
 
-NOISES = [Laplace(0.02), Laplace(1.7), Laplace(40.0), Gaussian(0.05), Gaussian(2.3), Gaussian(60.0)]
+NOISES = [
+    Laplace(0.02),
+    Laplace(1.7),
+    Laplace(40.0),
+    DiscreteGaussian(0.05),
+    DiscreteGaussian(2.3),
+    DiscreteGaussian(60.0),
+    RoundedGaussian(0.1),
+    RoundedGaussian(1.2),
+    RoundedGaussian(60.0),
+]
 
 
 def log_likelihood(z, noise, prior) -> float:
@@ -137,7 +151,7 @@ def test_a_level_that_cannot_occur():
     for p in (0.0, 1.0):
         tables = [np.array([[p, 1 - p], [0.5, 0.5]])]
         n = np.arange(6)
-        for noise in (Laplace(1.5), Gaussian(1.5)):
+        for noise in (Laplace(1.5), DiscreteGaussian(1.5), RoundedGaussian(0.9)):
             full = [np.exp(log_noise(noise, 3 - 5 * p)), stats.binom.pmf(n, 5, 0.5) @ np.exp(log_noise(noise, 3 - n))]
             found = state_probabilities(
                 [np.full((1, 1, 1), 3.0)], noise=noise, tables=tables, transitions=np.full((3, 2), 0.5),
@@ -153,9 +167,16 @@ CHAINS, SWEEPS = 4000, 25
 MODELS = {
     "one feature": (0.4, 0.8, (2.0, 0.7), Laplace(0.8), [[[[2, 0], [-1, 2], [1, 0]]]], None),
     "two features": (0.5, 0.6, (2.0, 0.5), Laplace(0.5), [[[[1, 0], [0, 2]]], [[[1, -1], [0, 1]]]], None),
-    "Gaussian noise": (0.5, 0.6, (1.0, 0.0), Gaussian(0.8), [[[[2, 0], [-1, 1]]], [[[1, 0], [0, 1]]]], None),
+    "Gaussian noise": (0.5, 0.6, (1.0, 0.0), DiscreteGaussian(0.8), [[[[2, 0], [-1, 1]]], [[[1, 0], [0, 1]]]], None),
     "a total": (0.4, 0.7, (1.5, 0.4), Laplace(0.7), [[[[2], [0], [0]]]], [[2, 2, 1]]),
-    "a total and another feature": (0.5, 0.6, (1.0, 0.2), Gaussian(0.7), [[[[0], [2]]], [[[2], [-1]]]], [[2, 2]]),
+    "a total and another feature": (
+        0.5,
+        0.6,
+        (1.0, 0.2),
+        DiscreteGaussian(0.7),
+        [[[[0], [2]]], [[[2], [-1]]]],
+        [[2, 2]],
+    ),
 }
 WINDOW = dict.fromkeys(MODELS, 5) | {"one feature": 6, "a total": 6}
 
@@ -272,7 +293,7 @@ def test_rates_of_another_exposure_are_rejected(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("mean", "z", "noise"), [(8.0, 12, Laplace(4.0)), (8.0, -9, Laplace(4.0)), (300.0, 250, Gaussian(8.0))]
+    ("mean", "z", "noise"), [(8.0, 12, Laplace(4.0)), (8.0, -9, Laplace(4.0)), (300.0, 250, DiscreteGaussian(8.0))]
 )
 def test_a_count_is_drawn_by_the_inverse_of_its_weights(mean, z, noise):
     """Places at equal steps fall on each count in proportion to Poisson(n; mean) P(z - n), to within two steps."""

@@ -228,9 +228,9 @@ def test_the_noise_of_a_sum_and_of_a_count_in_fractions():
 
 def test_the_noise_of_a_cube_is_that_of_the_largest_distance():
     from vestry.likelihood.array_math import math_of
-    from vestry.likelihood.release_likelihood import _log_noise
+    from vestry.posterior.discrete_noise import Cube
 
     grid = np.stack(np.meshgrid(*[np.arange(-120, 121)] * 2, indexing="ij"), axis=-1).astype(float)
-    logs = _log_noise(math_of(grid), grid, "discrete-cube", 3.0, 2)
+    logs = Cube(3.0, 2).log_probability(math_of(grid), grid)
     assert np.exp(logs).sum() == pytest.approx(1, abs=1e-12)
     assert logs[120 + 2, 120 - 7] - logs[120, 120] == pytest.approx(-7 / 3)

@@ -22,7 +22,7 @@ from vestry.naive_bayes.naive_bayes_posterior import size_weights
 from vestry.noise import SystemNoise
 from vestry.pipeline import charge_for, run, schema_of
 from vestry.posterior import Posterior
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.releases import Certificate, NoisyStatistics, Release
@@ -89,7 +89,7 @@ def test_the_size_of_a_class_by_enumeration(z, alpha):
 
 def test_all_tables_tell_of_a_class_s_size():
     """Ten features leave the size about sqrt(10) times as sure as one."""
-    noise = Gaussian(20.0)
+    noise = DiscreteGaussian(20.0)
 
     def spread(features):
         counts, logs = size_weights([np.array([300.0, 200.0])] * features, alpha=1.0, noise=noise)

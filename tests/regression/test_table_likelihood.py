@@ -13,7 +13,7 @@ import pytest
 from scipy.integrate import quad
 
 from vestry.likelihood.smooth_tables import log_mean_likelihood, log_rate_likelihood
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
 from vestry.regression.moments import LevelColumn
 from vestry.regression.outcome_table import OutcomeTable
 from vestry.regression.table_reader import TableReader
@@ -64,7 +64,7 @@ def test_the_oracle_of_two_counts():
     assert by_tables([3, -1], Laplace(2.0), p, 0.0) == pytest.approx(-0.0037925154, abs=2e-6)
 
 
-@pytest.mark.parametrize("noise", [Laplace(1.5), Gaussian(2.0)], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("noise", [Laplace(1.5), DiscreteGaussian(2.0)], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize(("noisy", "p"), [((4, 0), (0.2, 0.8)), ((-3, 6), (0.6, 0.4)), ((2, 1, -1), (0.5, 0.2, 0.3))])
 def test_a_cells_likelihood_is_that_of_every_table(noisy, p, noise):
     decay, most = 0.3, 40 if len(p) == 2 else 24
@@ -115,7 +115,11 @@ def test_gradients_are_those_of_the_density():
     assert target(at)[1][0] == pytest.approx(differences, rel=1e-4, abs=1e-5)
 
 
-TABLES = [([[12, 3], [2, 9]], Laplace(2.0)), ([[1, -2], [-1, 4]], Laplace(4.0)), ([[2, 0], [6, 25]], Gaussian(3.0))]
+TABLES = [
+    ([[12, 3], [2, 9]], Laplace(2.0)),
+    ([[1, -2], [-1, 4]], Laplace(4.0)),
+    ([[2, 0], [6, 25]], DiscreteGaussian(3.0)),
+]
 
 
 @pytest.mark.long
@@ -141,7 +145,7 @@ def test_draws_have_the_posterior_of_quadrature(noisy, noise):
     density = logs[0][:, None] + second - 0.5 * (precisions[1] * a**2 + precisions[0] * b**2)
     density = np.exp(density - density.max())
     density /= density.sum()
-    smooth = Gaussian(noise.scale * (math.sqrt(2) if isinstance(noise, Laplace) else 1))
+    smooth = DiscreteGaussian(noise.scale * (math.sqrt(2) if isinstance(noise, Laplace) else 1))
     draws = np.concatenate([
         sample_table(targets(noisy, noise, precisions), targets(noisy, smooth, precisions), np.random.default_rng(seed))
         for seed in range(4)

@@ -19,7 +19,6 @@ from share import cases
 from vestry.display.plotting import privacy_curve
 from vestry.errors import InvalidParameter
 from vestry.posterior import Posterior
-from vestry.posterior.discrete_noise import deviation
 from vestry.privacy.pricing import event
 from vestry.releases import NoisyStatistics, Release
 from vestry.report.content import Share, estimates, prior, shares
@@ -268,15 +267,6 @@ def test_the_noise_s_share_is_the_ratio_of_deviations():
     assert share.noise == pytest.approx(np.sqrt(2 * q) / (1 - q) / 100)
     (row,) = rows("public count", "Standard deviations")
     assert figures(row[-1])[0] == pytest.approx(actual / exact - 1, rel=0.06)
-
-
-@pytest.mark.parametrize(("noise", "power"), [("discrete-laplace", 1), ("discrete-gaussian", 2)])
-@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0, 7.0, 40.0])
-def test_the_noise_s_deviation(noise, power, scale):
-    """By summing the law; a wrong scale of 1 % would show."""
-    k = np.arange(-4000, 4001)
-    weights = np.exp(-(np.abs(k) ** power) / (power * scale**power))
-    assert deviation(noise, scale) == pytest.approx(np.sqrt(weights @ k**2 / weights.sum()), rel=1e-6)
 
 
 def test_a_large_sample_owes_nothing_to_the_noise():

@@ -28,7 +28,7 @@ from vestry.mechanisms.statistic_family import Layout
 from vestry.model.worst_pair import Dataset, Pair, count_records, no_pair, say_records
 from vestry.noise.bits import BitSource
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import Gaussian, Laplace, deviation, noise_of
+from vestry.posterior.discrete_noise import IntegerNoise, noise_of
 from vestry.posterior.joined_noise import summed
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.noisy_data import SUMS
@@ -432,7 +432,8 @@ def noise_per_record(content: NoisyStatistics) -> tuple[float, float] | None:
 
     A public count has none.
     """
-    sd, public = deviation(content.noise, content.scale), content.count is not None
+    sd = noise_of(content).deviation
+    public = content.count is not None
     n = float(content.count) if content.count is not None else content.values[-1] * content.count_grid
     return (sd * content.grid / n, 0.0 if public else sd * content.count_grid / n) if n > 0 else None
 
@@ -481,7 +482,7 @@ def check_range(statistics: NoisyStatistics) -> None:
             )
 
 
-def pool_noise(statistics: NoisyStatistics, scale: float) -> Gaussian | Laplace:
+def pool_noise(statistics: NoisyStatistics, scale: float) -> IntegerNoise:
     """Return the noise of groups that are pooled; refuse so much of it that summing over counts takes minutes.
 
     `scale` is that of the counts, in records.
@@ -489,7 +490,7 @@ def pool_noise(statistics: NoisyStatistics, scale: float) -> Gaussian | Laplace:
     if scale > _POOLED:
         allowed = f"asked where it is at most {_POOLED}"
         raise InvalidParameter("pool", f"noise of scale {scale:g} on counts", allowed, "each group alone")
-    noise: Gaussian | Laplace = noise_of(statistics)
+    noise: IntegerNoise = noise_of(statistics)
     return noise
 
 
@@ -511,7 +512,8 @@ class CategoryFamily(ConjugateFamily):
 
         There one count has sd/n, and one of d that are known to sum to n sd/n sqrt(1 - 1/d).
         """
-        public, sd = content.count is not None, deviation(content.noise, content.scale)
+        public = content.count is not None
+        sd = float(noise_of(content).deviation)
         n = float(content.count) if content.count is not None else float(sum(content.values))
         if n <= 0:
             return None

@@ -143,7 +143,7 @@ class GammaPoissonFamily(ConjugateFamily):
         """Return rates from a gamma population, all of it unknown: see `vestry.conjugate.pooled_gamma`."""
         sums, counts = zip(*map(self.group_numbers, contents), strict=True)
         first, noise = contents[0], pool_noise(contents[0], contents[0].scale)
-        counted = None if first.count is not None else type(noise)(noise.scale * first.count_grid)
+        counted = None if first.count is not None else noise.in_units_of(1 / first.count_grid)
         return pooled_gamma(sums, counts, noise=noise, exposure_noise=counted)
 
     def predict(self, theta: Array, size: int, rng: np.random.Generator) -> Array:

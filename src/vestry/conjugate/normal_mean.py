@@ -298,7 +298,7 @@ class NormalMeanFamily(IntervalFamily):
             interval=(-self.reach, self.reach),
             noise=noise,
             grid=first.grid,
-            count_noise=None if first.count is not None else type(noise)(noise.scale * first.count_grid),
+            count_noise=None if first.count is not None else noise.in_units_of(1 / first.count_grid),
             origin=self.middle,
         )
 

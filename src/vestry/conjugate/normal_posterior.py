@@ -29,7 +29,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import DROP, Gaussian, Noise, thin
+from vestry.posterior.discrete_noise import DROP, Noise, NormalNoise, thin
 from vestry.posterior.mixture import NormalMixture, normalise
 
 # The quadrature over log w: steps of a first look, how far below w = 2 b^2 it begins, and nodes of the final rule.
@@ -143,7 +143,7 @@ def _posterior(
 ) -> NormalPosterior:
     """Assemble the mixture over given counts."""
     n, y = n[:, None, None], y[None, :, None]
-    if isinstance(noise, Gaussian):
+    if isinstance(noise, NormalNoise):
         w, logs = np.full((1, 1, 1), scale**2), np.zeros((n.size, y.size, 1))
     else:
         w, logs = _laplace_variances(y - n * model.prior_mean, model.spread(n), scale)
@@ -183,7 +183,7 @@ def log_evidence(y: Array, n: Array, model: NormalModel, noise: Noise, scale: fl
     """
     away = y - n * model.prior_mean
     variance = model.spread(n)
-    if isinstance(noise, Gaussian):
+    if isinstance(noise, NormalNoise):
         total = variance + scale**2
         return np.asarray(-0.5 * np.log(2 * np.pi * total) - away**2 / (2 * total))
     variance = np.maximum(variance, 1e-30 * scale**2)
@@ -294,7 +294,7 @@ def _joined(
 
 def _variances(noise: Noise, scale: float, away: float) -> tuple[Array, Array]:
     """Return the variances of a noise, and the logs of their weights."""
-    if isinstance(noise, Gaussian):
+    if isinstance(noise, NormalNoise):
         return np.array([scale**2]), np.zeros(1)
     t = np.arange(-_BEGIN, np.log(50 + 2 * away / scale) + _STEP, _STEP)
     return 2 * scale**2 * np.exp(t), t - np.exp(t)

@@ -27,7 +27,7 @@ from vestry.conjugate.pooled_beta import few_counts
 from vestry.conjugate.pooled_groups import Places, PooledGroups, inverse, log_sums
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import Gaussian, Noise
+from vestry.posterior.discrete_noise import Noise, NormalNoise
 from vestry.posterior.hyper_grid import integrate
 from vestry.posterior.mixture import NormalMixture
 
@@ -84,7 +84,7 @@ class Sums:
         return log_sums(logs, self.start)
 
     def _log_density(self, away: Array, variance: Array) -> Array:
-        if isinstance(self.noise, Gaussian):
+        if isinstance(self.noise, NormalNoise):
             total = variance + self.scale**2
             return np.asarray(-0.5 * np.log(2 * np.pi * total) - away**2 / (2 * total))
         variance = np.maximum(variance, 1e-20 * self.scale**2)
@@ -94,7 +94,7 @@ class Sums:
 
     def normal_noises(self, away: Array, variance: Array) -> tuple[Array, Array]:
         """Return variances w of normal noise, along a last axis, and their log weights given the sum."""
-        if isinstance(self.noise, Gaussian):
+        if isinstance(self.noise, NormalNoise):
             return np.full(1, self.scale**2), self._log_density(away, variance)[..., None]
         w = 2 * self.scale**2 * np.exp(_VARIANCES + np.log1p(np.abs(away).min() / self.scale))
         total = variance[..., None] + w

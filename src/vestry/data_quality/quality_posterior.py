@@ -39,7 +39,7 @@ from vestry.data_quality.quality_warnings import Finding, finding
 from vestry.errors import InvalidParameter, VestryError
 from vestry.numerics import Array
 from vestry.posterior.counts_given_total import Measure, Node, split, tree
-from vestry.posterior.discrete_noise import Noise, log_ratio, noise_of
+from vestry.posterior.discrete_noise import Cube, Noise, law_of, log_ratio
 from vestry.posterior.mixture import Marginal, normalise, probabilities
 from vestry.posterior.reader import EXTREME, NOISE_AWARE, Reader
 from vestry.releases import NoisyStatistics
@@ -50,7 +50,7 @@ from vestry.validation import is_number
 # steps; numbers of records that stand for their distribution.
 _DROP, _POINTS, _NODES = 30.0, 2048, 48
 # The noise that is uniform on a cube; cubes beyond the bulk, counts of each held at once, and deviations to its end.
-CUBE, _CUBES, _CUBE_POINTS, _WIDTHS = "discrete-cube", 16, 128, 5.0
+_CUBES, _CUBE_POINTS, _WIDTHS = 16, 128, 5.0
 # Beyond so many cubes no calibrated noise lies.
 _MOST_CUBES = 2e7
 # Halvings of a quantile; a count is whole to this part.
@@ -462,7 +462,8 @@ class QualityReader(Reader):
 
     def noise_aware(self, statistics: NoisyStatistics) -> Shares | MixedShares:
         """Return the shares, the noise and the number of records summed out."""
-        cube = statistics.noise == CUBE
+        noise = law_of(statistics)
+        cube = isinstance(noise, Cube)
         sizes = [len(conditions_of(domain)) - cube for domain in self.columns.values()]
         if len(statistics.values) != sum(sizes):
             given = len(statistics.values)
@@ -475,7 +476,7 @@ class QualityReader(Reader):
             if statistics.count is None:
                 raise InvalidParameter("the number of records", None, "public beside noise on a cube", "the original")
             return cube_shares_of(counts, alpha=self.alpha, scale=statistics.scale, count=statistics.count)
-        return shares_of(counts, alpha=self.alpha, noise=noise_of(statistics), count=statistics.count)
+        return shares_of(counts, alpha=self.alpha, noise=noise, count=statistics.count)
 
     def plug_in(self, statistics: NoisyStatistics) -> Shares:
         """Refuse: a noisy share without its noise says nothing of a file."""

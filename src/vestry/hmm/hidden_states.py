@@ -21,7 +21,7 @@ from vestry.errors import InvalidParameter, VestryError
 from vestry.mcmc.late_import import require_burn_in
 from vestry.numerics import Array
 from vestry.posterior.arviz_tree import Names
-from vestry.posterior.discrete_noise import Gaussian, Laplace, noise_of
+from vestry.posterior.discrete_noise import IntegerNoise, noise_of
 from vestry.posterior.posterior import generator_of
 from vestry.posterior.reader import NOISE_AWARE, NOT_CALIBRATED, PLUG_IN, Reader, ReadRelease
 from vestry.posterior.sample import JointSample
@@ -132,7 +132,7 @@ class NoisyTable:
 
     counts: list[Array]
     totals: Array | None
-    noise: Laplace | Gaussian
+    noise: IntegerNoise
 
     @property
     def can_be_summed(self) -> bool:

@@ -41,14 +41,19 @@ from vestry.errors import InvalidParameter
 from vestry.hmm import latent_counts_kernels as kernels
 from vestry.hmm.hidden_states import LARGEST_COUNT, LARGEST_SCALE
 from vestry.hmm.state_model import CellLayout, StateDraws, StatePrior, chain, layout, prior
-from vestry.posterior.discrete_noise import Gaussian, Laplace
+from vestry.posterior.discrete_noise import IntegerNoise, Laplace, RoundedGaussian
 from vestry.validation import require_number, require_whole
 
 Array = np.ndarray
-Noise = Laplace | Gaussian
+Noise = IntegerNoise
 
 # Noise so small that one step has probability e^-80 is none; a larger slope would overflow.
 _STEEPEST = 80.0
+# Rounded noise of a smaller scale is none, too: one step has probability e^-92.
+_UNROUNDED = 0.037
+# The law of rounded noise is tabulated over so many scales, and at most so many steps: then its slope is a density's.
+_TABLED = 40
+_MOST_TABLED = 2**16
 # Of tabulated likelihoods in each chain: 14 megabytes.
 _MOST_PANELS = 2**17
 # Sweeps that take noisy counts as exact, of which the last path starts the chain: from a random path it needs longer.
@@ -115,11 +120,16 @@ class NoisyCells:
     @property
     def form(self) -> kernels.NoiseForm:
         """The noise as sums over counts use it."""
-        if isinstance(self.noise, Gaussian):
-            slope = min(0.5 / self.noise.scale**2, _STEEPEST)
-            return kernels.NoiseForm(True, slope, math.exp(-2 * slope))
-        slope = min(1 / self.noise.scale, _STEEPEST)
-        return kernels.NoiseForm(False, slope, math.exp(slope))
+        nothing = np.zeros(2)
+        if isinstance(self.noise, Laplace):
+            slope = min(1 / self.noise.scale, _STEEPEST)
+            return kernels.NoiseForm(kernels.LAPLACE, slope, math.exp(slope), nothing)
+        slope = min(0.5 / self.noise.scale**2, _STEEPEST)
+        if isinstance(self.noise, RoundedGaussian) and self.noise.scale > _UNROUNDED:
+            k = np.arange(min(math.ceil(_TABLED * self.noise.scale), _MOST_TABLED) + 2.0)
+            extra = self.noise.log_mass(k) + slope * k**2
+            return kernels.NoiseForm(kernels.ROUNDED, slope, math.exp(-2 * slope), extra)
+        return kernels.NoiseForm(kernels.GAUSSIAN, slope, math.exp(-2 * slope), nothing)
 
 
 def noise_aware_gibbs(

@@ -1,11 +1,11 @@
 """Sums over a true count that noise hides, and the sweeps that use them, compiled for the processor.
 
-A true count n has weight w(n) = prior(n) P(z - n), z the noisy count. The prior is Poisson or binomial, the noise a
-discrete Laplace or Gaussian. prior(n + 1)/prior(n) is mu/(n + 1) for a Poisson of mean mu, and (N - n)/(n + 1) times
-p/(1 - p) for a binomial of N and p. Both fall with n, and so does P(z - n - 1)/P(z - n), so w is log-concave: it has
-one summit, and falls on both sides at least as fast as a geometric series. The window is what lies around the summit
-until a term is below 1e-17 of the sum so far. Sum and draw take the same terms in the same order, outward from the
-summit, so a draw by the inverse of that sum looks at few of them.
+A true count n has weight w(n) = prior(n) P(z - n), z the noisy count. The prior is Poisson or binomial, the noise
+discrete Laplace or Gaussian, or a rounded normal number. prior(n + 1)/prior(n) is mu/(n + 1) for a Poisson of mean mu,
+and (N - n)/(n + 1) times p/(1 - p) for a binomial of N and p. Both fall with n, and so does P(z - n - 1)/P(z - n), so w
+is log-concave: it has one summit, and falls on both sides at least as fast as a geometric series. The window is what
+lies around the summit until a term is below 1e-17 of the sum so far. Sum and draw take the same terms in the same
+order, outward from the summit, so a draw by the inverse of that sum looks at few of them.
 
 Sums of Poisson weights are needed for every cell, level and state of every sweep, but z is a whole number, and log
 sum_n Poisson(n; t^2) P(z - n) is smooth in t. So it is tabulated, as polynomials over panels of t, each made when it
@@ -37,12 +37,26 @@ _CHECKS = (-0.97, 0.31)
 PANEL_WIDTH = _NODES + 2  # a key, whether it is good, coefficients
 
 
-class NoiseForm(NamedTuple):
-    """Noise k with log P(k) = -slope |k|, or -slope k^2 if Gaussian; `ratio` is exp(slope), or exp(-2 slope)."""
+LAPLACE, GAUSSIAN, ROUNDED = 0, 1, 2
 
-    gaussian: bool
+
+class NoiseForm(NamedTuple):
+    """Noise k with log P(k) = -slope |k|, or -slope k^2 if Gaussian; `ratio` is exp(slope), or exp(-2 slope).
+
+    Attributes
+    ----------
+    law
+        LAPLACE, GAUSSIAN, or ROUNDED: the noise is Gaussian but for what `extra` adds.
+    slope, ratio
+        See above.
+    extra
+        What rounding adds to log P(k), at k = 0, 1, 2 ...; beyond the table its last slope goes on.
+    """
+
+    law: int
     slope: float
     ratio: float
+    extra: Array
 
 
 class NoisyChain(NamedTuple):
@@ -338,9 +352,21 @@ def prior_step(prior, n):  # type: ignore[no-untyped-def]
 @compiled
 def noise_step(n, z, noise):  # type: ignore[no-untyped-def]
     """Return log P(z - n - 1) - log P(z - n)."""
-    if noise.gaussian:
-        return noise.slope * (2.0 * (z - n) - 1.0)
-    return noise.slope if n < z else -noise.slope
+    if noise.law == LAPLACE:
+        return noise.slope if n < z else -noise.slope
+    step = noise.slope * (2.0 * (z - n) - 1.0)
+    if noise.law == ROUNDED:
+        step += extra_at(noise.extra, z - n - 1.0) - extra_at(noise.extra, z - n)
+    return step
+
+
+@compiled
+def extra_at(extra, k):  # type: ignore[no-untyped-def]
+    """Return what rounding adds to log P(k)."""
+    size, last = abs(k), len(extra) - 1
+    if size <= last:
+        return extra[np.int64(size)]
+    return extra[last] + (size - last) * (extra[last] - extra[last - 1])
 
 
 @compiled
@@ -348,11 +374,12 @@ def summit(prior, z, noise):  # type: ignore[no-untyped-def]
     """Return a count at or beside the largest weight."""
     if prior_step(prior, 0.0) == 0.0:
         return 0.0
-    if not noise.gaussian:
+    if noise.law == LAPLACE:
         low, high = sloped_summit(prior, 1.0 / noise.ratio), sloped_summit(prior, noise.ratio)
         return min(max(z, low), high)
     if prior.size < 0.0:
-        return np.floor(gaussian_summit(prior.log_p, z, noise.slope))
+        start = np.floor(gaussian_summit(prior.log_p, z, noise.slope))
+        return start if noise.law == GAUSSIAN else climbed(prior, start, z, noise)
     low, high = 0.0, prior.size
     while low < high:
         n = np.floor((low + high) / 2.0)
@@ -361,6 +388,16 @@ def summit(prior, z, noise):  # type: ignore[no-untyped-def]
         else:
             high = n
     return low
+
+
+@compiled
+def climbed(prior, n, z, noise):  # type: ignore[no-untyped-def]
+    """Return the count of the largest weight, from one near it."""
+    while prior.log_p - np.log(n + 1.0) + noise_step(n, z, noise) > 0.0:
+        n += 1.0
+    while n > 0.0 and prior.log_p - np.log(n) + noise_step(n - 1.0, z, noise) < 0.0:
+        n -= 1.0
+    return n
 
 
 @compiled
@@ -386,7 +423,9 @@ def gaussian_summit(log_mean, z, slope):  # type: ignore[no-untyped-def]
 def log_weight(prior, n, z, noise):  # type: ignore[no-untyped-def]
     """Return log prior(n) P(z - n), but for the noise's own constant."""
     far = z - n
-    log = -noise.slope * far * far if noise.gaussian else -noise.slope * abs(far)
+    log = -noise.slope * abs(far) if noise.law == LAPLACE else -noise.slope * far * far
+    if noise.law == ROUNDED:
+        log += extra_at(noise.extra, far)
     log -= math.lgamma(n + 1.0)
     if prior.size < 0.0:
         log -= prior.factor
@@ -431,7 +470,7 @@ def walk(prior, start, z, noise, place):  # type: ignore[no-untyped-def]
                 return total, low
         else:
             below = 0.0
-        if noise.gaussian:
+        if noise.law == GAUSSIAN:
             rise, fall = rise * noise.ratio, fall / noise.ratio
         else:
             rise, fall = noise_ratio(high, z, noise), noise_ratio(low - 1.0, z, noise)
@@ -441,6 +480,6 @@ def walk(prior, start, z, noise, place):  # type: ignore[no-untyped-def]
 @compiled
 def noise_ratio(n, z, noise):  # type: ignore[no-untyped-def]
     """Return P(z - n - 1)/P(z - n)."""
-    if noise.gaussian:
-        return np.exp(min(noise_step(n, z, noise), _LARGEST))
-    return noise.ratio if n < z else 1.0 / noise.ratio
+    if noise.law == LAPLACE:
+        return noise.ratio if n < z else 1.0 / noise.ratio
+    return np.exp(min(noise_step(n, z, noise), _LARGEST))

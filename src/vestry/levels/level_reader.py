@@ -21,7 +21,7 @@ import numpy as np
 from vestry.errors import InvalidParameter
 from vestry.mechanisms.level_threshold import probability_found
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.discrete_noise import Laplace, noise_of
 from vestry.posterior.noisy_data import NoisyData
 from vestry.posterior.reader import NOISE_AWARE, Reader, ReadRelease
 from vestry.posterior.whole_number import WholeNumber, whole_number
@@ -84,7 +84,7 @@ class LevelReader(Reader):
 
     def counts(self, statistics: NoisyStatistics) -> dict[str, WholeNumber]:
         """Return the distribution of each count, the noise summed out; equal noisy counts share it."""
-        bound = self.margin if statistics.noise == "discrete-laplace" else None
+        bound = self.margin if isinstance(noise_of(statistics), Laplace) else None
         distributions = {z: whole_number(z, statistics, least=self.least, bound=bound) for z in set(statistics.values)}
         return {name: distributions[z] for name, z in zip(statistics.names, statistics.values, strict=True)}
 
@@ -103,7 +103,7 @@ class LevelReader(Reader):
 
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float:
         """Return the noise's standard deviation."""
-        return deviation(content.noise, content.scale)
+        return float(noise_of(content).deviation)
 
     def interval_method(self, label: str, *, several_rows: bool) -> str:
         """Say that intervals are the shortest ones; rows need not be independent, as nothing is inferred from them."""

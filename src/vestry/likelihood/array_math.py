@@ -5,12 +5,13 @@ The library is told by the arrays themselves, so that nothing is imported that i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, log_ndtr
 
 from vestry.errors import InvalidParameter
 
@@ -30,6 +31,8 @@ class ArrayMath:
         Its functions, by NumPy's names.
     log_gamma
         The logarithm of the gamma function.
+    log_normal_cdf
+        The logarithm of the normal distribution function.
     freeze
         Hides a value from derivatives: for what cancels from the result.
     array
@@ -38,6 +41,7 @@ class ArrayMath:
 
     xp: Any
     log_gamma: Callable[[Any], Any]
+    log_normal_cdf: Callable[[Any], Any]
     freeze: Callable[[Any], Any]
     array: Callable[[Any], Any]
 
@@ -65,13 +69,14 @@ class ArrayMath:
 
 
 def _numpy() -> ArrayMath:
-    return ArrayMath(np, gammaln, lambda x: x, np.asarray)
+    return ArrayMath(np, gammaln, log_ndtr, lambda x: x, np.asarray)
 
 
 def _jax() -> ArrayMath:
     import jax
 
-    return ArrayMath(jax.numpy, jax.scipy.special.gammaln, jax.lax.stop_gradient, jax.numpy.asarray)
+    special = jax.scipy.special
+    return ArrayMath(jax.numpy, special.gammaln, special.log_ndtr, jax.lax.stop_gradient, jax.numpy.asarray)
 
 
 def _pytensor() -> ArrayMath:
@@ -79,7 +84,18 @@ def _pytensor() -> ArrayMath:
     import pytensor.tensor
 
     tensor = pytensor.tensor
-    return ArrayMath(tensor, tensor.gammaln, pytensor.gradient.disconnected_grad, tensor.as_tensor)
+
+    def log_normal_cdf(x: Any) -> Any:
+        # Each side of the choice is finite where the other is taken, and so are their derivatives.
+        low = tensor.minimum(x, 0.0)
+        high = tensor.maximum(x, -1.0)
+        scaled = tensor.erfcx(-low / math.sqrt(2))
+        of_low = tensor.log(scaled / 2) - low**2 / 2
+        beyond = tensor.erfc(high / math.sqrt(2)) / 2
+        of_high = tensor.log1p(-beyond)
+        return tensor.switch(x < -1.0, of_low, of_high)
+
+    return ArrayMath(tensor, tensor.gammaln, log_normal_cdf, pytensor.gradient.disconnected_grad, tensor.as_tensor)
 
 
 _LIBRARIES = {"jax": _jax, "jaxlib": _jax, "pytensor": _pytensor}

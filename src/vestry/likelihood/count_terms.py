@@ -36,14 +36,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from vestry.errors import InvalidParameter
 from vestry.likelihood.array_math import ArrayMath
 from vestry.likelihood.smooth_tables import log_mean_likelihood
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import DROP, IntegerNoise, Laplace, count_window, log_nearest, thin
+from vestry.posterior.discrete_noise import DROP, IntegerNoise, count_window, log_nearest, thin
 
 # A window of more counts is replaced by fewer nodes that are as good (`thin`).
 _LISTED = 1024
@@ -255,22 +254,17 @@ def mean_term(noisy: Array, noise: IntegerNoise) -> MixtureTerm:
 
 def _total_window(noisy: Array, noise: IntegerNoise) -> tuple[Array, Array]:
     """Return the ends of the totals that noisy counts leave possible, by Chernoff's bound of the sum of noises."""
-    levels, scale = noisy.shape[-1], noise.scale
-    if isinstance(noise, Laplace):
-        # The sum's log mean of e^(t noise) is at most -levels log(1 - (scale t)^2), that of Laplace's density.
-        optimum = minimize_scalar(
-            lambda u: (_TOTAL_DROP - levels * math.log1p(-u * u)) / u, bounds=(1e-6, 1 - 1e-9), method="bounded"
-        )
-        reach = scale * float(optimum.fun)
-    else:
-        reach = scale * math.sqrt(2 * levels * _TOTAL_DROP)
-    least, most = np.maximum(noisy - _EACH * scale, 0).sum(axis=-1), (np.maximum(noisy, 0) + _EACH * scale).sum(axis=-1)
+    reach = noise.reach_of_sum(noisy.shape[-1], _TOTAL_DROP)
+    margin = _EACH * noise.scale
+    least = np.maximum(noisy - margin, 0).sum(axis=-1)
+    most = (np.maximum(noisy, 0) + margin).sum(axis=-1)
     return np.maximum(least - reach, 0.0), most + reach
 
 
 def rate_term(records: Array, outcomes: Array, noise: IntegerNoise, units: float) -> MixtureTerm:
     """Return the sum over noisy numbers of records, each of so many units, of noisy sums of their outcomes."""
-    own, rows = type(noise)(noise.scale / units), []
+    own = noise.in_units_of(units)
+    rows = []
     for z, total in zip(records.ravel(), outcomes.ravel(), strict=True):
         n, logs = count_window(float(z), own, DROP)
         if n.size > _LISTED:

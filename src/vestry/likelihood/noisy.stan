@@ -147,14 +147,26 @@
     return found[missing + 1] + lgamma(records + 1);
   }
 
-  // True numbers, by group; noise 0 is Laplace, 1 Gaussian, 2 on a cube.
+  // The log probability of normal noise that was rounded: from the lower tail, or from a scale of 10,000 on the density.
+  real vestry_rounded(vector gap, real scale, real log_top) {
+    if (scale >= 10000) return log_top - 0.5 * dot_self(gap / scale);
+    real found = 0;
+    for (i in 1:size(gap)) {
+      real middle = -abs(gap[i]) / scale;
+      found += log_diff_exp(normal_lcdf(middle + 0.5 / scale | 0, 1), normal_lcdf(middle - 0.5 / scale | 0, 1));
+    }
+    return found;
+  }
+
+  // True numbers, by group; noise 0 is Laplace, 1 discrete Gaussian, 2 on a cube, 3 rounded normal.
   real noisy_sums(array[] vector statistic, array[] vector values, vector units, int noise, real scale, real log_top) {
     real found = 0;
     for (g in 1:size(values)) {
       vector[size(units)] gap = (statistic[g] - values[g]) ./ units;
       if (noise == 0) found += log_top - sum(abs(gap)) / scale;
       else if (noise == 1) found += log_top - 0.5 * dot_self(gap / scale);
-      else found += log_top - max(abs(gap)) / scale;
+      else if (noise == 2) found += log_top - max(abs(gap)) / scale;
+      else found += vestry_rounded(gap, scale, log_top);
     }
     return found;
   }

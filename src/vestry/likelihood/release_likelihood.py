@@ -12,13 +12,11 @@ of counts does.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import logsumexp
 
 from vestry.errors import InvalidParameter
 from vestry.likelihood.array_math import ArrayMath, math_of
@@ -34,15 +32,13 @@ from vestry.likelihood.count_terms import (
 )
 from vestry.likelihood.stan_program import StanProgram, stan_program
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import Gaussian, IntegerNoise, Laplace
+from vestry.posterior.discrete_noise import Cube, IntegerNoise, law
 from vestry.posterior.noisy_data import BINOMIAL, GRAM, MULTINOMIAL, POISSON, SUMS, NoisyData
 from vestry.posterior.posterior import note_of
 from vestry.posterior.reader import reader_of, refuse_extremes
 from vestry.releases import Release
-from vestry.validation import require_choice, require_number
+from vestry.validation import require_choice
 
-_CUBE = "discrete-cube"
-_NOISES: dict[str, type[IntegerNoise]] = {"discrete-laplace": Laplace, "discrete-gaussian": Gaussian}
 # Counts and scales from which doubles skip whole numbers.
 _LARGEST = 2**50
 
@@ -116,7 +112,7 @@ class Likelihood:
         given = statistic if hasattr(statistic, "shape") else np.asarray(statistic, dtype=float)
         self._check_last(given, len(self.names), "a statistic")
         gap = (given - self.values) / self.units
-        return _log_noise(maths, gap, self.noise, self.scale, len(self.names))
+        return law(self.noise, self.scale, len(self.names)).log_probability(maths, gap)
 
     def log_likelihood(self, **parameters: Any) -> Any:
         """Return log p(noisy | parameters), by group; refused where the numbers are not of a kind that has some."""
@@ -132,20 +128,6 @@ class Likelihood:
         if isinstance(shape, tuple) and (not shape or shape[-1] != size):
             named = f"{size} along its last axis ({', '.join(self.names[:6])}{', ...' if size > 6 else ''})"
             raise InvalidParameter(f"the shape of {what}", shape, named, "one number for each")
-
-
-def _log_noise(maths: ArrayMath, gap: Any, noise: str, scale: float, size: int) -> Any:
-    """Return the log probability of noise, in units, of `size` integers together."""
-    if noise == _CUBE:
-        return _log_cube_top(size, scale) - maths.xp.max(abs(gap), axis=-1) / scale
-    logs = -abs(gap) / scale if noise == "discrete-laplace" else -0.5 * (gap / scale) ** 2
-    return maths.xp.sum(logs, axis=-1) + size * _NOISES[noise](scale).log_top
-
-
-def _log_cube_top(size: int, scale: float) -> float:
-    """Return log P(0) of noise on a cube: minus that of (1 - e^(-1/scale)) sum (2m + 1)^size e^(-m/scale)."""
-    m = np.arange(math.ceil(scale * (size + 40 + 9 * math.sqrt(size))) + 2)
-    return -float(math.log(-math.expm1(-1 / scale)) + logsumexp(size * np.log(2 * m + 1) - m / scale))
 
 
 def one_of(first: tuple[str, Any, Any], second: tuple[str, Any, Any]) -> Any:
@@ -364,11 +346,10 @@ def likelihood_of(release: Release, group: str | None = None) -> Likelihood:
 
 
 def _check_numbers(data: NoisyData) -> None:
-    require_choice("noise", data.noise, (*_NOISES, _CUBE), "the noise of the release")
-    require_number("scale", data.scale, "the scale of the release", above=0)
+    noise = law(data.noise, data.scale, len(data.names))
     if data.kind != GRAM and (data.scale > _LARGEST or np.abs(data.values).max(initial=0.0) > _LARGEST):
         raise InvalidParameter("a noisy number or its scale", "one beyond it", "at most 2^50", "the release's own")
-    if data.kind != SUMS and data.noise == _CUBE:
+    if data.kind != SUMS and isinstance(noise, Cube):
         raise InvalidParameter("noise", data.noise, "noise of each number for itself", "laplace or gaussian")
 
 
@@ -391,8 +372,15 @@ def _sums(data: NoisyData, noisy: Array, facts: Mapping[str, Any]) -> Likelihood
     return Likelihood(**facts)
 
 
+def _own_noise(data: NoisyData) -> IntegerNoise:
+    """Return the law of each number; that there is one was checked."""
+    noise = law(data.noise, data.scale, len(data.names))
+    assert isinstance(noise, IntegerNoise)  # noqa: S101
+    return noise
+
+
 def _binomial(data: NoisyData, noisy: Array, facts: Mapping[str, Any]) -> Likelihood:
-    noise = _NOISES[data.noise](data.scale)
+    noise = _own_noise(data)
     if noisy.shape[-1] == 1 and data.count is not None:
         totals = np.full(noisy.shape[:-1], float(data.count))
         return BinomialLikelihood(**facts, term=binomial_term(noisy[..., 0], noise, totals), total=totals)
@@ -400,14 +388,14 @@ def _binomial(data: NoisyData, noisy: Array, facts: Mapping[str, Any]) -> Likeli
 
 
 def _multinomial(data: NoisyData, noisy: Array, facts: Mapping[str, Any]) -> Likelihood:
-    noise = _NOISES[data.noise](data.scale)
+    noise = _own_noise(data)
     if data.count is None or noisy.ndim > 1:
         return MultinomialLikelihood(**facts, term=mean_term(noisy, noise))
     return MultinomialLikelihood(**facts, term=known_total_term(noisy, noise, data.count))
 
 
 def _poisson(data: NoisyData, noisy: Array, facts: Mapping[str, Any]) -> Likelihood:
-    noise = _NOISES[data.noise](data.scale)
+    noise = _own_noise(data)
     if noisy.shape[-1] == 1:
         records = np.full(noisy.shape[:-1], 1.0 if data.count is None else float(data.count))
         return PoissonLikelihood(**facts, term=poisson_term(noisy[..., 0], noise), records=records)

@@ -27,7 +27,7 @@ from vestry.posterior.noisy_data import BINOMIAL, GRAM
 
 # Stands for the logarithm of 0: Stan's data are finite.
 _NOTHING = -1e100
-_NOISES = ("discrete-laplace", "discrete-gaussian", "discrete-cube")
+_NOISES = ("discrete-laplace", "discrete-gaussian", "discrete-cube", "rounded-gaussian")
 _TOTALS = 3
 
 

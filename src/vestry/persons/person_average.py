@@ -33,7 +33,7 @@ from vestry.model.request import (
 from vestry.numerics import Array
 from vestry.persons.person_parts import LEVELS, NUMBERS, PersonParts
 from vestry.persons.person_posterior import SeparateAverages, levels_average, numbers_average
-from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.discrete_noise import noise_of
 from vestry.posterior.noisy_data import NoisyData
 from vestry.posterior.reader import Reader, ReadRelease
 from vestry.registry import MODELS
@@ -103,7 +103,7 @@ class PersonReader(Reader):
 
     def noise_aware(self, statistics: NoisyStatistics) -> SeparateAverages:
         """Invert the test, the noise's variance added to that of sampling."""
-        return self._averages(statistics, deviation(statistics.noise, statistics.scale))
+        return self._averages(statistics, noise_of(statistics).deviation)
 
     def plug_in(self, statistics: NoisyStatistics) -> SeparateAverages:
         """Invert the test that takes the noisy sums as exact."""

@@ -1,5 +1,14 @@
 """The distribution of the noise, read as a likelihood of the statistic that it hides.
 
+One class for each law of noise, with the same methods. The law of rounded normal noise, round(N(0, s^2)), is
+
+    P(k) = Phi((k + 1/2)/s) - Phi((k - 1/2)/s) = e^(-x^2/2)/(s sqrt(2 pi)) I(x),   x = |k|/s,  h = 1/(2 s),        (1)
+    I(x) = 1/2 integral over [-1, 1] of e^(-x h v - h^2 v^2/2) dv,
+
+and I carries all that distinguishes it from the normal density. Where x h <= 1 and h <= 1 it is a power series in
+(x h)^2 of positive terms; elsewhere it is taken from scaled complementary error functions of the lower tail, in which
+nothing cancels, because e^(-2 x h) <= e^(-2) there or both ends lie on two sides of 0.
+
 Which counts matter: the window of integers outside of which the weights are negligible.
 
 A weight on counts is a product of the noise and of factors Gamma(s + a)/Gamma(s + 1). The logarithm of such a factor is
@@ -17,14 +26,18 @@ the points [GolubM10, ch. 6]; its nodes lie between the points and its weights a
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+from scipy.optimize import minimize_scalar
+from scipy.special import erf, erfcx, gammaln, logsumexp
 
+from vestry.errors import InvalidParameter
 from vestry.releases import NoisyStatistics
 from vestry.validation import require_choice, require_number
 
@@ -46,40 +59,118 @@ class Noise(Protocol):
 
 
 @dataclass(frozen=True)
-class Laplace:
-    """P(k) ~ exp(-|k|/scale) on the integers."""
+class IntegerNoise(ABC):
+    """The published law of the noise on one integer.
+
+    Attributes
+    ----------
+    scale
+        As in `vestry.releases.NoisyStatistics`, in integer units.
+    """
 
     scale: float
 
-    def log_weight(self, s: Array, z: Array, anchor: Array) -> Array:
-        """Return (|z - anchor| - |z - s|)/scale. If z lies beyond both, only the way from one to the other counts."""
-        low, high = np.minimum(s, anchor), np.maximum(s, anchor)
-        inside = np.clip(z, low, high)
-        return (np.abs(inside - anchor) - np.abs(inside - s)) / self.scale
+    words: ClassVar[str]
 
+    @property
+    @abstractmethod
+    def deviation(self) -> float:
+        """The standard deviation."""
+
+    @property
+    @abstractmethod
+    def log_top(self) -> float:
+        """The logarithm of P(0)."""
+
+    @abstractmethod
+    def log_weight(self, s: Array, z: Array, anchor: Array) -> Array:
+        """Return log P(z - s) - log P(z - anchor), without cancellation however far z lies outside."""
+
+    @abstractmethod
     def reach(self, drop: float) -> float:
-        """Return scale * drop."""
-        return self.scale * drop
+        """Return the distance from z at which log P has fallen by `drop`."""
+
+    @abstractmethod
+    def reach_of_sum(self, size: int, drop: float) -> float:
+        """Return what the sum of `size` numbers exceeds with probability e^-drop at most, by Chernoff's bound."""
+
+    @abstractmethod
+    def log_probability(self, maths: Any, gap: Any) -> Any:
+        """Return the log probability of the numbers along the last axis, together, in an array library.
+
+        `maths` has that library's functions: see `vestry.likelihood.array_math`. Between integers it is a smooth (of
+        Laplace noise, a continuous) function.
+        """
+
+    def log_mass(self, k: Array) -> Array:
+        """Return log P(k)."""
+        origin = np.zeros(())
+        return self.log_top + self.log_weight(k, origin, origin)
+
+    def in_units_of(self, units: float) -> Self:
+        """Return the law of the noise divided by `units`."""
+        return type(self)(self.scale / units)
+
+
+@dataclass(frozen=True)
+class Laplace(IntegerNoise):
+    """P(k) ~ exp(-|k|/scale) on the integers."""
+
+    words: ClassVar[str] = "Laplace"
+
+    @property
+    def deviation(self) -> float:
+        """The root of 2q/(1 - q)^2 = 1/(2 sinh^2(1/(2 scale))), q = e^(-1/scale)."""
+        if self.scale <= _NO_NOISE:
+            return 0.0
+        return 1 / (math.sqrt(2) * math.sinh(1 / (2 * self.scale)))
 
     @property
     def log_top(self) -> float:
         """The logarithm of (1 - q)/(1 + q) = tanh(1/(2 scale)), q = e^(-1/scale)."""
         return math.log(math.tanh(1 / (2 * self.scale)))
 
-
-@dataclass(frozen=True)
-class Gaussian:
-    """P(k) ~ exp(-k^2/(2 scale^2)) on the integers."""
-
-    scale: float
-
     def log_weight(self, s: Array, z: Array, anchor: Array) -> Array:
-        """Return ((z - anchor)^2 - (z - s)^2)/(2 scale^2), as a product."""
-        return (s - anchor) / self.scale * ((2 * z - s - anchor) / (2 * self.scale))
+        """Return (|z - anchor| - |z - s|)/scale. If z lies beyond both, only the way from one to the other counts."""
+        inside = np.clip(z, np.minimum(s, anchor), np.maximum(s, anchor))
+        return (np.abs(inside - anchor) - np.abs(inside - s)) / self.scale
 
     def reach(self, drop: float) -> float:
-        """Return scale * sqrt(2 drop)."""
-        return self.scale * math.sqrt(2 * drop)
+        """Return scale * drop."""
+        return self.scale * drop
+
+    def reach_of_sum(self, size: int, drop: float) -> float:
+        """Return the bound by log E e^(t noise) <= -log(1 - (scale t)^2), that of Laplace's density."""
+
+        def bound(u: float) -> float:
+            return (drop - size * math.log1p(-u * u)) / u
+
+        optimum = minimize_scalar(bound, bounds=(1e-6, 1 - 1e-9), method="bounded")
+        return self.scale * float(optimum.fun)
+
+    def log_probability(self, maths: Any, gap: Any) -> Any:
+        """Return the sum of log P."""
+        return maths.xp.sum(-abs(gap) / self.scale + self.log_top, axis=-1)
+
+
+class NormalNoise(IntegerNoise):
+    """Noise that on a fine grid is normal: its deviation is the scale, or nearly."""
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(NormalNoise):
+    """P(k) ~ exp(-k^2/(2 scale^2)) on the integers."""
+
+    words: ClassVar[str] = "Discrete Gaussian"
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation, below the scale where that is small."""
+        if self.scale > _WIDE:
+            return self.scale
+        k = np.arange(-60, 61)
+        weights = np.exp(-(k**2) / (2 * self.scale**2))
+        return float(np.sqrt(weights @ k**2 / weights.sum()))
 
     @property
     def log_top(self) -> float:
@@ -90,30 +181,203 @@ class Gaussian:
         k = np.arange(1, 40)
         return -math.log1p(2 * float(np.exp(-((k / self.scale) ** 2) / 2).sum()))
 
+    def log_weight(self, s: Array, z: Array, anchor: Array) -> Array:
+        """Return ((z - anchor)^2 - (z - s)^2)/(2 scale^2), as a product."""
+        return (s - anchor) / self.scale * ((2 * z - s - anchor) / (2 * self.scale))
 
-IntegerNoise = Laplace | Gaussian
-_NOISES: dict[str, type[Laplace] | type[Gaussian]] = {"discrete-laplace": Laplace, "discrete-gaussian": Gaussian}
+    def reach(self, drop: float) -> float:
+        """Return scale * sqrt(2 drop)."""
+        return self.scale * math.sqrt(2 * drop)
+
+    def reach_of_sum(self, size: int, drop: float) -> float:
+        """Return scale * sqrt(2 size drop): log E e^(t noise) <= (scale t)^2/2 [CanonneKS20, Lem. 9]."""
+        return self.scale * math.sqrt(2 * size * drop)
+
+    def log_probability(self, maths: Any, gap: Any) -> Any:
+        """Return the sum of log P."""
+        return maths.xp.sum(-0.5 * (gap / self.scale) ** 2 + self.log_top, axis=-1)
+
+
+@dataclass(frozen=True)
+class RoundedGaussian(NormalNoise):
+    """A normal number of standard deviation `scale`, rounded: (1), and the density from a scale of 10,000 on.
+
+    Attributes
+    ----------
+    step
+        What it is rounded to a multiple of: 1, or a part of it where the noise is counted in larger units.
+    """
+
+    step: float = 1.0
+
+    words: ClassVar[str] = "Gaussian"
+
+    @property
+    def deviation(self) -> float:
+        """The root of scale^2 + step^2/12, but for small scales, where the sum over (1) is taken."""
+        if self.scale > 2 * self.step:  # the rest of Poisson's summation is below e^-78
+            return math.hypot(self.scale, self.step / math.sqrt(12))
+        k = self.step * np.arange(1.0, 101.0)
+        return math.sqrt(2 * float(np.exp(self.log_mass(k)) @ k**2))
+
+    @property
+    def log_top(self) -> float:
+        """The logarithm of erf(h/sqrt(2))."""
+        return math.log(math.erf(self._half / math.sqrt(2)))
+
+    def log_weight(self, s: Array, z: Array, anchor: Array) -> Array:
+        """Return the normal density's, as a product, and what rounding adds."""
+        normal = (s - anchor) / self.scale * ((2 * z - s - anchor) / (2 * self.scale))
+        if self.scale >= _BY_DENSITY * self.step:
+            return normal
+        return normal + (self._log_average(z - s) - self._log_average(z - anchor))
+
+    def reach(self, drop: float) -> float:
+        """Return scale (h + sqrt(h^2 + 2 drop)), because log I(x) <= log I(0) + x h."""
+        return self.scale * (self._half + math.sqrt(self._half**2 + 2 * drop))
+
+    def reach_of_sum(self, size: int, drop: float) -> float:
+        """Return the bound by log E e^(t noise) <= (scale^2 + step^2/4) t^2/2."""
+        return math.hypot(self.scale, self.step / 2) * math.sqrt(2 * size * drop)
+
+    def log_probability(self, maths: Any, gap: Any) -> Any:
+        """Return the sum of log P: from the lower tail, in which the logarithms of Phi keep their digits."""
+        if self.scale >= _BY_DENSITY * self.step:
+            return maths.xp.sum(-0.5 * (gap / self.scale) ** 2 + self.log_top, axis=-1)
+        middle = -abs(gap) / self.scale
+        upper = maths.log_normal_cdf(middle + self._half)
+        lower = maths.log_normal_cdf(middle - self._half)
+        return maths.xp.sum(upper + maths.xp.log1p(-maths.xp.exp(lower - upper)), axis=-1)
+
+    def in_units_of(self, units: float) -> RoundedGaussian:
+        """Return the law of the noise divided by `units`: rounded to a finer grid."""
+        return RoundedGaussian(self.scale / units, self.step / units)
+
+    @property
+    def _half(self) -> float:
+        """The number h: half a step, in standard deviations."""
+        return self.step / (2 * self.scale)
+
+    @cached_property
+    def _moments(self) -> Array:
+        """The coefficients of I as a power series in (x h)^2."""
+        v, weights = np.polynomial.legendre.leggauss(32)
+        even = 2 * np.arange(_TERMS)[:, None]
+        integrals = (weights * v**even * np.exp(-((self._half * v) ** 2) / 2)).sum(axis=1)
+        return np.asarray(integrals / 2 / np.exp(gammaln(even[:, 0] + 1)))
+
+    def _log_average(self, k: Array) -> Array:
+        """Return log I(|k|/scale)."""
+        x = np.abs(np.asarray(k, float)) / self.scale
+        h = self._half
+        smooth = (x * h <= 1) & (h <= 1)
+        logs = np.empty(x.shape)
+        logs[smooth] = np.log(np.polynomial.polynomial.polyval((x[smooth] * h) ** 2, self._moments))
+        central = ~smooth & (x < h)
+        middle = x[central]
+        both = erf((h + middle) / math.sqrt(2)) + erf((h - middle) / math.sqrt(2))
+        logs[central] = np.log(both) + middle**2 / 2 + math.log(math.sqrt(2 * math.pi) / (4 * h))
+        tail = ~smooth & ~central
+        far = x[tail]
+        both = erfcx((far - h) / math.sqrt(2)) - np.exp(-2 * far * h) * erfcx((far + h) / math.sqrt(2))
+        logs[tail] = np.log(both) + h * (far - h / 2) + math.log(math.sqrt(2 * math.pi) / (4 * h))
+        return logs
+
+
+@dataclass(frozen=True)
+class Cube:
+    """P(k) ~ exp(-max |k_i|/scale) on `size` integers together.
+
+    Attributes
+    ----------
+    scale
+        As in `vestry.releases.NoisyStatistics`.
+    size
+        How many numbers there are.
+    """
+
+    scale: float
+    size: int
+
+    words: ClassVar[str] = "Cube"
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of one number: of E m (m + 1)/3 the root, m half the edge of the cube."""
+        m, logs = self._edges
+        return math.sqrt(float(np.exp(logs - logsumexp(logs)) @ (m * (m + 1))) / 3)
+
+    @property
+    def log_top(self) -> float:
+        """The logarithm of P(0): minus that of (1 - q) sum (2m + 1)^size q^m, q = e^(-1/scale)."""
+        return -float(math.log(-math.expm1(-1 / self.scale)) + logsumexp(self._edges[1]))
+
+    def log_probability(self, maths: Any, gap: Any) -> Any:
+        """Return log P of all numbers."""
+        return self.log_top - maths.xp.max(abs(gap), axis=-1) / self.scale
+
+    @cached_property
+    def _edges(self) -> tuple[Array, Array]:
+        """Half the edges of cubes, and the logarithms of how probable they are up to a factor."""
+        m = np.arange(math.ceil(self.scale * (self.size + 40 + 9 * math.sqrt(self.size))) + 2.0)
+        return m, self.size * np.log(2 * m + 1) - m / self.scale
+
+
+# Laplace noise of such a scale is none: a number other than 0 has a probability below e^-999.
+_NO_NOISE = 1e-3
+# The deviation of discrete Gaussian noise of this scale is its scale to rounding.
+_WIDE = 5.0
+# Of so many steps the scale of rounded noise is taken as that of a density: it errs by a part 1/(24 scale^2) x^2.
+_BY_DENSITY = 10_000
+# Terms of the power series, of which the first that is omitted is below 1e-17.
+_TERMS = 9
+
+_LAWS: dict[str, type[IntegerNoise]] = {
+    "discrete-laplace": Laplace,
+    "discrete-gaussian": DiscreteGaussian,
+    "rounded-gaussian": RoundedGaussian,
+}
+CUBE = "discrete-cube"
+
+
+@dataclass(frozen=True)
+class JoinedStatistics(NoisyStatistics):
+    """Noisy numbers of several releases, read as those of one.
+
+    Attributes
+    ----------
+    own_noise
+        Their noise; the values are its labels, or sums.
+    parts
+        What each release holds.
+    """
+
+    own_noise: Any = None
+    parts: tuple[NoisyStatistics, ...] = ()
+
+
+def law_of(statistics: NoisyStatistics) -> Any:
+    """Return the distribution of the noise that a release names; of several releases, that of all together."""
+    if isinstance(statistics, JoinedStatistics):
+        return statistics.own_noise
+    return law(statistics.noise, statistics.scale, len(statistics.values))
+
+
+def law(noise: str, scale: float, size: int) -> IntegerNoise | Cube:
+    """Return the law of noise on `size` numbers, by the noise's name."""
+    require_choice("noise", noise, (*_LAWS, CUBE), "the noise of the release")
+    require_number("scale", scale, "the scale of the release", above=0)
+    if noise == CUBE:
+        return Cube(scale, size)
+    return _LAWS[noise](scale)
 
 
 def noise_of(statistics: NoisyStatistics) -> Any:
-    """Return the distribution of the noise that a release names; of several releases, that of all together."""
-    own = getattr(statistics, "own_noise", None)
-    if own is not None:
-        return own
-    make = _NOISES[require_choice("noise", statistics.noise, _NOISES, "the noise of the release")]
-    return make(require_number("scale", statistics.scale, "the scale of the release", above=0))
-
-
-def deviation(noise: str, scale: float) -> float:
-    """Return the standard deviation of integer noise."""
-    if noise == "discrete-laplace":
-        # With q = e^(-1/scale) the variance is 2q/(1 - q)^2 = 1/(2 sinh^2(1/(2 scale))).
-        return 1 / (math.sqrt(2) * math.sinh(1 / (2 * scale))) if scale > 1e-3 else 0.0
-    if scale > 5:
-        return scale
-    k = np.arange(-60, 61)
-    weights = np.exp(-(k**2) / (2 * scale**2))
-    return float(np.sqrt(weights @ k**2 / weights.sum()))
+    """Return the same, of numbers that have noise each for itself; refused where they share it."""
+    noise = law_of(statistics)
+    if isinstance(noise, Cube):
+        raise InvalidParameter("noise", statistics.noise, f"one of {', '.join(_LAWS)}", "the noise of the release")
+    return noise
 
 
 # By concavity what lies beyond an edge is less than e^-DROP, 5e-18, of what lies inside.

@@ -11,7 +11,7 @@ import numpy as np
 
 from vestry.errors import InvalidParameter, NoInterval, VestryError
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.discrete_noise import Laplace, noise_of
 from vestry.posterior.joined_noise import averaged, summed
 from vestry.posterior.mixture import NormalMixture
 from vestry.posterior.noisy_data import GRAM, NoisyData, noisy_data
@@ -183,17 +183,17 @@ class MomentReader(Reader):
                     entries.append((k, at[row], at[column]))
         statistic, rows, columns = (np.array(each) for each in zip(*entries, strict=True))
         own = np.unique(statistic, return_inverse=True)[1]
-        spread = deviation(statistics.noise, statistics.scale) * statistics.grid
+        noise = noise_of(statistics)
         width = len(self.moments.numbers)
         return ReleasedGram(
             matrix,
             own,
             rows,
             columns,
-            spread,
+            noise.deviation * statistics.grid,
             count,
             levels=any(place > width for place in chosen),
-            laplace=statistics.noise == "discrete-laplace",
+            laplace=isinstance(noise, Laplace),
             private=private,
         )
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.discrete_noise import IntegerNoise, Laplace, noise_of
 from vestry.releases import NoisyStatistics
 
 # How often some cell is called a misfit although the regression holds.
@@ -74,7 +74,8 @@ def misfits(
     records
         About how many each cell has.
     """
-    variance = deviation(statistics.noise, statistics.scale) ** 2
+    law = noise_of(statistics)
+    variance = law.deviation**2
     if table.high is None:
         total, p = numbers.sum(axis=1), outcomes.T
         gap = numbers - p * total[:, None]
@@ -87,7 +88,7 @@ def misfits(
         sampling = records[:, None] * p
         kinds = [f"the mean of {table.outcome}"]
     score = gap / np.sqrt(noise + sampling)
-    beyond = np.abs(score) > _limits(noise / (noise + sampling), score.size, statistics.noise)
+    beyond = np.abs(score) > _limits(noise / (noise + sampling), score.size, law)
     observed = p + gap / np.maximum(records, 1.0)[:, None]
     first = 1 if len(kinds) == 2 else 0  # of two classes one says it all
     fits = []
@@ -98,9 +99,11 @@ def misfits(
     return tuple(sorted(fits, key=lambda each: -abs(each.score)))
 
 
-def _limits(share: Array, size: int, noise: str) -> Array:
+def _limits(share: Array, size: int, noise: IntegerNoise) -> Array:
     """Return the largest scores that chance explains; Laplace noise has longer tails, as far as the noise matters."""
     tail = _ALARM / size
     normal = float(-ndtri(tail / 2))
-    long = math.log(1 / tail) / math.sqrt(2) if noise == "discrete-laplace" else normal
+    if not isinstance(noise, Laplace):
+        return np.full_like(share, normal)
+    long = math.log(1 / tail) / math.sqrt(2)
     return np.asarray(normal + share * (long - normal))

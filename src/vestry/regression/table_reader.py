@@ -14,7 +14,7 @@ import numpy as np
 from vestry.errors import InvalidParameter, VestryError
 from vestry.mcmc.hamiltonian import ChainsDisagree
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import Gaussian, Laplace, deviation, noise_of
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace, noise_of
 from vestry.posterior.noisy_data import BINOMIAL, MULTINOMIAL, POISSON, NoisyData, statistics_of
 from vestry.posterior.reader import NOISE_AWARE, Reader, ReadRelease, refuse_extremes
 from vestry.posterior.records import level_places
@@ -171,7 +171,7 @@ class TableReader(Reader):
     def noise_aware(self, statistics: NoisyStatistics) -> TablePosterior | NoPosterior:
         """Return the posterior, noise summed out; or what refuses every question of it."""
         noise = noise_of(statistics)
-        smooth = Gaussian(max(deviation(statistics.noise, statistics.scale), 0.05))
+        smooth = DiscreteGaussian(max(noise.deviation, 0.05))
         return self._sampled(statistics, noise, smooth)
 
     def plug_in(self, statistics: NoisyStatistics) -> TablePosterior | NoPosterior:
@@ -212,7 +212,7 @@ class TableReader(Reader):
         if self.table.high is None:
             return TableTarget.of_levels(features, numbers, noise, self.precisions)
         units = self.table.units
-        noises = type(noise)(noise.scale / units), noise
+        noises = noise.in_units_of(units), noise
         return TableTarget.of_counts(features, numbers[:, 0] / units, numbers[:, 1], noises, self.precisions)
 
     def _sampled(self, statistics: NoisyStatistics, noise: Any, smooth: Any) -> TablePosterior | NoPosterior:

@@ -13,7 +13,7 @@ from vestry.display.plotting import COLOURS, INK, PAPER, WIDTH, figure
 from vestry.display.templates import Album, Content, beside, paragraph, register, table
 from vestry.errors import MissingExtra
 from vestry.hmm.hidden_states import HiddenStates, States
-from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.discrete_noise import law_of
 from vestry.posterior.reader import NOISE_AWARE, PLUG_IN
 from vestry.releases import NoisyStatistics
 from vestry.report.content import Result
@@ -207,12 +207,13 @@ def _moves(states: States, time: str) -> Any:
 def _noise_parts(result: Result) -> list[Content]:
     contents = [each for each in result.release.contents.values() if isinstance(each, NoisyStatistics)]
     values = np.array([value for each in contents for value in each.values])
-    first, sd = contents[0], deviation(contents[0].noise, contents[0].scale)
-    kind = first.noise.removeprefix("discrete-").capitalize()
+    noise = law_of(contents[0])
+    sd = noise.deviation
+    median = number(float(np.median(values)))
     return [
         paragraph(
-            f"{kind} noise of scale {number(first.scale)} was added to each of {whole(len(values))} counts: a standard"
-            f" deviation of {number(sd)}. Half of the noisy counts are above {number(float(np.median(values)))}, and"
+            f"{noise.words} noise of scale {number(noise.scale)} was added to each of {whole(len(values))} counts: a"
+            f" standard deviation of {number(sd)}. Half of the noisy counts are above {median}, and"
             f" {_share((values < 2 * sd).mean())} are below twice that deviation, where a count says little by itself."
             " A negative count comes from the noise; it is not a mistake. All of them are in release.json."
         ),

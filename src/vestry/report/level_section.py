@@ -6,6 +6,7 @@ from typing import Any
 
 from vestry.display.formatting import number, whole
 from vestry.display.templates import Album, Content, paragraph, table, tag
+from vestry.posterior.discrete_noise import law_of
 from vestry.releases import NoisyStatistics
 from vestry.report.content import MOST_ESTIMATES, Result, first_of
 
@@ -34,7 +35,7 @@ def parts(result: Result, album: Album) -> list[Content]:
          row.get("note", ""))
         for row in rows[:MOST_ESTIMATES]
     ]  # fmt: skip
-    noise = f"{content.noise.removeprefix('discrete-').capitalize()} noise of scale {number(content.scale)}"
+    noise = f"{law_of(content).words} noise of scale {number(content.scale)}"
     tables = [
         table(
             f"How many {reader.of} hold each value: mean and 90 % credible interval ({posterior.interval_method})"

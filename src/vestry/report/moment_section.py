@@ -8,6 +8,7 @@ import numpy as np
 
 from vestry.display.formatting import Digits, number
 from vestry.display.templates import Album, Content, beside, paragraph, table
+from vestry.posterior.discrete_noise import law_of
 from vestry.report import figures
 from vestry.report.content import HALF, WIDE, Result
 
@@ -105,7 +106,7 @@ def _noise(result: Result, group: str) -> list[Content]:
     statistics: Any = result.release.contents[group]
     reader: Any = result.posterior.reader
     noisy = reader.gram(statistics)
-    kind = statistics.noise.removeprefix("discrete-").capitalize()
+    kind = law_of(statistics).words
     words = [
         f"{kind} noise with a standard deviation of {number(noisy.deviation)} records was added to each of"
         f" {len(statistics.values)} sums of products of scaled columns."

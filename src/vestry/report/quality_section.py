@@ -6,6 +6,7 @@ from typing import Any
 
 from vestry.display.formatting import number, whole
 from vestry.display.templates import Album, Content, paragraph, table, tag
+from vestry.posterior.discrete_noise import law_of
 from vestry.releases import NoisyStatistics
 from vestry.report.content import MOST_ESTIMATES, Result, first_of
 
@@ -32,7 +33,7 @@ def parts(result: Result, album: Album) -> list[Content]:
     content = result.release.contents["all"]
     assert isinstance(content, NoisyStatistics)  # noqa: S101 - a quality release has nothing else
     public = f" The number of records, {whole(content.count)}, is public." if content.count is not None else ""
-    noise = f"{content.noise.removeprefix('discrete-').capitalize()} noise of scale {number(content.scale)}"
+    noise = f"{law_of(content).words} noise of scale {number(content.scale)}"
     return [
         *said,
         paragraph(_MEANING),

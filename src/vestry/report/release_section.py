@@ -13,7 +13,7 @@ from typing import NamedTuple
 from vestry.display.formatting import Digits, number, probability, roughly, whole
 from vestry.display.plotting import name_of
 from vestry.display.templates import Album, Content, Markup, beside, joined, paragraph, table, tag
-from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.discrete_noise import law_of
 from vestry.posterior.reader import DRAWS, NOT_CALIBRATED, PLUG_IN, POOLED
 from vestry.releases import NoisyStatistics
 from vestry.report import (
@@ -377,8 +377,10 @@ def _noise_parts(
 
 def _noise_notes(result: Result, contents: Mapping[str, NoisyStatistics]) -> list[str]:
     first = next(iter(contents.values()))
-    kind, spread = first.noise.removeprefix("discrete-").capitalize(), deviation(first.noise, first.scale)
-    notes = [f"{kind} noise with a standard deviation of {number(spread * first.grid)} was added to each number below."]
+    noise = law_of(first)
+    spread = noise.deviation
+    size = number(spread * first.grid)
+    notes = [f"{noise.words} noise with a standard deviation of {size} was added to each number below."]
     if first.grid != 1:
         notes.append(result.posterior.reader.released_words)
     if first.count_grid != 1 and first.count is None:
@@ -411,7 +413,8 @@ def _released(contents: Mapping[str, NoisyStatistics], result: Result) -> Markup
 
 def _noisy_values(each: NoisyStatistics) -> list[str]:
     """Write noisy numbers in units of the column and of records, to the digits that the noise allows."""
-    spread, written = deviation(each.noise, each.scale), []
+    spread = law_of(each).deviation
+    written = []
     for name, value in zip(each.names, each.values, strict=True):
         grid = each.count_grid if name == "count" else each.grid
         written.append(whole(value) if grid == 1 else Digits(spread * grid)(value * grid))

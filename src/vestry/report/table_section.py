@@ -8,7 +8,7 @@ import numpy as np
 
 from vestry.display.formatting import number
 from vestry.display.templates import Album, Content, beside, paragraph, table
-from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.discrete_noise import law_of
 from vestry.report import figures
 from vestry.report.content import HALF, WIDE, Result
 from vestry.report.moment_section import parameter_rows, refusal
@@ -103,12 +103,11 @@ def _noise(result: Result) -> list[Content]:
     """Say how much noise there is beside the records of a cell."""
     statistics: Any = next(iter(result.release.contents.values()))
     reader: Any = result.posterior.reader
-    spread = deviation(statistics.noise, statistics.scale)
-    kind = statistics.noise.removeprefix("discrete-").capitalize()
+    noise = law_of(statistics)
     records = np.array([each.records for each in reader.fit_check(result.posterior.distributions["all"])])
     words = (
-        f"{kind} noise with a standard deviation of {number(spread)} was added to each of {len(statistics.values)}"
-        f" numbers of {len(reader.table.cells)} cells, half of which have more than about {np.median(records):.0f}"
-        " records."
+        f"{noise.words} noise with a standard deviation of {number(noise.deviation)} was added to each of"
+        f" {len(statistics.values)} numbers of {len(reader.table.cells)} cells, half of which have more than about"
+        f" {np.median(records):.0f} records."
     )
     return [paragraph(words)]

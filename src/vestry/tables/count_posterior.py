@@ -20,7 +20,7 @@ import numpy as np
 
 from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import deviation
+from vestry.posterior.discrete_noise import noise_of
 from vestry.posterior.joined_noise import joined
 from vestry.posterior.noisy_data import POISSON
 from vestry.posterior.reader import NOISE_AWARE, Reader
@@ -71,7 +71,7 @@ class CountReader(Reader):
 
     def noise_on_estimate(self, content: NoisyStatistics, mean: float, index: int) -> float:
         """Return the noise's standard deviation."""
-        return deviation(content.noise, content.scale)
+        return float(noise_of(content).deviation)
 
     def interval_method(self, label: str, *, several_rows: bool) -> str:
         """Say that intervals are the shortest ones; rows need not be independent, as nothing is inferred from them."""
