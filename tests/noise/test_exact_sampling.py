@@ -21,7 +21,7 @@ from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.noise import SystemNoise, exact_sampling
 from vestry.noise.bits import BLOCK_BYTES, Bits, Uniform
 from vestry.noise.densities import LogGamma, LogitBeta, StandardNormal
-from vestry.noise.dirichlet import Largest, Loose, TiltedSimplex, choose_sampler
+from vestry.noise.dirichlet import ScaledGammas, TiltedSimplex, WholeSimplex, choose_sampler
 from vestry.noise.grid import PROBABILITY_GRID, Grid, declared_grid
 from vestry.noise.log_concave import LogConcaveSampler
 from vestry.privacy.guarantee import Guarantee
@@ -339,14 +339,14 @@ def test_the_envelope_is_above_the_density(shapes, ends):
 @pytest.mark.parametrize(
     ("alphas", "low", "way"),
     [
-        ((5.0, 1.0, 1.0), 0.0, Loose),
+        ((5.0, 1.0, 1.0), 0.0, WholeSimplex),
         ((5.0, 1.0, 1.0), 0.1, TiltedSimplex),
-        ((0.5,) * 10, 0.001, Loose),
-        ((0.5,) * 10, 0.05, TiltedSimplex),
-        ((0.01,) * 5, 0.001, Largest),
+        ((1.0, 0.5, 0.5), 0.1, TiltedSimplex),
+        ((math.nextafter(1.0, 0.0), 0.5, 0.5), 0.1, ScaledGammas),
+        ((1e-30, 1e-30, 0.2), 0.1, ScaledGammas),
     ],
 )
-def test_the_way_that_rejects_least_is_taken(alphas, low, way):
+def test_the_largest_alpha_decides_the_way(alphas, low, way):
     assert type(choose_sampler(alphas, Fraction(low))) is way
 
 

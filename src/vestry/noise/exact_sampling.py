@@ -14,10 +14,10 @@ Run time, and how it varies with the data (`benchmarks/exact.py`; the median and
 its set-up). Beta, gamma and normal: 0.04 to 0.16 ms, at most 0.25. The set-up grows with the logarithm of the
 shapes, by about 0.05 ms from 5 to 1e8, and a truncation adds as much; the number of proposals is random, and its mean
 was between 1 and 1.5 whatever the parameters and the place. Dirichlet: 0.03 ms per component. Truncated Dirichlet: 0.4
-to 1.6 ms, at most 8, for up to 10 categories, and 6 ms, at most 25, for 30; here acceptance depends on the alphas (see
+to 1.8 ms, at most 8, for up to 10 categories, and 6 ms, at most 32, for 30; here acceptance depends on the alphas (see
 `dirichlet`). Who can time a release to a millisecond learns that much about the posterior. Run time is not released,
 and nothing prints it. Measured for shapes up to 1e8. Larger ones are drawn exactly too, but the tilt of a truncated
-Dirichlet is found in doubles: far beyond 1e20 these do not resolve it, and it may reject without end.
+Dirichlet is a double: far beyond 1e30 none is near enough to the best, and it may reject without end.
 """
 
 from __future__ import annotations

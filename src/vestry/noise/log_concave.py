@@ -171,11 +171,10 @@ class LogConcaveSampler:
         """Return how far from the peak the log-density has fallen by about 1; None if it is truncated before."""
         if self._peak == side:
             return None
-        density, end, sign = self._density, self._density.ends()[side], (-1, 1)[side]
-        peak, top = self._summit()
+        sign = _SIGNS[side]
 
         def fell(width: float) -> bool:
-            return bool(top - density.log_density(peak + sign * flint.arb(width)) >= 1)
+            return decide(32 + self._density.precision, partial(self._has_fallen, sign * width))
 
         width = 1.0
         while not fell(width) and width < 2.0**1000:
@@ -185,12 +184,31 @@ class LogConcaveSampler:
         least = width / 2
         for _ in range(3):
             middle = (least + width) / 2
-            least, width = (least, middle) if fell(middle) else (middle, width)
-        inside = end is None or bool(sign * (end - peak) > width)
-        return width if inside else None
+            if fell(middle):
+                width = middle
+            else:
+                least = middle
+        end = self._density.ends()[side]
+        if end is None:
+            return width
+        peak, _ = self._summit()
+        return width if sign * (end - peak) > width else None
+
+    def _has_fallen(self, shift: float, precision: int) -> bool | None:
+        """Tell whether the log-density has fallen by 1 at this distance from the peak.
+
+        Between 0.9 and 1.1 either answer will do, so that some precision decides. Too few digits would take a steep
+        density for a flat one, under an envelope of which nothing is ever accepted.
+        """
+        peak, top = self._summit()
+        fall = top - self._density.log_density(peak + flint.arb(shift))
+        if fall > 0.9:
+            return True
+        return False if fall < 1.1 else None
 
 
 _ZERO: Ball = flint.arb(0)
+_SIGNS = (-1, 1)
 
 
 def _peak(density: LogConcave) -> int | None:
