@@ -21,7 +21,7 @@ from vestry.errors import GuaranteeUnreachable, InvalidParameter, NoInterval, Ve
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.level_threshold import THRESHOLD, LevelThreshold
 from vestry.mechanisms.release import Mechanism
-from vestry.model.request import Model, Request, groups_of, own_columns
+from vestry.model.request import AUTO, Model, Request, groups_of, own_columns
 from vestry.numerics import largest
 from vestry.posterior.reader import reader_of
 from vestry.privacy.guarantee import ApproxDP, Guarantee
@@ -102,6 +102,14 @@ class Forecast:
 def compare_mechanisms(request: Request, schema: TableSchema, *, expected_rows: int | None) -> list[Forecast]:
     """Forecast every mechanism that the request leaves open, at the expected number of records."""
     return [_forecast(request.by(name), schema, expected_rows, simulate=True) for name in request.candidates()]
+
+
+def chosen_forecast(request: Request, forecasts: Sequence[Forecast]) -> Forecast | None:
+    """Return which of a request's forecasts `auto` takes; None where the mechanism is named, or none is possible."""
+    reachable = [forecast for forecast in forecasts if forecast.value is not None]
+    if request.mechanism != AUTO or not reachable:
+        return None
+    return best_forecast(reachable)
 
 
 def choose_mechanism(request: Request, schema: TableSchema, expected_rows: int | None) -> Request:

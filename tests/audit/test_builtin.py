@@ -191,13 +191,15 @@ def simulated_noise(noise: str, scale: float, size: int) -> np.ndarray:
     return simulate(mechanism, (0,), np.random.default_rng(9), size)[:, 0]
 
 
-@pytest.mark.parametrize("noise", ["discrete-laplace", "discrete-gaussian"])
+@pytest.mark.parametrize("noise", ["discrete-laplace", "discrete-gaussian", "rounded-gaussian"])
 @pytest.mark.parametrize("scale", [0.5, 3.0, 6.0])
 def test_simulated_noise_has_its_law(noise, scale):
     """Chi-squared of the cells that expect at least 100; false alarms 1e-8 each."""
     size, support = 200_000, np.arange(-60, 61)
     power = np.abs(support) / scale if noise == "discrete-laplace" else (support / scale) ** 2 / 2
     law = np.exp(-power) / np.exp(-power).sum()
+    if noise == "rounded-gaussian":
+        law = np.diff(stats.norm.cdf(np.arange(-60.5, 61), scale=scale))
     drawn = simulated_noise(noise, scale, size)
     seen = np.array([(drawn == k).sum() for k in support])
     usual = size * law >= 100

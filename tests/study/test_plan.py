@@ -12,7 +12,9 @@ privacy, which is known of every study, explains most of what differs between st
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +26,9 @@ from scipy.stats import norm
 from seeded_noise import SeededNoise
 from share import cases
 from study.fault_study import study_in
+from typer.testing import CliRunner
 
+from vestry.cli import app
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
 from vestry.conjugate.dirichlet_posterior import Categories
@@ -477,9 +481,27 @@ def test_check_and_plan_are_frames(tmp_path):
     (forecast,) = study.forecasts("stay")
     assert planned.loc[("stay", "laplace")].tolist() == [
         forecast.parameter, forecast.value, forecast.what, forecast.width, forecast.exact_width, forecast.kl,
-        forecast.note,
+        True, forecast.note,
     ]  # fmt: skip
     assert list(study.plan().index.get_level_values(0).unique()) == ["readmission", "stay"]
+
+
+def test_a_plan_shows_what_auto_takes_beside_what_else_would_give(tmp_path):
+    """In Python, as JSON and on the command line."""
+    path = study_in(tmp_path, "stay")
+    path.write_text(re.sub(r"spend = .*", "spend = { epsilon = 0.5, delta = 1e-8 }", path.read_text()))
+    study = Study.open(path)
+    request = study.meant("stay").request
+    planned = study.plan()
+    taken = choose_mechanism(request, study.config.schema, study.config.expected_rows).mechanism
+    assert planned.loc["stay"]["chosen"].to_dict() == {
+        mechanism: mechanism == taken for mechanism in ("laplace", "gaussian")
+    }
+    run = CliRunner().invoke(app, ["plan", str(path)])
+    assert f"auto takes {taken}" in run.output
+    record = json.loads(CliRunner().invoke(app, ["plan", str(path), "--json"]).output)
+    assert record["releases"]["stay"]["chosen"] == taken
+    assert [forecast["mechanism"] for forecast in record["releases"]["stay"]["mechanisms"]] == ["laplace", "gaussian"]
 
 
 def test_a_study_says_little_and_shows_itself_in_a_notebook(tmp_path):

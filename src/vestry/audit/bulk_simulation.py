@@ -20,14 +20,11 @@ from vestry.mechanisms.posterior_sample import split_groups
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.numerics import Array
 
-# Above this scale a rounded normal is as good as a table: the distributions differ by less than a part in 1e8.
-_LARGEST_TABLE = 1e4
-
 
 def simulate(mechanism: BuiltinMechanism, dataset: Dataset, rng: np.random.Generator, trials: int) -> Array:
     """Return what the mechanism would release, one row per trial."""
     if isinstance(mechanism, Additive):
-        noise = simulated_noise(mechanism, (trials, len(dataset)), rng, rounded_above=_LARGEST_TABLE)
+        noise = simulated_noise(mechanism, (trials, len(dataset)), rng)
         return np.asarray(np.array(dataset, dtype=float) + noise)
     parts = []
     for member in posteriors(mechanism, dataset):

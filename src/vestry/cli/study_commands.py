@@ -131,9 +131,15 @@ def plan(
         name, request = spec.name, opened.meant(spec.name).request
         with working(f"simulating {name}"):
             forecasts = opened.forecasts(name)
-        record["releases"][name] = {"mechanisms": [each.to_dict() for each in forecasts]}
+        chosen = opened.chosen(name, forecasts)
+        record["releases"][name] = {
+            "mechanisms": [forecast.to_dict() for forecast in forecasts],
+            "chosen": None if chosen is None else chosen.mechanism,
+        }
         lines += ["", f"{name}: {request.model.question()} ({request.guarantee})"]
         lines += _plan_lines(opened, name, forecasts)
+        if len(forecasts) > 1 and chosen is not None:
+            lines.append(f"  auto takes {chosen.mechanism}")
         if width is not None:
             with working(f"searching a budget for {name}"):
                 budget = opened.budget_for(name, width)

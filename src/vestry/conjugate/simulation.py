@@ -11,12 +11,13 @@ import numpy as np
 from vestry.conjugate.family import ConjugateFamily, family_from
 from vestry.conjugate.table_forecast import LEVEL, LOOKED_AT, released_width, table_widths
 from vestry.mcmc.truncated_draws import truncated_beta
-from vestry.mechanisms.additive_noise import CUBE, LAPLACE, Additive
+from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.model.request import WIDE, PreparedSums
 from vestry.numerics import Array
 from vestry.posterior import Posterior
+from vestry.posterior.discrete_noise import law
 from vestry.posterior.mixture import ClippedMeans
 from vestry.releases import Certificate, NoisyStatistics, Release
 
@@ -26,8 +27,6 @@ _DATASETS = 32
 _DRAWS = 4000
 # Draws from a truncated posterior; and so many from the whole one must lie inside to stand for it.
 _TRUNCATED, _INSIDE = 1000, 200
-# Beyond this scale a rounded normal cannot be told from the discrete Gaussian.
-_ROUND = 3.0
 _NOTHING = Certificate({}, {}, "simulated", "", 0.0, "", "", {})
 
 
@@ -152,26 +151,9 @@ def noisy_statistics(mechanism: Additive, values: list[int], rng: np.random.Gene
     return mechanism.statistics(tuple(value + int(extra) for value, extra in zip(values, noise, strict=True)))
 
 
-def simulated_noise(
-    mechanism: Additive, shape: tuple[int, ...], rng: np.random.Generator, *, rounded_above: float = _ROUND
-) -> np.ndarray:
-    """Draw integers as the mechanism's noise is distributed; a Gaussian above some scale is a rounded normal."""
-    scale = mechanism.scale
-    if mechanism.noise == LAPLACE:
-        p = -math.expm1(-1 / scale)
-        return rng.geometric(p, shape) - rng.geometric(p, shape)
-    if mechanism.noise == CUBE:
-        size = shape[-1]
-        m = np.arange(math.ceil(scale * (size + 40 + 12 * math.sqrt(size))) + 1)
-        logs = size * np.log(2 * m + 1) - m / scale
-        mass = np.exp(logs - logs.max())
-        edges = rng.choice(m, (*shape[:-1], 1), p=mass / mass.sum())
-        return rng.integers(-edges, edges, shape, endpoint=True)
-    if scale > rounded_above:
-        return np.rint(rng.normal(0, scale, shape)).astype(int)
-    k = np.arange(-math.ceil(12 * scale) - 1, math.ceil(12 * scale) + 2)
-    mass = np.exp(-(k**2) / (2 * scale * scale))
-    return rng.choice(k, shape, p=mass / mass.sum())
+def simulated_noise(mechanism: Additive, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Draw integers as the mechanism's noise is distributed."""
+    return law(mechanism.noise, mechanism.scale, shape[-1]).draw(rng, shape)
 
 
 def noise_aware(prepared: PreparedSums, statistics: NoisyStatistics) -> Posterior:

@@ -102,6 +102,10 @@ class IntegerNoise(ABC):
         Laplace noise, a continuous) function.
         """
 
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """Draw simulated noise: for plans and experiments, without any promise of privacy."""
+
     def log_mass(self, k: Array) -> Array:
         """Return log P(k)."""
         origin = np.zeros(())
@@ -152,6 +156,11 @@ class Laplace(IntegerNoise):
         """Return the sum of log P."""
         return maths.xp.sum(-abs(gap) / self.scale + self.log_top, axis=-1)
 
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """Draw the difference of two geometric numbers."""
+        p = -math.expm1(-1 / self.scale)
+        return rng.geometric(p, shape) - rng.geometric(p, shape)
+
 
 class NormalNoise(IntegerNoise):
     """Noise that on a fine grid is normal: its deviation is the scale, or nearly."""
@@ -196,6 +205,15 @@ class DiscreteGaussian(NormalNoise):
     def log_probability(self, maths: Any, gap: Any) -> Any:
         """Return the sum of log P."""
         return maths.xp.sum(-0.5 * (gap / self.scale) ** 2 + self.log_top, axis=-1)
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """Draw from a table; of a large scale a rounded normal number, whose variance is larger by a part 1e-9."""
+        if self.scale > _TABLED:
+            return np.rint(rng.normal(0, self.scale, shape)).astype(np.int64)
+        far = math.ceil(12 * self.scale) + 1
+        k = np.arange(-far, far + 1)
+        mass = np.exp(-(k**2) / (2 * self.scale**2))
+        return rng.choice(k, shape, p=mass / mass.sum())
 
 
 @dataclass(frozen=True)
@@ -248,6 +266,10 @@ class RoundedGaussian(NormalNoise):
         upper = maths.log_normal_cdf(middle + self._half)
         lower = maths.log_normal_cdf(middle - self._half)
         return maths.xp.sum(upper + maths.xp.log1p(-maths.xp.exp(lower - upper)), axis=-1)
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """Draw normal numbers, and round them."""
+        return np.rint(rng.normal(0, self.scale, shape)).astype(np.int64)
 
     def in_units_of(self, units: float) -> RoundedGaussian:
         """Return the law of the noise divided by `units`: rounded to a finer grid."""
@@ -316,6 +338,13 @@ class Cube:
         """Return log P of all numbers."""
         return self.log_top - maths.xp.max(abs(gap), axis=-1) / self.scale
 
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """Draw a cube, and points of it: the numbers along the last axis share it."""
+        m, logs = self._edges
+        mass = np.exp(logs - logs.max())
+        edges = rng.choice(m.astype(np.int64), (*shape[:-1], 1), p=mass / mass.sum())
+        return rng.integers(-edges, edges, shape, endpoint=True)
+
     @cached_property
     def _edges(self) -> tuple[Array, Array]:
         """Half the edges of cubes, and the logarithms of how probable they are up to a factor."""
@@ -325,6 +354,8 @@ class Cube:
 
 # Laplace noise of such a scale is none: a number other than 0 has a probability below e^-999.
 _NO_NOISE = 1e-3
+# Discrete Gaussian noise of a larger scale is drawn as a rounded normal number.
+_TABLED = 1e4
 # The deviation of discrete Gaussian noise of this scale is its scale to rounding.
 _WIDE = 5.0
 # Of so many steps the scale of rounded noise is taken as that of a density: it errs by a part 1/(24 scale^2) x^2.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,14 @@ from vestry.ledger.privacy_filter import PrivacyFilter
 from vestry.model.request import own_columns
 from vestry.noise import NoiseSource
 from vestry.pipeline import NEW, ChargeIndex
-from vestry.planning import DEFAULT_EXPECTED_ROWS, Forecast, budget_for_width, compare_mechanisms, forecast_at
+from vestry.planning import (
+    DEFAULT_EXPECTED_ROWS,
+    Forecast,
+    budget_for_width,
+    chosen_forecast,
+    compare_mechanisms,
+    forecast_at,
+)
 from vestry.privacy.guarantee import Guarantee
 from vestry.registry import SOURCES
 from vestry.study.config import ReleaseSpec, StudyConfig, read
@@ -120,17 +127,26 @@ class Study:
 
         One row per release, mechanism and kind of parameter: the mechanism's parameter and value, the expected 90 %
         width with and without privacy and what it is of (not every release has intervals), the Kullback-Leibler
-        divergence from the posterior without privacy to the released one, and a note. All releases if none is named.
+        divergence from the posterior without privacy to the released one, whether it is what `auto` takes, and a note.
+        All releases if none is named.
         """
         import pandas as pd
 
-        rows = [
-            {"release": spec.name, "mechanism": each.mechanism, "parameter": each.parameter, "value": each.value,
-             "what": what, "width": width, "width_without_privacy": exact, "kl": each.kl, "note": each.note}
-            for spec in self.choose(names)
-            for each in self.forecasts(spec.name)
-            for what, width, exact in ((each.what, each.width, each.exact_width), *each.further)
-        ]  # fmt: skip
+        rows = []
+        for spec in self.choose(names):
+            forecasts = self.forecasts(spec.name)
+            chosen = self.chosen(spec.name, forecasts)
+            for forecast in forecasts:
+                row = {
+                    "release": spec.name,
+                    "mechanism": forecast.mechanism,
+                    "parameter": forecast.parameter,
+                    "value": forecast.value,
+                }
+                end = {"kl": forecast.kl, "chosen": forecast is chosen, "note": forecast.note}
+                first = (forecast.what, forecast.width, forecast.exact_width)
+                for what, width, exact in (first, *forecast.further):
+                    rows.append({**row, "what": what, "width": width, "width_without_privacy": exact, **end})
         return pd.DataFrame(rows).set_index(["release", "mechanism"])
 
     def costs(self) -> list[Cost]:
@@ -162,6 +178,11 @@ class Study:
         with self.config.lines.at(f"release.{name}"):
             request = self.meant(name).request
             return compare_mechanisms(request, self.config.schema, expected_rows=self.config.expected_rows)
+
+    def chosen(self, name: str, forecasts: Sequence[Forecast]) -> Forecast | None:
+        """Return which of a release's forecasts will run: the one that `auto` takes, or the only one."""
+        chosen = chosen_forecast(self.meant(name).request, forecasts)
+        return forecasts[0] if chosen is None and len(forecasts) == 1 else chosen
 
     def wishes(self) -> WishPlan | None:
         """Return the spends that meet what the file wants of new releases, or what would fit; None if it wants nothing.
