@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "vestry"
 
 # A room may import rooms of lower rows only.
 ROWS = [
-    {"errors", "numerics", "registry"},
+    {"errors", "interrupts", "numerics", "registry"},
     {"validation", "notebook"},
     {"privacy", "server_address", "release_schema"},
     {"schema", "noise", "events"},

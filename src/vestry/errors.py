@@ -141,6 +141,19 @@ class AskedBefore(LedgerStateError):  # noqa: N818
         self.sequence = sequence
 
 
+class Interrupted(KeyboardInterrupt):
+    """An interrupt, with what it left: what was paid for and drawn was saved first.
+
+    `release` is what was released last, if it was to be handed over and the interrupt came instead.
+    """
+
+    exit_code = 130
+
+    def __init__(self, message: str, release: Any = None) -> None:
+        super().__init__(printable(message))
+        self.release = release
+
+
 class StudyFileError(VestryError, ValueError):
     """A study file says something that cannot be; `line` and `key` tell where."""
 

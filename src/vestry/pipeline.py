@@ -13,6 +13,7 @@ Only `again` passes the last two: it pays again, and is a new charge.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vestry.data import Table
-from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, InvalidParameter
+from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, Interrupted, InvalidParameter
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
 from vestry.ledger.journal import JournalMoment
@@ -90,6 +91,12 @@ def release(
     average
         Where persons have several rows: `person`, each weighs 1 (the default for proportions, categories, means and
         rates), or `row`, each row does, and the interval takes a person's rows as independent.
+
+    Raises
+    ------
+    Interrupted
+        If it was interrupted while noise was drawn: what was paid for is finished first, and is the exception's
+        `release`. An interrupt before that leaves a charge that the same call resumes, free.
     """
     ledger = _open_ledger(ledger)
     question, earlier = question_of(model, table.unit, average, of_draws=is_drawn(mechanism, draws))
@@ -102,12 +109,23 @@ def release(
     past = ChargeIndex.of(ledger).find_charge(definition)
     if past.was_opened and not again:
         raise _asked_before(past)
-    with _new_file(path) as save:
-        try:
-            charge, _ = claim(prepared, ledger, definition, past, purpose=purpose, again=again)
-        except AskedBefore:
-            raise _asked_before(ChargeIndex.of(ledger).find_charge(definition)) from None
-        return Posterior.from_release(run(prepared, table, charge, keep=save), pool=pools(model))
+    drawn: list[tuple[Charge, str]] = []
+    try:
+        with _new_file(path) as save:
+            try:
+                charge, _ = claim(prepared, ledger, definition, past, purpose=purpose, again=again)
+            except AskedBefore:
+                raise _asked_before(ChargeIndex.of(ledger).find_charge(definition)) from None
+
+            def keep(text: str) -> None:
+                save(text)
+                drawn.append((charge, text))
+
+            return Posterior.from_release(run(prepared, table, charge, keep=keep), pool=pools(model))
+    except KeyboardInterrupt:
+        if not drawn:
+            raise
+        raise _interrupted(*drawn[0], path) from None
 
 
 def is_drawn(mechanism: str, draws: int | None) -> bool:
@@ -274,6 +292,13 @@ def run(
         noise=noise,
         keep=keep,
     )
+
+
+def _interrupted(charge: Charge, text: str, path: str | Path | None) -> Interrupted:
+    """Return the interrupt that was held back until the release was made."""
+    release = Release.from_dict(json.loads(text))
+    where = "is `release` of this exception" if path is None else f"is saved in {path}"
+    return Interrupted(f"interrupted; entry {charge.sequence} was released first, and its release {where}.", release)
 
 
 def _asked_before(past: PastCharge) -> DeclarationMismatch:

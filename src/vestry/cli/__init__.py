@@ -24,7 +24,7 @@ try:
         study_commands,
     )
     from vestry.cli.output import Commands, examples, first_example, say
-    from vestry.errors import refusal
+    from vestry.errors import Interrupted, VestryError, refusal
 except KeyboardInterrupt:  # `main` catches it from here on
     sys.stderr.write("vestry: interrupted; nothing was charged.\n")
     sys.exit(130)
@@ -36,6 +36,19 @@ class _Everything(Commands):
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names, in the order of the panels."""
         return [name for names in _PANELS.values() for name in names]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; of an interrupt that says what it left, what it says is kept."""
+        try:
+            return super().invoke(ctx)
+        except Interrupted as interrupt:
+            raise _CommandInterruptedError(str(interrupt)) from None
+
+
+class _CommandInterruptedError(VestryError):
+    """Ends a command as an interrupt does: Typer keeps nothing of an interrupt but its exit code."""
+
+    exit_code = 130
 
 
 _PANELS: dict[str, dict[str, Any]] = {

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from vestry.errors import VestryError
+from vestry.interrupts import NotedInterrupt
 
 T = TypeVar("T")
 
@@ -81,16 +82,19 @@ _OWNERS_LOCK = threading.Lock()
 def quietly(action: Callable[[], T], failure: VestryError) -> T:
     """Return what the action returns; if anything but Vestry's own errors leaves it, raise the failure alone.
 
-    The failure is raised outside the handler: its context is empty, and no traceback quotes the backend.
+    The failure is raised outside the handler: its context is empty, and no traceback quotes the backend. Where an
+    engine answers Ctrl-C by an error of its own, what is raised is the interrupt.
     """
+    interrupt = NotedInterrupt()
     try:
-        with _SILENCE, np.errstate(all="ignore"):
+        with interrupt, _SILENCE, np.errstate(all="ignore"):
             return action()
     except VestryError:
-        raise
+        if interrupt.raised is None:
+            raise
     except Exception:  # noqa: S110 - what it says may quote a value
         pass
-    raise failure
+    raise interrupt.raised or failure
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import vestry.estimators.input_checks as checks
 from vestry.data.quiet_reading import quietly
 from vestry.errors import InvalidParameter, UnpaidRelease, VestryError
+from vestry.interrupts import HeldInterrupts
 from vestry.ledger import Ledger, OpenCharge
 from vestry.mechanisms.release import Mechanism, certify, publish
 from vestry.noise import SystemNoise
@@ -85,14 +86,18 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
         names = getattr(probe, "feature_names_in_", None)
         ledger = self._ledger()
         plan = self._plan(features, outcomes, names, ledger)
-        release = _release(plan, features, ledger, purpose=f"{type(self).__name__} of {features.shape[1]} features")
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        for name, value in vars(probe).items():
-            setattr(self, name, value)
-        self._encoder = plan.encoder
-        self.release_, self.certificate_ = release, release.certificate
-        self.spent_ = _spent(plan.mechanism)
+        purpose = f"{type(self).__name__} of {features.shape[1]} features"
+        spent = _spent(plan.mechanism)
+        with HeldInterrupts():  # from the charge on: no later fit resumes it
+            release = _release(plan, features, ledger, purpose=purpose)
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            for name, value in vars(probe).items():
+                setattr(self, name, value)
+            self._encoder = plan.encoder
+            self.release_ = release
+            self.certificate_ = release.certificate
+            self.spent_ = spent
         self._finish(plan, release)
         return self
 

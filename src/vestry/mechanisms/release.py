@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import Any, Protocol
 
 from vestry.errors import IN_LEDGER, DeclarationMismatch, InvalidParameter
+from vestry.interrupts import HeldInterrupts
 from vestry.ledger import Charge, OpenCharge
 from vestry.ledger.entry import Entry
 from vestry.mechanisms import truncated_posterior
@@ -113,7 +114,8 @@ def publish(
     """Open the charge, draw, and return the release, whose hash the ledger keeps.
 
     The charge must be the mechanism's own: what is drawn is what was paid for. `keep` is given the release's text
-    before the ledger is told that it exists, to save it: a crash in between loses nothing that was paid for.
+    before the ledger is told that it exists, to save it: a crash in between loses nothing that was paid for. An
+    interrupt is held back until then.
     """
     adjacency, terms = mechanism.adjacency, charge.ledger.terms
     if not pays_for(charge.entry, mechanism):
@@ -125,12 +127,15 @@ def publish(
         instead = "calibrate for the ledger's unit"
         raise DeclarationMismatch("rows of a unit", str(adjacency.rows), str(terms.unit.rows), instead, where=IN_LEDGER)
     claim = certify(mechanism, unit=str(terms.unit))
-    opened = charge.open()
-    contents = mechanism.release(private, opened, noise or SystemNoise())
-    groups_drawn = dict(zip(groups, contents, strict=True))
-    release = Release(dict(family), tuple(float(x) for x in prior), groups_drawn, claim, by, tuple(labels))
-    keep(release.text())
-    opened.released(release.text().encode())
+    numbers = tuple(float(number) for number in prior)
+    with HeldInterrupts():
+        opened = charge.open()
+        contents = mechanism.release(private, opened, noise or SystemNoise())
+        groups_drawn = dict(zip(groups, contents, strict=True))
+        release = Release(dict(family), numbers, groups_drawn, claim, by, tuple(labels))
+        text = release.text()
+        keep(text)
+        opened.released(text.encode())
     return release
 
 

@@ -21,6 +21,7 @@ from vestry.data.source import check_column
 from vestry.errors import (
     AskedBefore,
     BudgetExceeded,
+    Interrupted,
     InvalidParameter,
     LedgerStateError,
     MissingExtra,
@@ -33,7 +34,18 @@ from vestry.ledger.ledger import Ask, Summary
 from vestry.mechanisms.release import Mechanism, assumptions_of, pays_for
 from vestry.model.request import PreparedRelease, pools
 from vestry.noise import NoiseSource
-from vestry.pipeline import CHARGED, NEW, OPENED, ChargeIndex, PastCharge, claim, prepare, public_count, run
+from vestry.pipeline import (
+    CHARGED,
+    NEW,
+    OPENED,
+    RELEASED,
+    ChargeIndex,
+    PastCharge,
+    claim,
+    prepare,
+    public_count,
+    run,
+)
 from vestry.posterior.posterior import Posterior, Rows
 from vestry.posterior.reader import DRAWS
 from vestry.releases import Certificate, Release
@@ -89,21 +101,47 @@ class ReleaseRunner:
         with locked(self.store.path, on_wait):
             index = ChargeIndex.of(self.ledger)
             specs = self._settled(specs, index)
-            self._check_folder(specs, index)
-            paid, index = self._pay(specs, index)
             try:
-                for spec in specs:
-                    progress(spec.name)
-                    outcomes.append(self.run(spec, index, paid.get(spec.name)))
-                    on_outcome(outcomes[-1])
-                    if outcomes[-1].done == RESUMED:  # what the index has as not opened is resumed once
-                        index = ChargeIndex.of(self.ledger)
-            except VestryError:
-                with suppress(VestryError):  # what went wrong first is told
-                    self._report((), progress)
-                raise
-            self._report(outcomes, progress)
+                self._check_folder(specs, index)
+                outcomes += self._release_all(specs, index, progress, on_outcome)
+                self._report(outcomes, progress)
+            except KeyboardInterrupt:
+                raise self._interrupted(specs, index) from None
         return outcomes
+
+    def _release_all(
+        self, specs: Sequence[ReleaseSpec], index: ChargeIndex, progress: Say, on_outcome: Callable[[Any], None]
+    ) -> list[ReleaseOutcome]:
+        """Charge all that is due, and take each release from where it stands to its files."""
+        outcomes: list[ReleaseOutcome] = []
+        paid, index = self._pay(specs, index)
+        try:
+            for spec in specs:
+                progress(spec.name)
+                outcome = self.run(spec, index, paid.get(spec.name))
+                outcomes.append(outcome)
+                on_outcome(outcome)
+                if outcome.done == RESUMED:  # what the index has as not opened is resumed once
+                    index = ChargeIndex.of(self.ledger)
+        except VestryError:
+            with suppress(VestryError):  # what went wrong first is told
+                self._report((), progress)
+            raise
+        return outcomes
+
+    def _interrupted(self, specs: Sequence[ReleaseSpec], before: ChargeIndex) -> Interrupted:
+        """Return an interrupt that says, from the ledger's own lines, what was charged and released since `before`."""
+        now = ChargeIndex.of(self.ledger)
+        names: dict[str, list[str]] = {}
+        for spec in specs:
+            definition = self._definition(spec)
+            past = now.find_charge(definition)
+            if past != before.find_charge(definition):
+                names.setdefault(_STANDING[past.state], []).append(spec.name)
+        if not names:
+            return Interrupted("interrupted; nothing was charged.")
+        standing = "; ".join(f"{words}: {', '.join(several)}" for words, several in names.items())
+        return Interrupted(f"interrupted; {standing}. Run it again to go on: none of these is charged again.")
 
     def warnings(self, outcomes: Sequence[ReleaseOutcome]) -> dict[str, tuple[str, ...]]:
         """Return what is to be said beside each release of the columns that it rests on."""
@@ -387,6 +425,8 @@ def _clock_notes(index: ChargeIndex) -> list[str]:
     ]
 
 
+# What an interrupt may leave of a release: one that was opened was saved before the interrupt took effect.
+_STANDING = {CHARGED: "charged and not opened", OPENED: "released and saved", RELEASED: "released and saved"}
 # How often a release begins anew because another process charged the same question.
 _TRIES = 5
 # Two machines' clocks may differ by this much, in seconds.

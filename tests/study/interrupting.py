@@ -1,0 +1,78 @@
+"""Delivers Ctrl-C at one moment of a release: at the n-th step that Python takes from the opening of a charge on."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any
+
+from vestry.ledger import Charge
+
+
+class Steps:
+    """Counts calls, lines and returns from the first call of `begin` to that of `end`, and interrupts at one of them.
+
+    Where an object is being finalized the next one is interrupted.
+
+    Attributes
+    ----------
+    taken
+        How many steps there were.
+    """
+
+    def __init__(self, at: int | None, begin: CodeType, end: CodeType | None) -> None:
+        self.taken = 0
+        self._begin = begin
+        self._end = end
+        self._at = at
+        self._begun = False
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
+        if not self._begun:
+            if frame.f_code is not self._begin:
+                return None
+            self._begun = True
+            caller = frame.f_back
+            while caller is not None:
+                caller.f_trace = self
+                caller = caller.f_back
+        if frame.f_code is self._end:
+            sys.settrace(None)
+            self._at = None
+            return None
+        self.taken += 1
+        if self._at is not None and self.taken >= self._at and not _is_finalizer(frame):
+            self._at = None
+            signal.raise_signal(signal.SIGINT)
+        return self
+
+
+def _is_finalizer(frame: FrameType | None) -> bool:
+    """Tell whether an object is being finalized: Python itself drops what is raised there."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
+
+
+@contextmanager
+def interrupted_at(
+    step: int | None, *, begin: CodeType = Charge.open.__code__, end: CodeType | None = None
+) -> Iterator[Steps]:
+    """Interrupt the main thread at a step, None for never; only steps inside the `with` statement count."""
+    steps = Steps(step, begin, end)
+    before = sys.gettrace()
+    sys.settrace(steps)
+    try:
+        yield steps
+    finally:
+        sys.settrace(before)
+
+
+def spread(taken: int, points: int) -> list[int]:
+    """Return so many steps, spread over all that were taken, the first and the last among them."""
+    return sorted({1 + round(index * (taken - 1) / (points - 1)) for index in range(points)})
