@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
@@ -36,7 +36,7 @@ class Steps:
                 return None
             self._begun = True
             caller = frame.f_back
-            while caller is not None:
+            while caller is not None and caller.f_code is not interrupt.__code__:
                 caller.f_trace = self
                 caller = caller.f_back
         if frame.f_code is self._end:
@@ -59,18 +59,34 @@ def _is_finalizer(frame: FrameType | None) -> bool:
     return False
 
 
-@contextmanager
-def interrupted_at(
-    step: int | None, *, begin: CodeType = Charge.open.__code__, end: CodeType | None = None
-) -> Iterator[Steps]:
-    """Interrupt the main thread at a step, None for never; only steps inside the `with` statement count."""
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an action: how many steps it took, what it returned, or the interrupt that ended it."""
+
+    taken: int
+    returned: Any = None
+    interrupt: KeyboardInterrupt | None = None
+
+
+def interrupt(
+    action: Callable[[], Any],
+    step: int | None = None,
+    *,
+    begin: CodeType = Charge.open.__code__,
+    end: CodeType | None = None,
+) -> Outcome:
+    """Run an action in the main thread and interrupt it at a step; at none, count the steps."""
     steps = Steps(step, begin, end)
     before = sys.gettrace()
-    sys.settrace(steps)
     try:
-        yield steps
+        sys.settrace(steps)
+        returned = action()
+    except KeyboardInterrupt as error:
+        sys.settrace(before)
+        return Outcome(steps.taken, None, error)
     finally:
         sys.settrace(before)
+    return Outcome(steps.taken, returned)
 
 
 def spread(taken: int, points: int) -> list[int]:

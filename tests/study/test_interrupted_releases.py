@@ -11,7 +11,7 @@ from closed_engines import closed_engines
 from share import SHARE
 from sklearn.base import clone
 from study.fault_study import actions, ledger_of, study_in, vestry
-from study.interrupting import interrupted_at, spread
+from study.interrupting import interrupt, spread
 
 import vestry as front
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
@@ -54,30 +54,24 @@ def interrupt_a_call(folder, step: int | None, path=None) -> int:
     table = table_in(folder)
     ledger = ledger_of(folder)
     options = {"guarantee": "epsilon=.1", "ledger": ledger, "path": path}
-    error = None
-    with interrupted_at(step) as steps:
-        try:
-            front.release(MODEL, table, **options)
-        except KeyboardInterrupt as caught:
-            error = caught
-    if step is None:
-        return steps.taken
-    if steps.taken < step:  # how many there are depends on what was imported and on the noise
+    outcome = interrupt(lambda: front.release(MODEL, table, **options), step)
+    error = outcome.interrupt
+    if step is None or outcome.taken < step:  # how many there are depends on what was imported and on the noise
         assert error is None
-        return steps.taken
+        return outcome.taken
     assert error is not None, step
     done = actions(folder)
     if done == ["charge"]:
         front.release(MODEL, table, **options)
         assert actions(folder) == CYCLE
-        return steps.taken
+        return outcome.taken
     assert done == CYCLE, step
     assert isinstance(error, Interrupted), step
     assert told(folder) == [hashlib.sha256(error.release.text().encode()).hexdigest()]
     if path is not None:
         assert path.read_text() == error.release.text()
         assert str(error) == f"interrupted; entry 1 was released first, and its release is saved in {path}."
-    return steps.taken
+    return outcome.taken
 
 
 def test_a_call_is_interrupted_at_many_points(tmp_path):
@@ -99,19 +93,21 @@ def test_the_broken_twin_that_holds_nothing_back_loses_what_was_paid_for(tmp_pat
     monkeypatch.setattr("vestry.mechanisms.release.HeldInterrupts", nullcontext)
     table = table_in(tmp_path)
     drawing = Additive.release.__code__
-    with interrupted_at(3, begin=drawing), pytest.raises(KeyboardInterrupt, match=r"^$"):
-        front.release(MODEL, table, guarantee="epsilon=.1", ledger=ledger_of(tmp_path))
+    ledger = ledger_of(tmp_path)
+    outcome = interrupt(lambda: front.release(MODEL, table, guarantee="epsilon=.1", ledger=ledger), 3, begin=drawing)
+    assert type(outcome.interrupt) is KeyboardInterrupt
     assert actions(tmp_path) == ["charge", "open"]
 
 
 def interrupt_a_study(folder, step: int | None) -> int:
     """Run `vestry release`, interrupted at a step, and look at what is left."""
     study = study_in(folder, "readmission", "wards")
-    with interrupted_at(step, end=ReleaseStore.save_posterior.__code__) as steps:
-        done = vestry("release", study, "--yes", "--json")
-    if step is None or steps.taken < step:
+    end = ReleaseStore.save_posterior.__code__
+    outcome = interrupt(lambda: vestry("release", study, "--yes", "--json"), step, end=end)
+    done = outcome.returned
+    if step is None or outcome.taken < step:
         assert done.code == 0, done.err
-        return steps.taken
+        return outcome.taken
     assert done.code == 130, (step, done)
     sentence = " ".join(done.err.strip().splitlines())
     assert sentence.startswith("vestry: interrupted; ")
@@ -128,7 +124,7 @@ def interrupt_a_study(folder, step: int | None) -> int:
     assert actions(folder).count("open") == 2
     for name in ("readmission", "wards"):
         open_release(folder / name / "release.json")
-    return steps.taken
+    return outcome.taken
 
 
 @pytest.mark.long
@@ -150,19 +146,19 @@ def test_a_fit_that_is_interrupted_is_fitted(tmp_path):
         "epsilon=.1,delta=1e-8", ledger=ledger_of(tmp_path), bounds=(-1, 1), classes=[0, 1], max_rows=100
     )
     for _ in range(2):  # the first compiles
-        with interrupted_at(None) as steps:
-            clone(learner).fit(rows, outcomes)
-    for step in spread(steps.taken - 300, 24):
+        outcome = interrupt(lambda: clone(learner).fit(rows, outcomes))
+    for step in spread(outcome.taken - 300, 24):
         again = clone(learner)
-        with interrupted_at(step), pytest.raises(KeyboardInterrupt, match=r"^$"):
-            again.fit(rows, outcomes)
+        outcome = interrupt(lambda again=again: again.fit(rows, outcomes), step)
+        assert outcome.interrupt is not None
         assert told(tmp_path)[-1] == hashlib.sha256(again.release_.text().encode()).hexdigest()
     assert actions(tmp_path) == CYCLE * 26
 
 
 def test_what_was_released_once_is_not_again(tmp_path):
     table = table_in(tmp_path)
-    with interrupted_at(5), pytest.raises(Interrupted, match="is `release` of this exception"):
-        front.release(MODEL, table, guarantee="epsilon=.1", ledger=ledger_of(tmp_path))
+    ledger = ledger_of(tmp_path)
+    outcome = interrupt(lambda: front.release(MODEL, table, guarantee="epsilon=.1", ledger=ledger), 5)
+    assert str(outcome.interrupt).endswith("is `release` of this exception.")
     with pytest.raises(DeclarationMismatch, match="released before"):
         front.release(MODEL, table, guarantee="epsilon=.1", ledger=ledger_of(tmp_path))
