@@ -336,11 +336,13 @@ def by_a_reader(path: Path, work) -> object:
 def looked(path: Path) -> dict:
     ledger = Ledger.open(path)
     charges = [entry.sequence for entry, _ in ledger.charges(newest=2)]
+    stages = [ledger.journal().stage(number) for number in charges]
     try:
         ledger.charge("epsilon=0.01", purpose="x")
     except LedgerUnavailable as error:
         refused = str(error)
-    return {"entries": ledger.verify().entries, "head": ledger.head(), "charges": charges, "refused": refused}
+    entries = ledger.verify().entries
+    return {"entries": entries, "head": ledger.head(), "charges": charges, "stages": stages, "refused": refused}
 
 
 def test_a_read_only_copy_is_shown_and_verified(make, shelf):
@@ -350,7 +352,7 @@ def test_a_read_only_copy_is_shown_and_verified(make, shelf):
     looked_at = by_a_reader(shelf / "a.ledger", looked)
     assert looked_at.pop("refused").endswith("is read-only here, so nothing was written; use it where its folder"
                                              " can be written.")  # fmt: skip
-    assert looked_at == {"entries": 4, "head": ledger.head(), "charges": [1, 3]}
+    assert looked_at == {"entries": 4, "head": ledger.head(), "charges": [1, 3], "stages": ["open", "charge"]}
 
 
 def test_a_read_only_ledger_of_0_1_0_is_shown_and_verified(shelf):

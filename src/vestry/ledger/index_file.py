@@ -91,12 +91,14 @@ def _read_private(path: Path, most: int) -> bytes | None:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(handle, "rb") as file:
+    try:
         status = os.fstat(handle)
         is_private = status.st_uid == os.geteuid() and not status.st_mode & 0o077
         if not (stat.S_ISREG(status.st_mode) and is_private and status.st_size <= most):
             return None
-        try:
+        with os.fdopen(handle, "rb", closefd=False) as file:
             return file.read(most + 1)
-        except OSError:
-            return None
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
