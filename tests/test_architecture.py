@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "vestry"
 # A room may import rooms of lower rows only.
 ROWS = [
     {"errors", "interrupts", "numerics", "registry"},
-    {"validation", "notebook"},
+    {"validation", "notebook", "files"},
     {"privacy", "server_address", "release_schema"},
     {"schema", "noise", "events"},
     {"ledger", "releases"},

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vestry.errors import InvalidParameter
+from vestry.files import MOST_WRITTEN, read_text
 from vestry.notebook import html_table
 from vestry.privacy.guarantee import decimal
 from vestry.registry import FACADE
@@ -231,7 +232,7 @@ def _hash(record: Mapping[str, Any]) -> str:
 def open_release(path: str | Path) -> Release:
     """Read a release from its file."""
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = json.loads(read_text(Path(path), MOST_WRITTEN))
     except OSError as error:
         raise InvalidParameter("a release file", str(path), f"readable ({error.strerror})", "another path") from None
     except (ValueError, RecursionError):

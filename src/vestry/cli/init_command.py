@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from typer import Argument, Option
 
 from vestry.cli.output import Json, emit, examples
 from vestry.errors import InvalidParameter
+from vestry.files import write_new
 
 EXAMPLES = examples(
     "vestry init readmissions",
@@ -52,8 +54,8 @@ def init(
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InvalidParameter("a new study's folder", str(folder), "new or empty", "another name")
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "study.toml").write_text(EXAMPLE, encoding="utf-8")
-        (folder / "patients.csv").write_text(example_records(), encoding="utf-8")
+        write_new(folder / "study.toml", [EXAMPLE.encode()])
+        write_new(folder / "patients.csv", [example_records().encode()])
     except OSError as error:
         raise InvalidParameter(
             "a new study's folder", str(folder), f"writable ({error.strerror})", "another name"
@@ -79,12 +81,12 @@ def _init_from(folder: Path, source: str, *, header: bool, as_json: bool) -> Non
     from vestry.study.study_template import template_from
 
     file = folder / "study.toml"
-    if file.exists():
+    if os.path.lexists(file):
         raise InvalidParameter("a new study's folder", str(folder), "without a study.toml", "another name")
     template = template_from(source, folder, header=header)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(template.text, encoding="utf-8")
+        write_new(file, [template.text.encode()])
     except OSError as error:
         allowed = f"writable ({error.strerror})"
         raise InvalidParameter("a new study's folder", str(folder), allowed, "another name") from None

@@ -14,6 +14,7 @@ from typer import Argument, Option
 
 from vestry.cli.output import Commands, Json, columns, emit, examples, working
 from vestry.errors import InvalidParameter, LedgerCorrupt, LedgerUnavailable, VestryError, printable
+from vestry.files import write_new
 from vestry.validation import require_whole
 
 if TYPE_CHECKING:
@@ -184,8 +185,7 @@ def export(
             typer.echo(piece, nl=False)
         return
     try:
-        with output.open("x", encoding="utf-8") as file:
-            file.writelines(pieces)
+        write_new(output, (piece.encode() for piece in pieces))
     except OSError as error:
         raise LedgerUnavailable(f"{output} cannot be written ({error.strerror}); name a new file.") from None
 

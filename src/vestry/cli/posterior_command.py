@@ -117,11 +117,12 @@ def _write_draws(posterior: Posterior, releases: list[Path], path: Path) -> None
     """Write draws whose generator is seeded by the releases: the same ones and prior give the same ones."""
     import hashlib
 
+    from vestry.files import read_bytes
     from vestry.posterior.arviz_tree import draw_file
     from vestry.posterior.posterior import NOTHING
     from vestry.study.storage import write
 
-    seed = hashlib.sha256(b"".join(each.read_bytes() for each in releases)).hexdigest()
+    seed = hashlib.sha256(b"".join(read_bytes(file) for file in releases)).hexdigest()
     content = draw_file(posterior, seed, most=None)
     if content is None:
         raise VestryError(NOTHING)

@@ -21,6 +21,7 @@ import numpy as np
 
 from vestry.display.formatting import SUPERSCRIPT, Digits, number, percent_up
 from vestry.errors import InvalidParameter, VestryError
+from vestry.files import write_over
 from vestry.numerics import Array
 from vestry.posterior import Posterior, ReleasedDraws
 from vestry.posterior.mixture import Marginal, PosteriorDistribution, tail_of
@@ -287,14 +288,28 @@ def figure(
         yield fig, fig.subplots(len(heights), columns, squeeze=False, height_ratios=heights).ravel()
         if title is not None:
             fig.suptitle(title, x=0.01, ha="left", fontsize=11)
-        if path is not None:
-            try:
-                fig.savefig(path)
-            except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or "unknown kind of file"
-                raise InvalidParameter(
-                    "the plot's file", str(path), f"one that can be written ({reason})", "curve.png"
-                ) from None
+        if isinstance(path, io.BytesIO):
+            fig.savefig(path)
+        elif path is not None:
+            _save(fig, Path(path))
+
+
+def _save(fig: Any, path: Path) -> None:
+    """Write a picture, whole, in the form that its name ends with."""
+    kind = path.suffix.removeprefix(".") or "png"
+    target = path.with_suffix(f".{kind}")
+    picture = io.BytesIO()
+    try:
+        fig.savefig(picture, format=kind)
+        write_over(target, [picture.getbuffer()])
+    except OSError as error:
+        raise _unwritable(target, str(error.strerror)) from None
+    except ValueError:
+        raise _unwritable(target, "unknown kind of file") from None
+
+
+def _unwritable(path: Path, reason: str) -> InvalidParameter:
+    return InvalidParameter("the plot's file", path, f"one that can be written ({reason})", "curve.png")
 
 
 def _new_figure(shown: bool) -> Any:

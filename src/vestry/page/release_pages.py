@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import HTMLResponse, Response
 
 from vestry.errors import VestryError
+from vestry.files import read_bytes
 from vestry.ledger import Ledger
 from vestry.noise import SystemNoise
 from vestry.page.guard import REPORT_POLICY
@@ -169,7 +170,7 @@ def report(visit: Visit) -> Response:
         real = path.resolve(strict=True)
         if real != path.parent.resolve() / REPORT:
             raise FileNotFoundError
-        content = real.read_bytes()
+        content = read_bytes(real)
     except OSError:
         return visit.page("results.html", status=404, report=False, table=False, here="/results")
     return Response(content, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})

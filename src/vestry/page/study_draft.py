@@ -18,6 +18,7 @@ from typing import Any
 import tomlkit
 
 from vestry.errors import InvalidParameter, StudyFileError, VestryError
+from vestry.files import MOST_TEXT, read_bytes, write_new
 from vestry.study import Study
 from vestry.study.config import read_text
 from vestry.study.storage import write
@@ -54,7 +55,7 @@ class StudyDraft:
     def of(cls, path: Path) -> StudyDraft:
         """Read the file; it must be TOML, and need not be a whole study."""
         try:
-            content = path.read_bytes()
+            content = read_bytes(path, MOST_TEXT)
             text = content.decode("utf-8-sig")
         except OSError as error:
             raise InvalidParameter("a study file", str(path), f"readable ({error.strerror})", "another path") from None
@@ -132,7 +133,7 @@ class StudyDraft:
         with _SAVING:
             try:
                 status = self.path.stat()
-                file_seal = hashlib.sha256(self.path.read_bytes()).hexdigest()
+                file_seal = hashlib.sha256(read_bytes(self.path, MOST_TEXT)).hexdigest()
             except OSError:
                 raise FileChanged(self.path.name) from None
             if file_seal != seal:
@@ -170,8 +171,7 @@ def create(path: Path, text: str) -> None:
     """Write a new study file; one that is there is never overwritten."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        write_new(path, [text.encode()])
     except FileExistsError:
         raise InvalidParameter("a new study file", path.name, "not there yet", "another name") from None
     except OSError as error:

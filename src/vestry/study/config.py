@@ -23,6 +23,7 @@ from typing import Any
 from vestry.data.source import Dialect, dialect_from, find_way
 from vestry.data.table import LIMIT, check_bound
 from vestry.errors import InvalidParameter, StudyFileError
+from vestry.files import read_text as read_file
 from vestry.model.request import AUTO, Request, check_size, purpose_of, question_of
 from vestry.pipeline import ChargeIndex, asked_as, is_drawn
 from vestry.privacy.guarantee import Guarantee
@@ -166,7 +167,7 @@ def read(path: str | Path) -> StudyConfig:
     """Read a study file, or raise a fault that names file, line, key and what to write instead."""
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_file(file, encoding="utf-8-sig")
     except OSError as error:
         raise InvalidParameter("a study file", str(path), f"readable ({error.strerror})", "another path") from None
     except UnicodeDecodeError:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -26,9 +25,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from vestry.errors import VestryError
+from vestry.files import PART, open_regular, read_bytes, synchronise, write_over
 from vestry.ledger.entry import Entry
 from vestry.release_schema import check_facts
 from vestry.releases import Release, open_release
@@ -38,7 +38,7 @@ RESULTS = "report.csv"
 
 # The cache, and its format: raised when what is cached has another form or follows otherwise from the same release.
 CACHE, _FORMAT = ".vestry", 4
-# A longer file of the cache was not written here, in bytes.
+# A longer file of the cache, or a longer certificate, was not written here, in bytes.
 _LARGEST = 2**26
 # What is written on trial: more than a release takes, so that a full disk shows before anything is charged.
 _TRIAL = b"\0" * 65536
@@ -69,7 +69,7 @@ class ReleaseStore:
     def sweep(self, names: list[str]) -> None:
         """Remove what processes that were killed left unfinished; only whoever holds the folder may."""
         for folder in (self.path, *(self.path / name for name in names)):
-            for part in folder.glob(f"*{_PART}"):
+            for part in folder.glob(f"*{PART}"):
                 if part.name.startswith(_OWN):
                     with suppress(OSError):
                         part.unlink()
@@ -96,16 +96,16 @@ class ReleaseStore:
         path, by_number = self._staging(name, charge), self.path / name / f"release-{charge.sequence}.json"
         if _exists(path):
             open_release(path)  # refuses a file that was changed
-            return path.read_bytes()
+            return read_bytes(path)
         if _exists(by_number) and open_release(by_number).certificate.versions.get("vestry") == _BY_NUMBER:
-            return by_number.read_bytes()
+            return read_bytes(by_number)
         return None
 
     def find(self, name: str, sha256: str) -> bytes | None:
         """Return the release with this hash, from wherever it lies in the folder; None if it is not there."""
         for path in sorted(self.path.glob("*/release*.json"), key=lambda path: (path.parent.name != name, path.name)):
             if _hash(path) == sha256:
-                return path.read_bytes()
+                return read_bytes(path)
         return None
 
     def promote(self, name: str, charge: Entry, content: bytes, charge_of: Callable[[str], int | None]) -> Path | None:
@@ -127,7 +127,7 @@ class ReleaseStore:
                 write(path, content)
             else:
                 staging.replace(path)
-                _synchronise(path.parent)
+                synchronise(path.parent)
         except OSError as error:
             raise unwritable(path, error) from None
         return moved
@@ -137,7 +137,7 @@ class ReleaseStore:
         path = self.path / name / RELEASE
         if not _exists(path):
             return None
-        there = _sha256(path.read_bytes())
+        there = _sha256(read_bytes(path))
         number = charge_of(there)
         names = [str(number), f"{number}-{there[:16]}"] if number is not None else [there[:16], there]
         for each in names:
@@ -150,7 +150,7 @@ class ReleaseStore:
     def read_certificate(self, name: str) -> dict[str, Any]:
         """Return what was written beside the certificate: the charge's number, what was spent and what was left."""
         try:
-            record = json.loads((self.path / name / CERTIFICATE).read_text(encoding="utf-8"))
+            record = json.loads(read_bytes(self.path / name / CERTIFICATE, _LARGEST))
             check_facts(record)
         except (OSError, ValueError, RecursionError):
             return {}
@@ -212,9 +212,7 @@ class Cache:
         """Return what was computed from these facts; None if it is not there whole."""
         path = self._path(name)
         try:
-            if path.stat().st_size > _LARGEST:
-                return None
-            record = json.loads(path.read_bytes())
+            record = json.loads(read_bytes(path, _LARGEST))
         except (OSError, ValueError, RecursionError):
             return None
         if not isinstance(record, dict) or not isinstance(record.get("content"), dict):
@@ -248,48 +246,18 @@ def _salted(salt: str, content: Mapping[str, Any]) -> str:
 
 
 def write(path: Path, content: bytes | memoryview) -> None:
-    """Write a file whole, or leave what was there: another file is written, synchronised and moved."""
-    part: Path | None = None
+    """Write a file whole, or leave what was there, in a folder that is made if it is not there."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file, part = _part(path)
-        with file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-        _synchronise(path.parent)
+        write_over(path, [content])
     except OSError as error:
-        if part is not None:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
         raise unwritable(path, error) from None
-
-
-def _part(path: Path) -> tuple[IO[bytes], Path]:
-    """Open a new file beside another, under a name that no process has."""
-    for number in _NUMBERS:
-        part = path.with_name(f"{path.name}.{os.getpid()}-{number}{_PART}")
-        with suppress(FileExistsError):
-            return part.open("xb"), part
-    raise AssertionError("numbers do not end")
 
 
 # The version that saved a release under its charge's number alone.
 _BY_NUMBER = "0.1.0"
-_PART = ".part"
 # How the names of a study's files begin.
 _OWN = ("release", CERTIFICATE, POSTERIOR, REPORT, RESULTS, ".probe")
-_NUMBERS: Iterator[int] = itertools.count()
-
-
-def _synchronise(folder: Path) -> None:
-    """Commit to disk which names a folder has."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _exists(path: Path) -> bool:
@@ -303,7 +271,7 @@ def _exists(path: Path) -> bool:
 def _begins(path: Path, head: bytes) -> bool:
     """Tell whether a file begins so, or is not there."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(len(head)) == head
     except FileNotFoundError:
         return True
@@ -314,7 +282,7 @@ def _begins(path: Path, head: bytes) -> bool:
 def _hash(path: Path) -> str | None:
     """Return the hash of a file; None if it cannot be read."""
     try:
-        return _sha256(path.read_bytes())
+        return _sha256(read_bytes(path))
     except OSError:
         return None
 

@@ -16,6 +16,7 @@ and says what to declare.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -27,6 +28,7 @@ from typing import Any
 
 from vestry.data.source import Dialect, connect, find_way, is_missing
 from vestry.errors import InvalidParameter
+from vestry.files import MOST_TEXT, read_bytes
 from vestry.schema.domain import domain_from
 from vestry.schema.meaning import FALSE, TRUE, instant_of, is_number, time_of
 
@@ -116,11 +118,12 @@ def find_dialect(source: str) -> Dialect:
 def _dictionary(path: Path) -> list[dict[str, str]]:
     """Read a data dictionary."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [
-                {(key or "").strip().lower(): (value or "").strip() for key, value in row.items() if key is not None}
-                for row in csv.DictReader(file)
-            ]
+        content = read_bytes(path, MOST_TEXT)
+        lines = io.StringIO(content.decode("utf-8-sig"), newline="")
+        rows = [
+            {(key or "").strip().lower(): (value or "").strip() for key, value in row.items() if key is not None}
+            for row in csv.DictReader(lines)
+        ]
     except (OSError, UnicodeDecodeError, csv.Error):
         raise InvalidParameter(
             "a data dictionary", str(path), "CSV in UTF-8", "the file again, saved as UTF-8"
