@@ -27,7 +27,20 @@ def gaussian(scale: float, margin: int) -> Law:
     return {k: weight / total for k, weight in weights.items()}
 
 
-NOISES: dict[str, Callable[[float, int], Law]] = {"laplace": laplace, "gaussian": gaussian}
+def rounded_gaussian(scale: float, margin: int) -> Law:
+    reach = int(9 * scale) + margin
+    cuts = [mp.ncdf((mpf(2 * k) - 1) / 2 / mpf(repr(float(scale)))) for k in range(-reach, 1)]
+    below = {k: cuts[k + reach + 1] - cuts[k + reach] for k in range(-reach, 0)}
+    weights = {**below, 0: 1 - 2 * cuts[-1], **{-k: mass for k, mass in below.items()}}
+    total = mp.fsum(weights.values())
+    return {k: weight / total for k, weight in weights.items()}
+
+
+NOISES: dict[str, Callable[[float, int], Law]] = {
+    "laplace": laplace,
+    "gaussian": gaussian,
+    "rounded-gaussian": rounded_gaussian,
+}
 
 
 def shown(count: int, noise: Law, threshold: int, *, least: int = 1) -> Law:

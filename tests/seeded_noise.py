@@ -34,6 +34,12 @@ class SeededNoise(NoiseSource):
         noise = self._gaussian(len(exact), Fraction(check_scale(scale)))
         return [int64(value + k) for value, k in zip(exact, noise, strict=True)]
 
+    def rounded_gaussian(self, values: Sequence[int], *, scale: float) -> list[int]:
+        exact = integers(values)
+        scale = check_scale(scale)
+        noise = self._rng.standard_normal(len(exact)).tolist()
+        return [int64(value + round(Fraction(scale) * Fraction(z))) for value, z in zip(exact, noise, strict=True)]
+
     def lattice_gaussian(self, values: Sequence[float], *, scale: float, exponent: int) -> list[float]:
         step = Fraction(2) ** check_exponent(exponent)
         exact = doubles(values)

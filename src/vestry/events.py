@@ -51,6 +51,16 @@ def discrete_gaussian(*, sensitivity: float, scale: float) -> Event:
     return event("discrete-gaussian", sensitivity=sensitivity, scale=scale)
 
 
+def rounded_gaussian(*, sensitivity: float, scale: float) -> Event:
+    """Record integer noise round(N(0, scale^2)) on an integer statistic of this l2 sensitivity.
+
+    The rounded sum of an integer and a real number is the sum with the rounded number: post-processing of the Gaussian
+    mechanism, so every price is that of `gaussian`, alone and composed. With r = sensitivity/scale: mu = r
+    [DongRS22, Thm 2.7], rho = r^2/2, Renyi curve a r^2/2, profile [BalleW18, Thm 8]. No pure epsilon.
+    """
+    return event("rounded-gaussian", sensitivity=sensitivity, scale=scale)
+
+
 def discovery_laplace(*, scale: float, margin: int, values: int) -> Event:
     """Record which values occur, with their counts: truncated Laplace noise on each count, and a threshold.
 
@@ -68,6 +78,24 @@ def discovery_laplace(*, scale: float, margin: int, values: int) -> Event:
         How many counts one unit moves, each by 1 at most.
     """
     return event("discovery-laplace", scale=scale, margin=margin, values=values)
+
+
+def discovery_rounded_gaussian(*, scale: float, margin: int, values: int) -> Event:
+    """Record the same by rounded normal noise, which is not truncated.
+
+    The prices of `gaussian` with mu = sqrt(values)/scale [DongRS22, Cor. 3.3], except with its own delta
+    1 - (1 - Phi(-(margin - 1/2)/scale))^values (`vestry.privacy.discovery_cost`). So it is refused in mu.
+
+    Parameters
+    ----------
+    scale
+        The noise's scale: the standard deviation of the normal number before it is rounded.
+    margin
+        The noise that shows a value which one unit alone holds.
+    values
+        How many counts one unit moves, each by 1 at most.
+    """
+    return event("discovery-rounded-gaussian", scale=scale, margin=margin, values=values)
 
 
 def discovery_gaussian(*, scale: float, margin: int, values: int) -> Event:

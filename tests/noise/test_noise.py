@@ -25,6 +25,7 @@ from vestry.noise.system_noise import _draw, check_scale
 SAMPLERS = {
     "discrete_laplace": lambda noise, values, scale: noise.discrete_laplace(values, scale=scale),
     "discrete_gaussian": lambda noise, values, scale: noise.discrete_gaussian(values, scale=scale),
+    "rounded_gaussian": lambda noise, values, scale: noise.rounded_gaussian(values, scale=scale),
     "lattice_gaussian": lambda noise, values, scale: noise.lattice_gaussian(values, scale=scale, exponent=0),
 }
 SOURCES = {"system": SystemNoise, "seeded": lambda: SeededNoise(20)}
@@ -91,7 +92,7 @@ def test_value_of_the_wrong_type_is_refused_and_not_shown(source, sample, values
 
 
 @each_source
-@pytest.mark.parametrize("method", ["discrete_laplace", "discrete_gaussian"])
+@pytest.mark.parametrize("method", ["discrete_laplace", "discrete_gaussian", "rounded_gaussian"])
 def test_integer_noise_refuses_fractions_and_does_not_show_them(source, method):
     with pytest.raises(InvalidParameter, match="sequence of integers, not <class 'float'>") as caught:
         getattr(source(), method)([8675309.25], scale=1.0)
@@ -113,7 +114,7 @@ def test_failure_inside_a_sampler_is_replaced_without_a_trace():
 
 
 @each_source
-@pytest.mark.parametrize("method", ["discrete_laplace", "discrete_gaussian"])
+@pytest.mark.parametrize("method", ["discrete_laplace", "discrete_gaussian", "rounded_gaussian"])
 def test_integers_are_clipped_to_64_bits(source, method):
     draw = getattr(source(), method)
     ends = [-(2**63), 2**63 - 1]

@@ -53,11 +53,19 @@ def gaussian_law(scale):
     return k, np.exp(-((k / scale) ** 2) / 2) / (scale * math.sqrt(2 * math.pi) * (1 + images))
 
 
-LAWS = {"discrete_laplace": laplace_law, "discrete_gaussian": gaussian_law}
+def rounded_law(scale):
+    reach = math.ceil(8 * scale) + 1
+    cuts = stats.norm.cdf((np.arange(-reach, 1) - 0.5) / scale)
+    below = np.diff(cuts)  # of -reach .. -1, in the lower tail
+    return np.arange(-reach, reach + 1), np.concatenate([below, [1 - 2 * cuts[-1]], below[::-1]])
+
+
+LAWS = {"discrete_laplace": laplace_law, "discrete_gaussian": gaussian_law, "rounded_gaussian": rounded_law}
 each_law = pytest.mark.parametrize("name", LAWS)
+each_discrete_law = pytest.mark.parametrize("name", ["discrete_laplace", "discrete_gaussian"])
 
 
-@each_law
+@each_discrete_law
 @pytest.mark.parametrize("scale", [*SCALES, 0.45, 0.55, 2.0])
 def test_oracle_sums_to_one_and_has_the_ratios_of_its_law(name, scale):
     k, mass = LAWS[name](scale)
@@ -159,12 +167,34 @@ def test_integer_noise_is_drawn_afresh_for_each_value(source, name, scale):
     assert independence(integer_sample(source, name, scale)) > REJECT
 
 
-@each_law
+@pytest.mark.parametrize("scale", [0.5, 2.0])
+def test_oracle_of_a_rounded_normal_sums_to_one_and_has_its_variance(scale):
+    k, mass = rounded_law(scale)
+    assert math.fsum(mass) == pytest.approx(1, abs=1e-12)
+    # Of the density on cells of width 1, up to a part e^(-2 pi^2 scale^2).
+    assert mass @ k**2 == pytest.approx(scale**2 + 1 / 12, rel=5 * math.exp(-2 * (math.pi * scale) ** 2) + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("discrete_laplace", "discrete_gaussian"),
+        ("discrete_gaussian", "discrete_laplace"),
+        ("rounded_gaussian", "discrete_laplace"),
+    ],
+)
 @each_scale
 @pytest.mark.long
-def test_laplace_is_not_gaussian(name, scale):
-    (other,) = set(LAWS) - {name}
+def test_laplace_is_not_gaussian(name, other, scale):
     assert fit(integer_sample("system", name, scale), LAWS[other](scale)) < REJECT
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("rounded_gaussian", "discrete_gaussian"), ("discrete_gaussian", "rounded_gaussian")]
+)
+@pytest.mark.long
+def test_the_rounded_normal_is_not_the_discrete_one(name, other):
+    assert fit(integer_sample("system", name, 0.5), LAWS[other](0.5)) < REJECT
 
 
 # Gaussian noise on a lattice
@@ -267,7 +297,7 @@ def test_the_two_zeros_of_a_signed_geometric_are_caught(scale):
     assert fit(signed_geometric(SeededNoise(6), scale), laplace_law(scale)) < REJECT
 
 
-@each_law
+@each_discrete_law
 def test_continuous_noise_rounded_is_caught(name):
     assert fit(rounded_continuous(SeededNoise(7), name, 0.5), LAWS[name](0.5)) < REJECT
 

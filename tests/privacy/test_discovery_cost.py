@@ -54,7 +54,14 @@ def neighbours(universe: int, units: int, values: int, relation: str) -> set:
     [(1, 4, 1, "add-remove", 1), (2, 4, 1, "add-remove", 1), (2, 3, 2, "add-remove", 2), (2, 4, 1, "replace", 2)],
 )
 @pytest.mark.parametrize(("scale", "margin"), [(1.0, 2), (0.6, 3), (2.5, 3)])
-@pytest.mark.parametrize("noise", ["laplace", pytest.param("gaussian", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "laplace",
+        pytest.param("gaussian", marks=pytest.mark.long),
+        pytest.param("rounded-gaussian", marks=pytest.mark.long),
+    ],
+)
 def test_no_neighbours_exceed_the_price(universe, units, values, relation, moved, scale, margin, noise):
     """Every table of a few units over a few values, and every neighbour of it, both ways."""
     price = event(f"discovery-{noise}", scale=scale, margin=margin, values=moved)
@@ -129,6 +136,7 @@ def test_other_definitions_have_their_closed_forms(scale, moved):
     epsilon = 1 / mpf(repr(scale))
     laplace = event("discovery-laplace", scale=scale, margin=9, values=moved)
     gaussian = event("discovery-gaussian", scale=scale, margin=9, values=moved)
+    rounded = event("discovery-rounded-gaussian", scale=scale, margin=9, values=moved)
     mu = 2 * mp.sqrt(2) * mp.erfinv(mp.tanh(epsilon / 2))  # 2 Phi^-1(e^epsilon / (1 + e^epsilon))
     for price, truth in (
         (accountant.rho(laplace), moved * epsilon**2 / 2),
@@ -136,6 +144,9 @@ def test_other_definitions_have_their_closed_forms(scale, moved):
         (accountant.rho(gaussian), moved * epsilon**2 / 2),
         (accountant.renyi(gaussian, 3.0), 3 * moved * epsilon**2 / 2),
         (accountant.renyi(gaussian, 1.5), mpf(1.5) * moved * epsilon**2 / 2),
+        (accountant.rho(rounded), moved * epsilon**2 / 2),
+        (accountant.squared_mu(rounded), moved * epsilon**2),
+        (accountant.renyi(rounded, 3.0), 3 * moved * epsilon**2 / 2),
     ):
         assert float(truth) == pytest.approx(float(price), rel=1e-9)
         assert mpf(float(price)) >= truth * (1 - mpf(10) ** -15)
@@ -149,8 +160,30 @@ def test_the_tail_of_gaussian_noise_is_not_underestimated(scale, margin):
     assert truth <= found <= truth * (1 + (1e-9 if scale <= 30 else 0.02))
 
 
+@pytest.mark.parametrize("scale", [0.2, 0.7, 3.0, 25.0, 1e4, 1e9])
+@pytest.mark.parametrize("deviations", [0.5, 1, 3.3, 9, 20, 36])
+def test_the_tail_of_a_rounded_normal_is_exact(scale, deviations):
+    margin = max(1, round(deviations * scale))
+    truth = mp.ncdf(-(mpf(margin) - mpf(1) / 2) / mpf(repr(scale)))
+    tail = discovery_cost.rounded_gaussian_tail(scale=scale, margin=margin)
+    assert truth <= tail
+    assert tail <= truth * (1 + mpf(10) ** -11) or tail < 1e-300
+
+
+def test_the_threshold_of_a_rounded_normal_is_read_off_its_tail():
+    """One value: delta at epsilon is Phi(-(m - 1/2)/s) and the Gaussian profile apart from it."""
+    made = event("discovery-rounded-gaussian", scale=5.0, margin=24, values=1)
+    failure = mp.ncdf(-mpf(47) / 10)
+    profile = mp.ncdf(mpf(1) / 10 - 5) - mp.exp(1) * mp.ncdf(-mpf(1) / 10 - 5)
+    assert accountant.failure(made) == pytest.approx(float(failure), rel=1e-11)
+    assert accountant.delta(made, 1.0) == pytest.approx(float(failure + (1 - failure) * profile), rel=1e-9)
+    lower = event("discovery-rounded-gaussian", scale=5.0, margin=23, values=1)
+    assert accountant.delta(lower, 1.0) > 1.5 * accountant.delta(made, 1.0)
+
+
 def test_tails_beyond_all_floats_stay_above_0():
-    for tail in (discovery_cost.laplace_tail, discovery_cost.gaussian_tail):
+    tails = (discovery_cost.laplace_tail, discovery_cost.gaussian_tail, discovery_cost.rounded_gaussian_tail)
+    for tail in tails:
         assert 0 < tail(scale=1.0, margin=10_000) < 1e-300
     assert discovery_cost.gaussian_tail(scale=100.0, margin=50) == 1  # the bound needs a margin above the scale
 
@@ -163,7 +196,7 @@ def test_many_values_are_bounded():
     assert accountant.delta(price, 0.02) == pytest.approx(accountant.failure(price), rel=1e-9)
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian", "rounded-gaussian"])
 @pytest.mark.parametrize("like", [PureDP(1), RenyiDP(2, 1), ZCDP(1), GaussianDP(1)], ids=str)
 def test_there_is_no_price_without_a_delta(noise, like):
     made = event(f"discovery-{noise}", scale=2, margin=30, values=1)

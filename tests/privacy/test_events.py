@@ -17,6 +17,8 @@ EXAMPLES = {
     "discrete-laplace": NOISE,
     "gaussian": NOISE,
     "discrete-gaussian": NOISE,
+    "rounded-gaussian": NOISE,
+    "discovery-rounded-gaussian": {"scale": 2, "margin": 9, "values": 3},
     "discovery-laplace": {"scale": 2, "margin": 9, "values": 3},
     "discovery-gaussian": {"scale": 2, "margin": 9, "values": 3},
     "exponential": {"epsilon": 0.5},

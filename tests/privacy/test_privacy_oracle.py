@@ -277,6 +277,12 @@ TRUTHS: dict[str, Truth] = {
         delta=lambda epsilon, sensitivity, scale: normal_delta(epsilon, ratio_of(sensitivity, scale)),
         squared_mu=lambda sensitivity, scale: ratio_of(sensitivity, scale) ** 2,
     ),
+    "rounded-gaussian": Truth(  # the price is the normal's; `test_rounded_gaussian.py` has the law's own
+        [{"sensitivity": d, "scale": b} for d, b in NOISES],
+        renyi=lambda order, sensitivity, scale: normal_renyi(order, ratio_of(sensitivity, scale)),
+        delta=lambda epsilon, sensitivity, scale: normal_delta(epsilon, ratio_of(sensitivity, scale)),
+        squared_mu=lambda sensitivity, scale: ratio_of(sensitivity, scale) ** 2,
+    ),
     "discrete-gaussian": Truth(
         [{"sensitivity": d, "scale": s} for d, s in ((1, 1), (3, 1), (2, 5), (1, 0.5))],
         renyi=lambda order, sensitivity, scale: divergence(integer_normal(sensitivity, scale, order=order), order),
@@ -344,6 +350,7 @@ with_profile = pytest.mark.parametrize(("kind", "case"), [p for p in EVERY if TR
 ELSEWHERE = {
     "discovery-laplace": "privacy/test_discovery_cost.py",
     "discovery-gaussian": "privacy/test_discovery_cost.py",
+    "discovery-rounded-gaussian": "privacy/test_discovery_cost.py",
     "conjugate-draw": "conjugate/test_conjugate_oracle.py",
     "rate-draw": "conjugate/test_gamma_oracle.py",
     "gibbs": "regression/test_langevin_kernel.py",

@@ -120,6 +120,8 @@ STRATEGIES: dict[str, st.SearchStrategy[Event]] = {
     ),
     "gaussian": st.builds(partial(event, "gaussian"), **noise),
     "discrete-gaussian": st.builds(partial(event, "discrete-gaussian"), **noise),
+    "rounded-gaussian": st.builds(partial(event, "rounded-gaussian"), **noise),
+    "discovery-rounded-gaussian": discoveries("discovery-rounded-gaussian"),
     "discovery-laplace": discoveries("discovery-laplace"),
     "discovery-gaussian": discoveries("discovery-gaussian"),
     "exponential": st.builds(partial(event, "exponential"), epsilon=size),
@@ -434,12 +436,14 @@ def threshold_at(kind: str, scale: float) -> Event:
     return event(kind, scale=scale, margin=math.ceil(60 * scale) + 1, values=3)
 
 
+DISCOVERIES = ("discovery-laplace", "discovery-gaussian", "discovery-rounded-gaussian")
 FALLING: dict[str, Mechanism] = {
     "laplace": lambda scale: event("laplace", sensitivity=3, scale=scale),
     "discrete-laplace": lambda scale: event("discrete-laplace", sensitivity=3, scale=scale),
     "gaussian": lambda scale: event("gaussian", sensitivity=3, scale=scale),
     "discrete-gaussian": lambda scale: event("discrete-gaussian", sensitivity=3, scale=scale),
-    **{kind: partial(threshold_at, kind) for kind in ("discovery-laplace", "discovery-gaussian")},
+    "rounded-gaussian": lambda scale: event("rounded-gaussian", sensitivity=3, scale=scale),
+    **{kind: partial(threshold_at, kind) for kind in DISCOVERIES},
     **{kind: perturbed(kind) for kind in OBJECTIVES},
 }
 GROWING: dict[str, Mechanism] = {

@@ -58,14 +58,17 @@ class Bits:
 
 @final
 class Uniform:
-    """A uniform number of [0, 1], of which as many binary digits exist as were asked for."""
+    """A uniform number of [0, 1], of which as many binary digits exist as were asked for.
+
+    Its first `known` digits may have been drawn already, as the integer `digits`.
+    """
 
     __slots__ = ("_digits", "_known", "_source")
 
-    def __init__(self, source: BitSource) -> None:
+    def __init__(self, source: BitSource, digits: int = 0, known: int = 0) -> None:
         self._source = source
-        self._digits = 0
-        self._known = 0
+        self._digits = digits
+        self._known = known
 
     def ball(self, precision: int) -> Ball:
         """Enclose it by its first `precision` digits, or more if more are known."""

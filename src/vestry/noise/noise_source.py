@@ -44,6 +44,18 @@ class NoiseSource(Protocol):
         probability of k = 0, exceeds the 2 Phi(mu / 2) - 1 that mu-GDP would promise.
         """
 
+    def rounded_gaussian(self, values: Sequence[int], *, scale: float) -> list[int]:
+        """Add to each integer its own k = round(N(0, scale^2)).
+
+        The variance is scale^2 + 1/12, to eight digits from scale = 1 on. Values and results are clipped as for
+        `discrete_laplace`.
+
+        Privacy
+        -------
+        Any neighbours: mu-GDP with mu = l2_sensitivity / scale, alone and composed. For integers x, x + k is
+        round(x + N(0, scale^2)): post-processing of the Gaussian mechanism [DongRS22, Thm 2.7].
+        """
+
     def lattice_gaussian(self, values: Sequence[float], *, scale: float, exponent: int) -> list[float]:
         """Round each double to the lattice 2^exponent Z and add discrete Gaussian noise on that lattice.
 

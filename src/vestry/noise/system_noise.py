@@ -33,9 +33,9 @@ Number = TypeVar("Number", int, float)
 class SystemNoise(NoiseSource):
     """Noise from the operating system's entropy, without state and without a seed.
 
-    Integers and lattice points come from OpenDP. It samples exactly, in rational arithmetic, from
-    a cryptographic generator that the operating system seeds and that a forked process seeds anew. The time
-    that a draw takes depends on the draw.
+    Discrete Laplace and Gaussian noise, and lattice points, come from OpenDP. It samples exactly, in rational
+    arithmetic, from a cryptographic generator that the operating system seeds and that a forked process seeds
+    anew. Rounded normals are made of `random_bytes`. The time that a draw takes depends on the draw.
     """
 
     __slots__ = ()
@@ -53,6 +53,15 @@ class SystemNoise(NoiseSource):
         dp = _opendp()
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
         return _draw(dp.m.make_gaussian(*space, scale=scale), exact)
+
+    def rounded_gaussian(self, values: Sequence[int], *, scale: float) -> list[int]:
+        """Add to each integer its own k = round(N(0, scale^2))."""
+        from vestry.noise.rounded_normal import rounded_normal
+
+        scale = check_scale(scale)
+        exact = integers(values)
+        draws = rounded_normal(self, scale, len(exact))
+        return [int64(value + extra) for value, extra in zip(exact, draws, strict=True)]
 
     def lattice_gaussian(self, values: Sequence[float], *, scale: float, exponent: int) -> list[float]:
         """Round each double to the lattice 2^exponent Z and add discrete Gaussian noise on that lattice."""

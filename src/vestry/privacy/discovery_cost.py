@@ -25,6 +25,14 @@ both datasets show nothing, except with probability P(X >= m). So v values are v
 probability 1 - (1 - P(X >= m))^v [BunS16, Lemma 8.2]. For m - 1/2 >= scale, P(X >= m) <= Phi(-(m - 1/2)/scale): the
 terms are convex there, so each is below its integral over the unit interval around it, and the sum of all terms is
 above scale sqrt(2 pi) by Poisson's summation.
+
+Rounded Gaussian: X = round(N(0, scale^2))
+------------------------------------------
+For n >= 1 noisy counts are post-processing of the Gaussian mechanism, (sqrt(v)/scale)-GDP [DongRS22, Cor. 3.3]. For
+n = 0 both datasets show nothing, except with probability d = P(X >= m) = Phi(-(m - 1/2)/scale). With H the profile of
+the Gaussian mechanism, v values keep delta(x) = failure + (1 - failure) H(x), failure = 1 - (1 - d)^v: one of the two
+outputs is P, the other (1 - f) P' + f Q with f at most the failure and (P, P') a Gaussian pair, and
+P(S) - e^x (1 - f) P'(S) <= f + (1 - f) (P(S) - e^x P'(S)) for every S.
 """
 
 from __future__ import annotations
@@ -36,6 +44,7 @@ import numpy as np
 from scipy.special import gammaln, ndtr
 
 from vestry.numerics import outward, ratio_up, up
+from vestry.privacy.profile import gaussian
 
 # Up to here a tail is summed; sums of more values than this are bounded.
 _SUMMED, _MOST_VALUES = 30.0, 100_000
@@ -58,6 +67,25 @@ def gaussian_tail(*, scale: float, margin: float) -> float:
     if margin - 0.5 < scale:
         return 1.0
     return max(outward(float(ndtr(-(margin - 0.5) / scale))), sys.float_info.min)
+
+
+def rounded_gaussian_tail(*, scale: float, margin: float) -> float:
+    """Return P(X >= m) = Phi(-(m - 1/2)/scale) of a rounded normal, rounded up."""
+    # What the division may lose is added to the tail's argument, where it counts most.
+    deviations = (margin - 0.5) / scale * (1 - 4e-16)
+    return max(outward(float(ndtr(-deviations))), sys.float_info.min)
+
+
+def rounded_gaussian_failure(*, scale: float, margin: float, values: float) -> float:
+    """Return the probability that a value which one unit alone holds is shown, of several such values."""
+    return of_several(rounded_gaussian_tail(scale=scale, margin=margin), values)
+
+
+def rounded_gaussian_profile(epsilon: float, *, scale: float, margin: float, values: float) -> float:
+    """Return delta(epsilon): the failure, and the profile of the Gaussian mechanism apart from it."""
+    failure = rounded_gaussian_failure(scale=scale, margin=margin, values=values)
+    mu = outward(math.sqrt(values) / scale)
+    return min(1.0, failure + outward((1 - failure) * gaussian(epsilon, mu=mu)))
 
 
 def of_several(tail: float, values: float) -> float:

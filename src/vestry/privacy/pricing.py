@@ -190,6 +190,15 @@ _EPSILONS = _numbers("a tuple of as many epsilons of at least 0", lambda x: x >=
 _SLACKS = _numbers("a tuple of as many numbers of at least 0", lambda x: x >= 0)
 _FUNCTION = Rule("a function that returns delta", callable)
 
+_GAUSSIAN = Pricing(
+    {"sensitivity": _POSITIVE, "scale": _POSITIVE},
+    renyi=_gaussian_renyi,
+    profile=lambda epsilon, sensitivity, scale: profile.gaussian(epsilon, mu=sensitivity / scale),
+    rho=_gaussian_rho,
+    squared_mu=lambda sensitivity, scale: ratio_up(sensitivity, scale) ** 2,
+    gaussian=True,
+)
+
 _OWN: dict[str, Pricing] = {
     # Real noise of density e^(-|x|/scale) on a statistic of this l1 sensitivity.
     "laplace": Pricing(
@@ -207,14 +216,10 @@ _OWN: dict[str, Pricing] = {
         profile=profile.discrete_laplace,
     ),
     # Real normal noise of this standard deviation on a statistic of this l2 sensitivity.
-    "gaussian": Pricing(
-        {"sensitivity": _POSITIVE, "scale": _POSITIVE},
-        renyi=_gaussian_renyi,
-        profile=lambda epsilon, sensitivity, scale: profile.gaussian(epsilon, mu=sensitivity / scale),
-        rho=_gaussian_rho,
-        squared_mu=lambda sensitivity, scale: ratio_up(sensitivity, scale) ** 2,
-        gaussian=True,
-    ),
+    "gaussian": _GAUSSIAN,
+    # Integer noise round(N(0, scale^2)) on an integer statistic of this l2 sensitivity. Of integers, the rounded sum is
+    # the sum with rounded noise: post-processing of the Gaussian mechanism, alone and composed [DongRS22, Thm 2.7].
+    "rounded-gaussian": _GAUSSIAN,
     # Integer noise of mass e^(-k^2/(2 scale^2)) [CanonneKS20, Prop. 5]. Its delta exceeds that of normal noise (1.54
     # times at scale 1), so it has no price in mu.
     "discrete-gaussian": Pricing(
@@ -300,6 +305,14 @@ _OWN: dict[str, Pricing] = {
         failure=lambda scale, margin, values: discovery_cost.of_several(
             discovery_cost.gaussian_tail(scale=scale, margin=margin), values
         ),
+    ),
+    "discovery-rounded-gaussian": Pricing(
+        {"scale": _POSITIVE, "margin": _WHOLE, "values": _WHOLE},
+        renyi=lambda order, scale, margin, values: exact(order) * exact(values) * ratio_up(1, scale) ** 2 / 2,
+        profile=discovery_cost.rounded_gaussian_profile,
+        rho=lambda scale, margin, values: exact(values) * ratio_up(1, scale) ** 2 / 2,
+        squared_mu=lambda scale, margin, values: exact(values) * ratio_up(1, scale) ** 2,
+        failure=discovery_cost.rounded_gaussian_failure,
     ),
     # Any falling function delta(epsilon), epsilon >= 0, that bounds both directions.
     "profile": Pricing(
