@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -40,6 +40,54 @@ class LinearMap:
     reach: float
 
 
+class FittedValues(Protocol):
+    """What the posterior of the Gram matrix says of fitted values."""
+
+    def variances(self, theta: Array, sigma: Array, components: np.ndarray, rng: np.random.Generator) -> Array:
+        """Draw the variance of the scaled fitted values, given coefficients, residual sds and mixture components."""
+
+
+@dataclass(frozen=True, eq=False)
+class SampledFittedValues:
+    """Fitted values by draws of the Gram matrix, one for each mixture component.
+
+    Attributes
+    ----------
+    gram
+        The draws, as shares of the records.
+    """
+
+    gram: Array
+
+    def variances(self, theta: Array, sigma: Array, components: np.ndarray, rng: np.random.Generator) -> Array:
+        """Return the variance of the scaled fitted values under the Gram matrix of each component."""
+        return _variance(self.gram[components], theta)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearisedFittedValues:
+    """Fitted values by the closed form.
+
+    Attributes
+    ----------
+    fit
+        What the closed form rests on.
+    """
+
+    fit: DeltaFit
+
+    def variances(self, theta: Array, sigma: Array, components: np.ndarray, rng: np.random.Generator) -> Array:
+        """Draw a Gram matrix for each draw, a part at a time, and return the variance of its fitted values."""
+        noisy = self.fit.noisy
+        size = max(1, _CHUNK // noisy.matrix.size)
+        variances = []
+        for start in range(0, len(theta), size):
+            part = slice(start, start + size)
+            gram = delta_gram(self.fit, theta[part], sigma[part], rng)
+            variances.append(_variance(gram / noisy.count, theta[part]))
+        return np.concatenate(variances)
+
+
 @dataclass(frozen=True, eq=False)
 class LinearPosterior:
     """The joint posterior of coefficients, residual standard deviation and R squared.
@@ -52,8 +100,8 @@ class LinearPosterior:
         How they become those of the columns.
     kernels
         The variance of the normal kernel around each node or draw of the residual sd.
-    fitted_share
-        Draws the variance of the scaled fitted values, given drawn coefficients, residual sd and mixture places.
+    fitted
+        Draws the variance of the scaled fitted values.
     seed
         For draws that belong to the release.
     fit
@@ -63,7 +111,7 @@ class LinearPosterior:
     mixture: CoefficientMixture
     units: LinearMap
     kernels: float
-    fitted_share: Callable[[Array, Array, np.ndarray, np.random.Generator], Array]
+    fitted: FittedValues
     seed: int
     fit: DeltaFit | None = None
 
@@ -130,7 +178,7 @@ class LinearPosterior:
         roots = np.linalg.cholesky(mixture.covariances)
         theta = mixture.means[places] + np.einsum("nij,nj->ni", roots[places], rng.normal(size=(size, roots.shape[1])))
         sigma = np.abs(mixture.sigma[places] + math.sqrt(self.kernels) * rng.normal(size=size))
-        return theta, sigma, np.maximum(self.fitted_share(theta, sigma, places, rng), 0.0)
+        return theta, sigma, np.maximum(self.fitted.variances(theta, sigma, places, rng), 0.0)
 
 
 def linear_posterior(noisy: ReleasedGram, prior_variance: float, units: LinearMap) -> LinearPosterior:
@@ -147,11 +195,9 @@ def linear_posterior(noisy: ReleasedGram, prior_variance: float, units: LinearMa
         raise NoInterval(_reason(noisy, "the chains that sample it do not agree")) from None
     mixture = draws.mixture(prior_variance)
 
-    def share(theta: Array, sigma: Array, places: np.ndarray, rng: np.random.Generator) -> Array:
-        return _variance(draws.gram[places] / draws.count[places, None, None], theta)
-
+    fitted = SampledFittedValues(draws.gram / draws.count[:, None, None])
     kernels = (_KERNEL * float(mixture.sigma.std())) ** 2
-    return LinearPosterior(mixture, units, kernels, share, seed)
+    return LinearPosterior(mixture, units, kernels, fitted, seed)
 
 
 def plug_in_posterior(noisy: ReleasedGram, prior_variance: float, units: LinearMap) -> LinearPosterior:
@@ -197,19 +243,8 @@ def _by_delta(noisy: ReleasedGram, prior_variance: float, units: LinearMap, seed
     fit = DeltaFit.of(noisy)
     mixture = delta_posterior(fit, prior_variance)
 
-    def share(theta: Array, sigma: Array, places: np.ndarray, rng: np.random.Generator) -> Array:
-        parts = max(1, _CHUNK // noisy.matrix.size)
-        variances = [
-            _variance(
-                delta_gram(fit, theta[at : at + parts], sigma[at : at + parts], rng) / noisy.count,
-                theta[at : at + parts],
-            )
-            for at in range(0, len(theta), parts)
-        ]
-        return np.concatenate(variances)
-
     spacing = float(np.median(np.diff(mixture.sigma))) if len(mixture.sigma) > 1 else 1e-6
-    return LinearPosterior(mixture, units, (0.5 * spacing) ** 2, share, seed, fit)
+    return LinearPosterior(mixture, units, (0.5 * spacing) ** 2, LinearisedFittedValues(fit), seed, fit)
 
 
 # Entries of drawn matrices that are held at once.
