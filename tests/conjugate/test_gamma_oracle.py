@@ -8,6 +8,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+from rounded_law import rounded_log_mass
 from scipy import stats
 from share import cases
 
@@ -16,7 +17,7 @@ from vestry.conjugate.gamma_exponential import GammaExponentialFamily, exponenti
 from vestry.conjugate.gamma_poisson import GammaPoissonFamily, poisson_posterior
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms import posterior_sample
-from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace, RoundedGaussian
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -154,6 +155,8 @@ def test_draws_whose_count_moves_are_refused(family, adjacency):
 
 
 def log_noise(law, k):
+    if isinstance(law, RoundedGaussian):
+        return rounded_log_mass(law.scale, k)
     return -np.abs(k) / law.scale if isinstance(law, Laplace) else -(k**2) / (2 * law.scale**2)
 
 
@@ -168,6 +171,7 @@ POISSON = [
     (Laplace(5.0), 30, 10, 2.0, 1.0),
     (DiscreteGaussian(8.0), -3, 10, 0.5, 0.2),
     (Laplace(50.0), 300, 1000, 3.0, 10.0),
+    (RoundedGaussian(0.8), 3, 10, 2.0, 1.0),
 ]
 
 
@@ -185,6 +189,7 @@ def test_poisson_rate_with_a_public_count(law, z, n, a, b):
         (Laplace(5.0), 30, 40, 4, 2.0, 1.0),
         (DiscreteGaussian(8.0), -3, 20, 2, 0.5, 0.2),
         (Laplace(3.0), 60, 90, 3, 2.0, 1.0),
+        (RoundedGaussian(0.9), 6, 11, 4, 2.0, 1.0),
     ],
 )
 def test_poisson_rate_with_a_private_count(law, z, noisy, units, a, b):

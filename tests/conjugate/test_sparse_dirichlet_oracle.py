@@ -11,19 +11,22 @@ import itertools
 import mpmath as mp
 import numpy as np
 import pytest
+from rounded_law import exact_mass
 from scipy.special import expit
 from scipy.stats import nbinom
 from share import cases
 
 from vestry.conjugate.sparse_dirichlet import NoisyLevels, hyperparameters, sparse_dirichlet
-from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace, RoundedGaussian
 
 pytestmark = pytest.mark.oracle
 
-LAWS = {"laplace": Laplace, "gaussian": DiscreteGaussian}
+LAWS = {"laplace": Laplace, "gaussian": DiscreteGaussian, "rounded": RoundedGaussian}
 
 
 def noise_weight(kind, scale, k):
+    if kind == "rounded":
+        return exact_mass(scale, k)
     return (
         mp.exp(-abs(k) / mp.mpf(scale)) if kind == "laplace" else mp.exp(-(mp.mpf(k) ** 2) / (2 * mp.mpf(scale) ** 2))
     )

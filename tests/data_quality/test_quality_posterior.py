@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pytest
 from report.example import laplace, result, story
+from rounded_law import rounded_log_mass
 from scipy import stats
 from share import cases
 
@@ -80,6 +82,8 @@ CASES = [
     ("discrete-laplace", 0.6, None, 1.0),
     ("discrete-laplace", 0.6, 6, 1.0),
     ("discrete-gaussian", 1.1, None, 1.0),
+    ("rounded-gaussian", 0.9, None, 1.0),
+    ("rounded-gaussian", 0.9, 6, 1.0),
     ("discrete-gaussian", 1.1, 6, 0.5),
 ]
 
@@ -88,8 +92,17 @@ CASES = [
 @pytest.mark.parametrize(("noise", "scale", "count", "alpha"), cases(CASES, quick=CASES[1::2]))
 def test_shares_are_those_of_a_sum_over_every_table(noise, scale, count, alpha):
     columns = [(4, 1, -1), (3, 0, 2, 0)]
-    laplace = noise == "discrete-laplace"
-    likelihood = (lambda k: math.exp(-abs(k) / scale)) if laplace else (lambda k: math.exp(-(k**2) / (2 * scale**2)))
+    logs = {
+        "discrete-laplace": lambda k: -abs(k) / scale,
+        "discrete-gaussian": lambda k: -(k**2) / (2 * scale**2),
+        "rounded-gaussian": lambda k: rounded_log_mass(scale, k),
+    }
+    by_name = logs[noise]
+
+    @cache
+    def likelihood(k):
+        return math.exp(by_name(k))
+
     totals = [count] if count else range(1, 24)
     wanted = brute_force(columns, totals, alpha, likelihood)
     given = statistics([value for column in columns for value in column], scale, noise=noise, count=count)

@@ -16,6 +16,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from rounded_law import rounded_log_mass
 from scipy import stats
 from scipy.special import gammaln
 from share import examples
@@ -34,9 +35,7 @@ def log_noise(noise, k):
     """The published log probability of noise k, but for its constant."""
     k = np.asarray(k, float)
     if isinstance(noise, RoundedGaussian):
-        above = stats.norm.logsf((np.abs(k) - 0.5) / noise.scale)
-        beyond = stats.norm.logsf((np.abs(k) + 0.5) / noise.scale)
-        return above + np.log1p(-np.exp(beyond - above))
+        return rounded_log_mass(noise.scale, k)
     return -np.abs(k) / noise.scale if isinstance(noise, Laplace) else -(k**2) / (2 * noise.scale**2)
 
 

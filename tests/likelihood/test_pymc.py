@@ -54,6 +54,24 @@ def test_pytensor_gives_the_numbers_of_numpy_and_their_derivatives(case):
         assert slope[place] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=2e-4, abs=2e-4)
 
 
+@pytest.mark.parametrize("scale", [0.3, 1.3, 200.0, 20_000.0])
+def test_pytensor_gives_the_law_of_rounded_noise_and_its_slope(scale):
+    """Near the middle and far outside, where both values of the distribution function are below 1e-300."""
+    likelihood = counts({"A": (3,), "B": (-4,)}, by="ward", noise="rounded-gaussian", scale=scale).likelihood()
+    at = np.array([[3.0 + 0.6 * scale], [-4.0 - 45.2 * scale]])
+    x = pytensor.tensor.tensor(dtype="float64", shape=at.shape)
+    total = likelihood.log_prob(x).sum()
+    plain = pytensor.compile.mode.Mode(linker="py", optimizer=None)
+    value, slope = pytensor.function([x], [total, pytensor.grad(total, x)], mode=plain)(at)
+    assert value == pytest.approx(likelihood.log_prob(at).sum(), rel=1e-9)
+    step = 1e-4 * scale
+    for place in np.ndindex(at.shape):
+        moved = np.zeros(at.shape)
+        moved[place] = step
+        rise = likelihood.log_prob(at + moved).sum() - likelihood.log_prob(at - moved).sum()
+        assert slope[place] == pytest.approx(rise / (2 * step), rel=2e-4)
+
+
 def test_single_precision_is_refused():
     with pytest.raises(InvalidParameter, match=r"float32.*floatX"):
         yes_no((5,), count=12).likelihood().log_likelihood(logits=pytensor.tensor.scalar(dtype="float32"))

@@ -62,6 +62,7 @@ CASES = {
     ),
     "sums_laplace": (sums("discrete-laplace"), ("{x[1:2]}",), lambda x: x[:2]),
     "sums_gaussian": (sums("discrete-gaussian"), ("{x[1:2]}",), lambda x: x[:2]),
+    "sums_rounded": (sums("rounded-gaussian"), ("{x[1:2]}",), lambda x: x[:2]),
     "sums_cube": (sums("discrete-cube"), ("{x[1:2]}",), lambda x: x[:2]),
 }
 BASE = gram_release()[1]

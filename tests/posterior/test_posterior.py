@@ -17,7 +17,7 @@ from vestry.conjugate import beta_bernoulli, dirichlet_posterior, normal_posteri
 from vestry.conjugate.conjugate_model import ConjugateReader
 from vestry.errors import InvalidParameter, VestryError
 from vestry.posterior import Posterior
-from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace, RoundedGaussian
 from vestry.posterior.mixture import BetaMixture, DirichletMixture, NormalMixture
 from vestry.releases import Certificate, Draws, NoisyStatistics, Release, open_release
 
@@ -368,7 +368,7 @@ def test_intervals_are_wider_than_the_plug_in_ones():
 
 def test_successes_and_failures_mirror_each_other():
     x = np.linspace(0.05, 0.95, 7)
-    for law in (Laplace(3), DiscreteGaussian(3)):
+    for law in (Laplace(3), DiscreteGaussian(3), RoundedGaussian(3)):
         one = beta_bernoulli.public_count(-4, count=30, alpha=0.5, beta=4, noise=law)
         two = beta_bernoulli.public_count(34, count=30, alpha=4, beta=0.5, noise=law)
         assert one.cdf(x) == pytest.approx(1 - two.cdf(1 - x), abs=1e-12)
@@ -393,7 +393,7 @@ def test_two_categories_are_a_proportion():
     alpha=st.floats(1e-2, 1e4),
     beta_=st.floats(1e-2, 1e4),
     scale=st.floats(1e-2, 1e3),
-    law=st.sampled_from([Laplace, DiscreteGaussian]),
+    law=st.sampled_from([Laplace, DiscreteGaussian, RoundedGaussian]),
 )
 @pytest.mark.long
 def test_any_noisy_count_has_a_posterior(z, n, alpha, beta_, scale, law):
@@ -415,7 +415,7 @@ def test_any_noisy_count_has_a_posterior(z, n, alpha, beta_, scale, law):
     n=st.integers(1, 300),
     alpha=st.floats(0.05, 100),
     scale=st.floats(0.05, 100),
-    law=st.sampled_from([Laplace, DiscreteGaussian]),
+    law=st.sampled_from([Laplace, DiscreteGaussian, RoundedGaussian]),
 )
 @pytest.mark.long
 def test_any_noisy_counts_have_a_posterior_given_their_sum(far, n, alpha, scale, law):
@@ -430,7 +430,7 @@ def test_any_noisy_counts_have_a_posterior_given_their_sum(far, n, alpha, scale,
 @pytest.mark.parametrize("values", [(-(2**62), 2**62, 5), (0, 0, 0), (-50, -60, -70)], ids=str)
 @pytest.mark.long
 def test_far_statistics_have_a_posterior(values):
-    for noise in (Laplace(3.0), DiscreteGaussian(3.0)):
+    for noise in (Laplace(3.0), DiscreteGaussian(3.0), RoundedGaussian(3.0)):
         found = dirichlet_posterior.private_count(
             np.clip(np.array(values, float), -1e6, 1e6), alphas=np.ones(3), noise=noise
         )

@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 import pytest
+from rounded_law import rounded_log_mass
 from scipy.integrate import quad
 
 from vestry.likelihood.smooth_tables import log_mean_likelihood, log_rate_likelihood
-from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace, RoundedGaussian
 from vestry.regression.moments import LevelColumn
 from vestry.regression.outcome_table import OutcomeTable
 from vestry.regression.table_reader import TableReader
@@ -24,10 +25,12 @@ pytestmark = pytest.mark.oracle
 
 def weight(noise, k: int) -> float:
     """Return the noise's probability of k, up to a constant."""
-    return math.exp(-abs(k) / noise.scale if isinstance(noise, Laplace) else -(k**2) / (2 * noise.scale**2))
+    return math.exp(log_weights(noise, k))
 
 
 def log_weights(noise, k: np.ndarray) -> np.ndarray:
+    if isinstance(noise, RoundedGaussian):
+        return rounded_log_mass(noise.scale, k)
     return -np.abs(k) / noise.scale if isinstance(noise, Laplace) else -(k**2) / (2 * noise.scale**2)
 
 
@@ -64,7 +67,7 @@ def test_the_oracle_of_two_counts():
     assert by_tables([3, -1], Laplace(2.0), p, 0.0) == pytest.approx(-0.0037925154, abs=2e-6)
 
 
-@pytest.mark.parametrize("noise", [Laplace(1.5), DiscreteGaussian(2.0)], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("noise", [Laplace(1.5), DiscreteGaussian(2.0), RoundedGaussian(0.7)], ids=str)
 @pytest.mark.parametrize(("noisy", "p"), [((4, 0), (0.2, 0.8)), ((-3, 6), (0.6, 0.4)), ((2, 1, -1), (0.5, 0.2, 0.3))])
 def test_a_cells_likelihood_is_that_of_every_table(noisy, p, noise):
     decay, most = 0.3, 40 if len(p) == 2 else 24

@@ -6,6 +6,7 @@ import datetime
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rounded_law import rounded_log_mass
 from scipy.stats import beta, betabinom
 from seeded_noise import SeededNoise
 from share import examples
@@ -23,7 +25,7 @@ from vestry.errors import InvalidParameter, VestryError
 from vestry.model.counted_cells import CountedCells
 from vestry.model.request import Request
 from vestry.pipeline import schema_of
-from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace
+from vestry.posterior.discrete_noise import DiscreteGaussian, Laplace, RoundedGaussian
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.releases import Certificate, NoisyStatistics, Release
@@ -123,6 +125,7 @@ def enumerated(z, log_noise, alphas, totals) -> Counter:
 ORACLES = {
     "public": ((3, -1, 2, 1), Laplace(1.3), lambda k: -abs(k) / 1.3, (1.0,), 6),
     "odd": ((2, 0, 4), DiscreteGaussian(1.1), lambda k: -(k**2) / (2 * 1.1**2), (0.5,), 5),
+    "rounded": ((2, 0, 4), RoundedGaussian(0.7), partial(rounded_log_mass, 0.7), (0.5,), 5),
     "unknown": ((4, -1, 1), Laplace(0.8), lambda k: -abs(k) / 0.8, CONCENTRATIONS, 7),
     "private": ((3, 0, 1), Laplace(0.5), lambda k: -abs(k) / 0.5, (0.7,), None),
 }
