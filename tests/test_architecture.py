@@ -16,7 +16,7 @@ ROWS = [
     {"validation", "notebook", "files"},
     {"privacy", "server_address", "release_schema"},
     {"schema", "noise", "events"},
-    {"ledger", "releases"},
+    {"ledger", "releases", "statistics"},
     {"data", "mechanisms", "posterior"},
     {"display"},
     {"model", "mcmc"},

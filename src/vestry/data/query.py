@@ -132,7 +132,7 @@ class Query:
         """Return a part's records that count: the codes of their columns, and the person."""
         engine, who = source.backend.name, self.unit.person
         domains = {name: self.domains[column] for column, name in named.items() if column not in self.tally.examined}
-        table, held, placed, clean = self._held(table, source)
+        table, held, placed, clean = self.held(table, source)
         read = {
             name: held[each].cast("int64")
             if each in placed
@@ -158,7 +158,7 @@ class Query:
         needed = [name for name, domain in domains.items() if drops(domain)] + (["person"] if who else [])
         return records.filter([records[name].notnull() for name in needed]) if needed else records
 
-    def _held(
+    def held(
         self, table: Expression, source: Source
     ) -> tuple[Expression, dict[str, Expression], set[str], dict[str, bool]]:
         """Return a part, its columns by name, the derived ones too; which are places of levels, and which trimmed."""

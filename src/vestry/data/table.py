@@ -25,12 +25,14 @@ from vestry.schema.domain import Domain, Interval, Levels, sources, sources_of, 
 from vestry.schema.meaning import EXACT
 from vestry.schema.private import Block, Private, PrivateCounts, PrivateRows, RemoteRows
 from vestry.schema.statistics import Count, PersonQuery, Product, Sum, SumQuery, sides, summand
-from vestry.schema.table_schema import DEFAULT_MAX_ROWS
+from vestry.schema.table_schema import DEFAULT_MAX_ROWS, TableSchema
 from vestry.validation import require_number, require_whole
 
 if TYPE_CHECKING:
     from vestry.data.query import Query
+    from vestry.data.statistic_query import StatisticEvaluation
     from vestry.data.value_counts import ValueQuery
+    from vestry.statistics.statistic import Statistic
 
 LIMIT = 2**62
 _FAILED = (
@@ -179,6 +181,45 @@ class Table:
                 lambda: Private(query.read(source.rows(query.expression(source, row_key=row_key)))),
                 VestryError(_FAILED),
             )
+
+    @property
+    def declared(self) -> TableSchema:
+        """What is declared of the records."""
+        return TableSchema(self.columns, self.unit, self.neighbours, self.max_rows)
+
+    def check_statistic(self, statistic: Statistic) -> None:
+        """Try everything that can fail before a statistic is computed, without touching a value."""
+        evaluation = self._evaluation(statistic)
+        self._check_unread()
+        with self._connected(evaluation.wanted) as source:
+            evaluation.reading.check_schema(source)
+            self._try(source, lambda tried: evaluation.expression(tried, row_key=""))
+
+    def evaluate(self, statistic: Statistic, *, row_key: str) -> Private:
+        """Compute the integers of a statistic in one query.
+
+        Parameters
+        ----------
+        statistic
+            What is computed.
+        row_key
+            As in `collect`.
+        """
+        evaluation = self._evaluation(statistic)
+        self._mark_read()
+        with self._connected(evaluation.wanted) as source:
+            evaluation.reading.check_schema(source)
+            return quietly(
+                lambda: Private(evaluation.read(source.rows(evaluation.expression(source, row_key=row_key)))),
+                VestryError(_FAILED),
+            )
+
+    def _evaluation(self, statistic: Statistic) -> StatisticEvaluation:
+        from vestry.data.statistic_query import StatisticEvaluation  # loads Ibis
+
+        for axis in statistic.query.axes:
+            _check_domain(axis.column, self.declared.domain(axis.column))
+        return StatisticEvaluation(statistic.query, self.declared)
 
     def rows(self, design: Design, *, row_key: str, stay: bool = False) -> PrivateRows:
         """Read the records of a regression in one query: features and outcomes, in blocks; at most `max_rows` of them.

@@ -1,0 +1,1 @@
+"""What can be bought: integers summed over records, each with its sensitivity and its identity."""
