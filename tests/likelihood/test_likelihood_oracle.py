@@ -135,8 +135,9 @@ def test_successes_and_failures_of_a_private_number(noisy, eta, noise, scale):
     found = yes_no(noisy, noise=noise, scale=scale).likelihood()
     exact = several_by_hand(noisy, (p, 1 - p), noise, scale, 260)
     # Cubics are right to 1e-8 within 20 of their summits.
-    assert found.log_likelihood(logits=eta) == pytest.approx(exact, abs=1e-6 if exact > -25 else 4e-6)
-    assert found.log_likelihood(probs=p) == pytest.approx(exact, abs=1e-6)
+    error = 1e-6 if exact > -25 else 4e-6
+    assert found.log_likelihood(logits=eta) == pytest.approx(exact, abs=error)
+    assert found.log_likelihood(probs=p) == pytest.approx(exact, abs=error)
 
 
 @pytest.mark.parametrize(("mean", "shape"), [(6.0, 1.0), (30.0, 1.0), (12.0, 3.5)])
