@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from vestry.display.formatting import SUPERSCRIPT, Digits, number, percent_up
-from vestry.errors import InvalidParameter, VestryError
+from vestry.errors import InvalidParameter, VestryError, printable
 from vestry.files import write_over
 from vestry.numerics import Array
 from vestry.posterior import Posterior, ReleasedDraws
@@ -112,8 +112,8 @@ def _width_panel(axes: Any, curve: WidthCurve) -> None:
     if curve.width:
         axes.plot([curve.present], [curve.width], "o", color=INK, label="present choice")
     axes.set(xscale="log", ylabel="expected 90 % width", ylim=(0, 1.05 * max(widths)))
-    axes.set_xlabel(curve.names[0], parse_math=False)
-    axes.set_title(curve.names[1], parse_math=False)
+    axes.set_xlabel(printable(curve.names[0]), parse_math=False)
+    axes.set_title(printable(curve.names[1]), parse_math=False)
     powers(axes.xaxis)
     above = axes.twiny()
     above.set(xscale="log", xlim=axes.get_xlim(), xlabel="a guess at even odds is right at most")
@@ -175,6 +175,10 @@ def _draw_rows(axes: Any, posterior: Posterior, prob: float) -> None:
 
 def posterior_html(posterior: Posterior) -> str:
     """Return what a notebook shows: one line, the summary or the released draws, and the plot."""
+    return printable(_posterior_html(posterior))
+
+
+def _posterior_html(posterior: Posterior) -> str:
     from pandas import DataFrame
 
     if not posterior.distributions:
@@ -362,7 +366,7 @@ def name_rows(
         axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.6g}{sign}".replace("-", "−"))
     axes.set_yticks(range(len(names)), [_folded(name) for name in reversed(names)], fontsize=9, parse_math=False)
     axes.set_ylim(-below, len(names) - 1 + above)
-    axes.set_xlabel(what, parse_math=False)
+    axes.set_xlabel(printable(what), parse_math=False)
     axes.locator_params(axis="x", nbins=_MOST_STEPS)
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
@@ -406,7 +410,7 @@ def density(marginal: Marginal, x: Array) -> Array:
 
 def _folded(name: str) -> str:
     """Break a name into at most three lines; what is too long loses its middle, since names differ at their ends."""
-    lines = textwrap.wrap(name, _LETTERS)
+    lines = textwrap.wrap(printable(name), _LETTERS)
     return "\n".join(lines if len(lines) <= 3 else [lines[0], "…", lines[-1]])
 
 

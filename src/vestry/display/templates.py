@@ -18,20 +18,32 @@ from markupsafe import Markup as Markup
 from markupsafe import escape
 
 from vestry.display.plotting import COLOURS, GRID, PAPER, WIDTH
+from vestry.errors import printable
 
 Content = str | Markup
+
+
+def shown(content: Any) -> Any:
+    """Return a text with escapes for what a reader would not see or would be misled by; markup as it is.
+
+    A tab is left, since it only indents.
+    """
+    if not isinstance(content, str) or isinstance(content, Markup):
+        return content
+    return "\t".join(printable(part) for part in content.split("\t"))
 
 
 def joined(parts: Iterable[Content], between: str = "\n") -> Markup:
     """Put pieces together, each escaped unless it is markup."""
     return Markup(between).join(  # noqa: S704 - what stands between is written here
-        part for part in parts if part
+        shown(part) for part in parts if part
     )
 
 
 def tag(name: str, *contents: Content, **attributes: str) -> Markup:
     """Write an element. An attribute's underscores become dashes, and a trailing one is dropped (`class_`)."""
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
+    pairs = ((key.rstrip("_").replace("_", "-"), escape(shown(value))) for key, value in attributes.items())
+    given = "".join(f' {key}="{value}"' for key, value in pairs)
     return Markup(f"<{name}{given}>{joined(contents, '')}</{name}>")  # noqa: S704 - its parts are escaped
 
 
@@ -158,14 +170,14 @@ def _inline(fig: Any, *, prefix: str, alternative: str) -> Markup:
         # The browser has the letter that the font of the layout lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         fig.savefig(written, format="svg", metadata=nothing, transparent=True)
-    body = _UNSEEN.sub("", written.getvalue()).strip()
+    body = _UNSEEN.sub("", shown(written.getvalue())).strip()
     own = {name: f"{prefix}-{place}" for place, name in enumerate(dict.fromkeys(_REFERENCE.findall(body)), 1)}
     body = _TAG.sub(lambda match: _plain(match[0], own), body)
     size = _SIZE.match(body)
     assert size is not None, "matplotlib writes a view box"  # noqa: S101
     width, height = (float(part) for part in size.groups())
     opening = (
-        f'<svg role="img" aria-label="{escape(alternative)}" viewBox="0 0 {width:g} {height:g}"'
+        f'<svg role="img" aria-label="{escape(shown(alternative))}" viewBox="0 0 {width:g} {height:g}"'
         f' width="{width * 4 / 3:.0f}" height="{height * 4 / 3:.0f}">'
     )
     return Markup(opening + re.sub(r"\s*\n\s*", "\n", body[size.end() :]))  # noqa: S704 - matplotlib escapes its text

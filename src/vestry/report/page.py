@@ -5,9 +5,7 @@ What comes first: what is protected, what was spent, the answers, and what may n
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from vestry.display import templates as html
+from vestry.display.csv_text import Cell, csv_text
 from vestry.display.formatting import percent_up
 from vestry.display.templates import Album, Markup
 from vestry.errors import MissingExtra, NoInterval
@@ -33,7 +32,7 @@ from vestry.report.release_section import answer, proof_section, section
 
 __all__ = ["Part", "ReportContent", "Result", "page", "part", "results_csv"]
 
-Cells = list[str]
+Cells = list[Cell]
 # What a line of results says of an estimate; curves of one figure.
 _NUMBERS = ("mean", "sd", "low", "high")
 _MOST_CURVES = 5
@@ -86,7 +85,12 @@ def page(content: ReportContent, write: Callable[[Result, int, int], Part] = par
     for place, result in enumerate(content.results, 1):
         parts.append(write(result, place, parts[-1].figures if parts else 0))
     template = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=html.shown,
     ).from_string(_text("page.html"))
     promise, profile = _promise(content), _profile(content, parts)
     return template.render(
@@ -195,12 +199,7 @@ def _text(name: str) -> str:
 
 def results_csv(parts: Iterable[Part]) -> str:
     """Write every estimate and every released draw as a table, with all of its digits."""
-    written = io.StringIO()
-    lines = csv.writer(written, lineterminator="\n")
-    lines.writerow(COLUMNS)
-    for each in parts:
-        lines.writerows(each.rows)
-    return written.getvalue()
+    return csv_text([COLUMNS, *(row for part in parts for row in part.rows)])
 
 
 def _rows(result: Result) -> list[Cells]:
@@ -210,7 +209,7 @@ def _rows(result: Result) -> list[Cells]:
     if posterior.label == DRAWS:
         names, rest = labels(result), ["", "", "", "", posterior.interval_method, "", *last]
         return [
-            [*first, group, name, f"draw {place}", repr(float(value)), *rest]
+            [*first, group, name, f"draw {place}", float(value), *rest]
             for group, draws in posterior.sample().items()
             for place, draw in enumerate(draws, 1)
             for name, value in zip(names, draw, strict=True)
@@ -220,7 +219,7 @@ def _rows(result: Result) -> list[Cells]:
     except (MissingExtra, NoInterval):  # hidden states are sampled by an extra
         return []
     return [
-        [*first, row["group"], row["parameter"], "mean", *(repr(float(row[key])) for key in _NUMBERS), "0.9",
+        [*first, row["group"], row["parameter"], "mean", *(float(row[key]) for key in _NUMBERS), 0.9,
          row["interval_method"], str(row.get("note", "")), *last]
         for row in rows
     ]  # fmt: skip

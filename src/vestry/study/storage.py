@@ -37,7 +37,7 @@ RELEASE, CERTIFICATE, POSTERIOR, REPORT = "release.json", "certificate.json", "p
 RESULTS = "report.csv"
 
 # The cache, and its format: raised when what is cached has another form or follows otherwise from the same release.
-CACHE, _FORMAT = ".vestry", 4
+CACHE, _FORMAT = ".vestry", 5
 # A longer file of the cache, or a longer certificate, was not written here, in bytes.
 _LARGEST = 2**26
 # What is written on trial: more than a release takes, so that a full disk shows before anything is charged.
