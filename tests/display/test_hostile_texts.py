@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from vestry.display import csv_text as module
 from vestry.display.csv_text import csv_text
+from vestry.display.plotting import plot
 from vestry.errors import printable
 from vestry.posterior import Posterior
 from vestry.releases import Certificate, NoisyStatistics, Release
@@ -86,7 +87,9 @@ HOSTILE = ("\u202egnp.exe", "=HYPERLINK(1)", "a\u2066b\u2069", "\x1b[31mred", "<
 @pytest.fixture(scope="module")
 def result() -> Result:
     event = {"kind": "level-discovery", "count": 1}
-    claim = Certificate({"epsilon": 1.0}, event, "discrete-laplace", "scale", 1.0, "", "row", {})
+    claim = Certificate(
+        {"epsilon": 1.0, "neighbours": "add-remove"}, event, "discrete-laplace", "scale", 1.0, "", "row", {}
+    )
     counts = NoisyStatistics(HOSTILE, (50,) * len(HOSTILE), "discrete-laplace", 1.0)
     family = {"name": "levels", "column": "diagnosis", "of": "records", "least": 1, "margin": 3}
     release = Release(family, (), {"all": counts}, claim, by="diagnosis")
@@ -126,5 +129,5 @@ def test_the_report_and_its_table_escape_what_was_found(result):
 def test_a_picture_and_a_notebook_escape_what_was_found(result, tmp_path):
     posterior: Posterior = result.posterior
     assert is_plain(posterior._repr_html_())
-    axes = posterior.plot(path=tmp_path / "picture.png")
+    axes = plot(posterior, path=tmp_path / "picture.png")
     assert all(is_plain(label.get_text()) for label in axes.get_yticklabels())
