@@ -5,18 +5,21 @@ A column of Python objects becomes text that has each object's meaning, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from vestry.data.arrow_values import Stream, of_arrow
-from vestry.data.parquet_files import NOTHING
+from vestry.data.parquet_files import NOTHING, ParquetFile, groups
 from vestry.data.source import Selection, Source
+from vestry.errors import InvalidParameter
 from vestry.schema.meaning import carrier_text
 
+_AS_TABLE = "data=dataset.to_table()"
 # Records in memory that are handed on at once.
 _BATCH = 2**17
 
@@ -129,29 +132,68 @@ def open_arrow_reader(data: Any, selection: Selection) -> Source:
 
 def open_arrow_dataset(data: Any, selection: Selection) -> Source:
     """Open a dataset of Arrow: files by their own types; one that is filtered or in memory, by its schema."""
-    filtered = getattr(data, "_scan_options", {"filter": True}).get("filter") is not None
-    if filtered or type(data).__name__ != "FileSystemDataset":
-        return of_arrow("pyarrow", [_scanned(data, selection)], selection)
-    groups: dict[Any, list[tuple[Any, dict[str, Any]]]] = {}
-    for fragment in data.get_fragments():
-        schema = fragment.physical_schema
-        own = {name: schema.field(name) for name in selection.pick(schema.names)}
-        folders = _folders(fragment, selection, own)
-        key = (tuple((name, str(field.type)) for name, field in own.items()), tuple(folders))
-        groups.setdefault(key, []).append((fragment, folders))
-    streams = [_fragments(members, selection) for members in groups.values()]
-    return of_arrow("pyarrow", streams or [_scanned(data, selection)], selection)
+    return of_arrow("pyarrow", _dataset(data, selection), selection)
 
 
 def open_delta(data: Any, selection: Selection) -> Source:
     """Open a table of Delta Lake."""
-    return of_arrow("delta", [_scanned(data.to_pyarrow_dataset(), selection)], selection)
+    return of_arrow("delta", _dataset(data.to_pyarrow_dataset(), selection), selection)
+
+
+def _dataset(data: Any, selection: Selection) -> list[Stream]:
+    """Return the parts of a dataset: those of its own parts, or its files by their types."""
+    if isinstance(data, ds.InMemoryDataset):
+        return [_scanned(data, selection)]
+    filtered = data._scan_options.get("filter") is not None  # no public name says so
+    if isinstance(data, ds.UnionDataset) and not filtered:
+        return [stream for child in data.children for stream in _dataset(child, selection)]
+    if not isinstance(data, ds.FileSystemDataset):
+        raise InvalidParameter("data", "a filtered union of datasets", "a dataset of files, or a table", _AS_TABLE)
+    if not isinstance(data.format, (ds.ParquetFileFormat, ds.IpcFileFormat)):
+        allowed = "a dataset of Parquet or Arrow files: others have types that were guessed from values"
+        raise InvalidParameter("data", f"one of {data.format.default_extname} files", allowed, "the path of the files")
+    if filtered:
+        _check_types(data)
+        return [_scanned(data, selection)]
+    return _files(data, selection) or [_scanned(data, selection)]
+
+
+def _check_types(data: Any) -> None:
+    """Refuse a filtered dataset whose files have other types than its own, or whose reading depends on an encoding.
+
+    Arrow would convert each value, and fail where the other type does not hold it. It also makes dictionaries of some
+    encodings of Parquet only.
+    """
+    for file in data.files:
+        for field in data.format.inspect(file, data.filesystem):
+            dictionary = isinstance(data.format, ds.ParquetFileFormat) and pa.types.is_dictionary(field.type)
+            same = field.name not in data.schema.names or data.schema.field(field.name).type == field.type
+            if dictionary or not same:
+                given = "filtered, and its files have categories or other types than it"
+                raise InvalidParameter("data", given, "a dataset without a filter, or a table", _AS_TABLE)
+
+
+def _files(data: Any, selection: Selection) -> list[Stream]:
+    """Return the files of a dataset by their types."""
+    files = []
+    others: dict[Any, list[tuple[Any, dict[str, str | None]]]] = {}
+    for fragment in data.get_fragments():
+        folders = _folders(fragment, selection)
+        if isinstance(fragment, ds.ParquetFileFragment):
+            row_groups = tuple(row_group.id for row_group in fragment.row_groups)
+            files.append(ParquetFile(fragment.open, folders, row_groups))
+            continue
+        schema = fragment.physical_schema
+        own = {name: schema.field(name) for name in selection.pick(schema.names)}
+        folders = {name: value for name, value in folders.items() if name not in own}
+        key = (tuple((name, str(field.type)) for name, field in own.items()), tuple(folders))
+        others.setdefault(key, []).append((fragment, folders))
+    streams = [(group.schema, group.batches()) for group in groups(files, selection)]
+    return streams + [_fragments(members, selection) for members in others.values()]
 
 
 def open_arrow_file(path: str, selection: Selection) -> Source:
     """Open a file of the Arrow format, or a stream of it, in pieces."""
-    import pyarrow.dataset as ds
-
     file = Path(path).expanduser()
     with file.open("rb") as opened:
         in_pieces = opened.read(6) == b"ARROW1"
@@ -187,12 +229,10 @@ def _streamed(schema: Any, selection: Selection, batches_of: Callable[[list[str]
     return pa.schema([schema.field(name) for name in names]) if names else _nothing(), batches()
 
 
-def _folders(fragment: Any, selection: Selection, own: Collection[str]) -> dict[str, Any]:
-    """Return what the names of folders say of a file, where it does not say it itself."""
-    from pyarrow.dataset import get_partition_keys
-
-    said = get_partition_keys(fragment.partition_expression)
-    return {name: said[name] for name in selection.pick(said) if name not in own}
+def _folders(fragment: Any, selection: Selection) -> dict[str, str | None]:
+    """Return what the names of folders say of a file, as text."""
+    values = ds.get_partition_keys(fragment.partition_expression)
+    return {name: carrier_text(values[name]) for name in selection.pick(values)}
 
 
 def _fragments(members: list[tuple[Any, dict[str, Any]]], selection: Selection) -> Stream:
@@ -205,7 +245,7 @@ def _fragments(members: list[tuple[Any, dict[str, Any]]], selection: Selection) 
     def batches() -> Iterator[Any]:
         for fragment, values in members:
             for batch in fragment.to_batches(schema=fragment.physical_schema, columns=names, batch_size=_BATCH):
-                said = [pa.array([carrier_text(value)] * batch.num_rows, pa.string()) for value in values.values()]
+                said = [pa.array([value] * batch.num_rows, pa.string()) for value in values.values()]
                 arrays = [*(batch.column(name) for name in names), *said]
                 yield pa.record_batch(arrays, schema=schema) if arrays else _records(batch.num_rows)
 
