@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rounded_law import rounded_log_mass
 from scipy import stats
 from scipy.special import betaln, gammaln
 from share import cases
@@ -23,7 +24,7 @@ from vestry.releases import Certificate, Draws, NoisyStatistics, Release
 
 pytestmark = pytest.mark.oracle
 
-LAPLACE, GAUSSIAN = "discrete-laplace", "discrete-gaussian"
+LAPLACE, GAUSSIAN, ROUNDED = "discrete-laplace", "discrete-gaussian", "rounded-gaussian"
 CLAIM = Certificate({"epsilon": 0.5}, {"kind": "pure", "count": 1}, "laplace", "scale", 2.0, "", "row", {"rows": 1})
 
 
@@ -39,6 +40,8 @@ def noisy(values, noise=LAPLACE, scale=2.0, count=None, names=None, grid=1.0, co
 
 def mass(noise: str, scale: float, k: np.ndarray) -> np.ndarray:
     """P(noise = k), up to a constant: the definition."""
+    if noise == ROUNDED:
+        return np.exp(rounded_log_mass(scale, k))
     return np.exp(-np.abs(k) / scale) if noise == LAPLACE else np.exp(-(k**2) / (2 * scale**2))
 
 
@@ -66,7 +69,7 @@ def of_mixture(weights: np.ndarray, members) -> tuple[float, float, float]:
 
 
 NOISES = [((LAPLACE, 2.0), (LAPLACE, 5.0)), ((LAPLACE, 3.0), (GAUSSIAN, 2.0)), ((GAUSSIAN, 2.0), (GAUSSIAN, 4.0)),
-          ((LAPLACE, 2.0), (LAPLACE, 2.0), (GAUSSIAN, 6.0))]  # fmt: skip
+          ((LAPLACE, 2.0), (LAPLACE, 2.0), (GAUSSIAN, 6.0)), ((ROUNDED, 1.2), (ROUNDED, 2.0))]  # fmt: skip
 each_noise = pytest.mark.parametrize("noises", NOISES, ids=lambda each: " ".join(f"{n[9:12]}{s:g}" for n, s in each))
 SHIFTS = (0, 5, -3)
 
@@ -281,11 +284,12 @@ def test_the_noise_of_a_sum_is_the_convolution(scales):
     assert SummedLaplace(max(scales), min(scales)).log_mass(np.array(reach)) <= found[200] - 30
 
 
+@pytest.mark.parametrize("kind", [LAPLACE, GAUSSIAN, ROUNDED])
 @pytest.mark.parametrize("public", cases([True, False], quick=[True]))
-def test_categories_of_other_people_are_those_of_the_sums(public):
+def test_categories_of_other_people_are_those_of_the_sums(kind, public):
     """By summing over the counts of both tables together, the noise of the sum written out."""
     parts = [
-        noisy(values, LAPLACE, scale, count=size if public else None)
+        noisy(values, kind, scale, count=size if public else None)
         for values, scale, size in (([9, 2, 5], 1.5, 15), ([6, 4, 8], 2.0, 20))
     ]
     family = {"name": "dirichlet-categorical"}
@@ -293,7 +297,7 @@ def test_categories_of_other_people_are_those_of_the_sums(public):
     found = vestry.combine(*made, same_people=False)
     counts = np.array([each for each in np.ndindex(45, 40, 45) if not public or sum(each) == 35])
     k = np.arange(-300, 301)
-    noise = np.convolve(mass(LAPLACE, 1.5, k), mass(LAPLACE, 2.0, k))[300:901]
+    noise = np.convolve(mass(kind, 1.5, k), mass(kind, 2.0, k))[300:901]
     n, z = counts.sum(axis=1), np.array([15, 6, 13])
     like = noise[300 + z - counts].prod(axis=1)
     logs = gammaln(n + 1) - gammaln(n + 3.0)
