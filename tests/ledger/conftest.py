@@ -76,9 +76,10 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """A server where the role `clerk` must give a password; `postgres` need not."""
-    with running_server() as folder:
+def server(tmp_path_factory) -> Iterator[Server]:
+    """A server where the role `clerk` must give a password; `postgres` need not. Indexes lie in a folder of ours."""
+    with pytest.MonkeyPatch.context() as patch, running_server() as folder:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         started = Server(folder, count())
         started.run(f"CREATE ROLE clerk LOGIN PASSWORD '{started.password}'")
         rules = folder / "pg_hba.conf"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import stat
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,8 @@ from vestry.errors import (
     LedgerMissing,
     LedgerUnavailable,
 )
-from vestry.ledger import Ledger
+from vestry.ledger import Ledger, journal
+from vestry.ledger import database as database_module
 
 
 def pure_spent(ledger: Ledger) -> int:
@@ -268,6 +271,50 @@ def test_create_never_overwrites_on_postgresql(make, postgres):
     ):
         make("epsilon=9", address=postgres)
     assert Ledger.open(postgres).verify().head == head
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "held",
+    ["SELECT * FROM vestry_head FOR UPDATE", "LOCK TABLE vestry_head IN ACCESS EXCLUSIVE MODE"],
+    ids=["row", "table"],
+)
+def test_a_lock_that_another_session_holds_is_waited_for_no_longer_than_on_sqlite(make, postgres, monkeypatch, held):
+    import psycopg
+
+    ledger = make(address=postgres)
+    charge = ledger.charge("epsilon=0.1", purpose="one")
+    monkeypatch.setattr(database_module, "PATIENCE_S", 0.5)
+    waiting = Ledger.open(postgres)
+    with psycopg.connect(postgres) as other:
+        other.execute(held)
+        for use in (
+            lambda: waiting.charge("epsilon=0.1", purpose="two"),
+            lambda: waiting.resume(charge.sequence).open(),
+            lambda: waiting.amend("epsilon=2,delta=1e-6", reason="more"),
+        ):
+            start = time.monotonic()
+            with pytest.raises(LedgerUnavailable, match=r"is in use and stayed locked for 0\.5 s; try again\.$"):
+                use()
+            assert time.monotonic() - start < 10
+    assert waiting.charge("epsilon=0.1", purpose="two").sequence == 2
+    assert waiting.verify().entries == 3
+
+
+@pytest.mark.slow
+def test_the_index_of_a_ledger_on_a_server_lies_in_the_cache_folder(make, postgres, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(journal, "LINES_BEHIND", 1)
+    ledger = make(address=postgres)
+    ledger.charge("epsilon=0.1", purpose="one", definition="a").open()
+    assert ledger.journal().stage(1) == "open"
+    (index,) = (tmp_path / "cache" / "vestry").iterdir()
+    assert stat.S_IMODE(index.stat().st_mode) == 0o600
+    assert stat.S_IMODE(index.parent.stat().st_mode) == 0o700
+    ledger.charge("epsilon=0.1", purpose="two", definition="b")
+    assert Ledger.open(postgres).journal().newest_charge("b").sequence == 3
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    assert Ledger.open(postgres).journal().newest_charge("b").sequence == 3
 
 
 @pytest.mark.slow

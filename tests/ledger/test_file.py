@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import errno
+import fcntl
 import gc
 import gzip
 import io
@@ -395,6 +397,67 @@ def test_what_was_interrupted_is_rolled_back(make):
     assert any(Path(f"{ledger.address}-journal").read_bytes()[:28])
     assert Ledger.open(ledger.address).verify().head == head
     assert ledger.charge("epsilon=0.1", purpose="two").sequence == 2
+
+
+# Where nothing can be locked
+
+
+NO_LOCKS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#define REFUSE(name) int name(int file, int command, ...) { \
+    va_list more; va_start(more, command); void *argument = va_arg(more, void *); va_end(more); \
+    if (command == F_SETLK || command == F_SETLKW) { errno = ENOLCK; return -1; } \
+    int (*real)(int, int, ...) = dlsym(RTLD_NEXT, #name); return real(file, command, argument); }
+REFUSE(fcntl)
+REFUSE(fcntl64)
+"""
+
+
+@pytest.mark.long
+def test_a_missing_lock_service_is_not_in_use_and_is_said_at_once(make, tmp_path):
+    """A process in which the operating system refuses every lock, as a file server without its lock service does."""
+    ledger = make()
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no compiler here")
+    source = tmp_path / "no_locks.c"
+    source.write_text(NO_LOCKS)
+    library = tmp_path / "no_locks.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    script = (
+        "import sys; from vestry.ledger import Ledger; from vestry.errors import VestryError\n"
+        "terms = dict(dataset='x', unit='row', neighbours='replace', budget='epsilon=1')\n"
+        "for use in (lambda: Ledger.open(sys.argv[1]), lambda: Ledger.create(sys.argv[1] + '.new', **terms)):\n"
+        "    try: use()\n"
+        "    except VestryError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, ledger.address],
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        capture_output=True, text=True, check=True, timeout=50,
+    )  # fmt: skip
+    sentence = (
+        f"no file can be locked in {tmp_path} (No locks available), so a ledger there could be charged twice at once;"
+        " start the lock service of its file server, or keep the ledger on a local disk."
+    )
+    assert done.stdout.splitlines() == [sentence, sentence]
+    assert not Path(f"{ledger.address}.new").exists()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_folder_without_locks_is_refused_by_name(make, monkeypatch):
+    ledger = make()
+
+    def refused(*given):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "lockf", refused)
+    with pytest.raises(LedgerUnavailable, match=r"^no file can be locked in .*; start the lock service of its file"):
+        Ledger.open(ledger.address)
 
 
 # Copies

@@ -299,7 +299,7 @@ def _translate(error: BaseException, address: Address) -> VestryError:
         return LedgerCorrupt(f"{address} is damaged or is not a ledger")
     if 'relation "vestry_head" does not exist' in text:
         return LedgerMissing(f"there is no ledger at {address}; make one with `vestry ledger create`.")
-    if "locked" in text:
+    if "locked" in text or type(error).__name__ == "LockNotAvailable":  # the second from a server, in any language
         return LedgerUnavailable(
             f"the ledger at {address} is in use and stayed locked for {PATIENCE_S:g} s; try again."
         )
@@ -319,7 +319,9 @@ def _server_engine(server: ServerAddress) -> sql.Engine:
 
     def connect() -> Any:
         parameters: dict[str, Any] = {"connect_timeout": "10", **server.fill()}
-        parameters["options"] = f"{parameters.get('options', '')} -csynchronous_commit=on"
+        own = parameters.get("options", "")
+        patience_ms = round(1000 * PATIENCE_S)
+        parameters["options"] = f"{own} -csynchronous_commit=on -clock_timeout={patience_ms}"
         return psycopg.connect(**parameters)
 
     return sql.create_engine("postgresql+psycopg://", creator=connect, isolation_level="READ COMMITTED")

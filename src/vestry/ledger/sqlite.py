@@ -16,6 +16,8 @@ Only `os.stat` looks at the file. Opening and closing it in this process would d
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import re
 import sqlite3
@@ -47,6 +49,7 @@ def connect(path: Path, patience_s: float) -> sqlite3.Connection:
     """Open a file that exists: to write where file and folder allow it, otherwise to read."""
     if not is_writable(path):
         return _read_only(path, patience_s)
+    _require_locks(path.parent)
     connection = _open(path, "mode=rw", patience_s)
     try:
         connection.execute("PRAGMA synchronous=EXTRA")
@@ -56,6 +59,23 @@ def connect(path: Path, patience_s: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _require_locks(folder: Path) -> None:
+    """Refuse a folder in which the operating system locks nothing. SQLite would wait and then call it in use.
+
+    What is locked is a file without a name: closing a handle of the ledger's own file would drop SQLite's locks.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno != errno.ENOLCK:
+            return  # whatever it is, it will show when the ledger is written
+        raise LedgerUnavailable(
+            f"no file can be locked in {folder} ({error.strerror}), so a ledger there could be charged twice at once;"
+            " start the lock service of its file server, or keep the ledger on a local disk."
+        ) from None
 
 
 def is_writable(path: Path) -> bool:
