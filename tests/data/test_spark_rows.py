@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +16,7 @@ from data.test_semantics import EVERY
 
 from vestry import Interval, Ledger, Levels, LogisticRegression, Table, open_release, release
 from vestry.data import spark_rows
-from vestry.data.databases import _spark_setting
+from vestry.data.databases import _same_interpreter, _spark_setting
 from vestry.data.source import Source
 from vestry.errors import VestryError
 from vestry.privacy.neighbours import Adjacency
@@ -120,7 +123,7 @@ def test_another_version_on_the_executors_is_refused():
     frame = SimpleNamespace(
         mapInArrow=lambda *_: SimpleNamespace(collect=lambda: [SimpleNamespace(version="0.0.1", sums=b"")])
     )
-    with pytest.raises(VestryError, match="another version of vestry"):
+    with pytest.raises(VestryError, match=r"another version of vestry.*PYSPARK_PYTHON"):
         spark_rows._collect(frame, lambda _: iter(()))
 
 
@@ -137,6 +140,70 @@ def test_a_setting_is_changed_back_even_where_a_query_fails():
     with pytest.raises(KeyError, match="failed"), _spark_setting(session, "limit", "8000"):
         session.conf["failed"]
     assert session.conf["limit"] == "65535"
+
+
+@pytest.mark.parametrize(
+    ("master", "chosen", "used"),
+    [
+        ("local[*]", "python3", sys.executable),
+        ("local", "python3", sys.executable),
+        ("local-cluster[2,1,2048]", "python3", sys.executable),
+        ("local[*]", "/opt/python", "/opt/python"),
+        ("spark://host:7077", "python3", "python3"),
+        ("yarn", "python3", "python3"),
+    ],
+)
+def test_executors_on_this_machine_run_this_interpreter_unless_another_was_chosen(master, chosen, used):
+    context = SimpleNamespace(master=master, pythonExec=chosen)
+    with _same_interpreter(context):
+        assert context.pythonExec == used
+    assert context.pythonExec == chosen
+
+
+REGRESSION = """
+import sys
+from pyspark.sql import SparkSession
+from vestry import Interval, Ledger, Levels, LogisticRegression, Table, VestryError, release
+
+session = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+session.sparkContext.setLogLevel("ERROR")
+session.sql("SELECT 0.5D AS x, 'yes' AS y UNION ALL SELECT -0.5D, 'no'").createOrReplaceTempView("records")
+table = Table("pyspark://records", {"x": Interval(-1, 1), "y": Levels("no", "yes")}, neighbours="add-remove",
+              max_rows=100)
+ledger = Ledger.create(sys.argv[1], dataset="rows", unit="row", neighbours="add-remove", budget="epsilon=2,delta=1e-5")
+model = LogisticRegression(outcome="y", success="yes", predictors=("x",), method="objective")
+try:
+    release(model, table, guarantee="epsilon=1,delta=1e-6", ledger=ledger)
+except VestryError as error:
+    print(error)
+print("entries:", len(list(ledger.entries())))
+session.stop()
+"""
+
+
+@SLOW
+@pytest.mark.parametrize("chosen", [None, "/usr/bin/env"])
+def test_spark_works_as_it_comes(spark, tmp_path, chosen):
+    """The `python3` that Spark would find fails; so does the one that was chosen, before anything is charged."""
+    broken = tmp_path / "python3"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
+    environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
+    if chosen is not None:
+        environment["PYSPARK_PYTHON"] = chosen
+    command = [sys.executable, "-c", REGRESSION, str(tmp_path / "rows.ledger")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+    if chosen is None:
+        assert done.stdout.splitlines() == ["entries: 4"]
+    else:
+        said, entries = done.stdout.splitlines()
+        assert "nothing was charged" in said
+        assert "set the environment variable PYSPARK_PYTHON" in said
+        assert entries == "entries: 1"
 
 
 @SLOW

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -136,8 +137,28 @@ def _around_spark(session: Any) -> Iterator[None]:
     if type(session).__module__.startswith("pyspark.sql.connect"):  # its log and its Java are the server's
         yield
         return
-    with _muted_spark(session), _spark_setting(session, "spark.sql.codegen.hugeMethodLimit", "8000"):
+    methods = _spark_setting(session, "spark.sql.codegen.hugeMethodLimit", "8000")
+    with _muted_spark(session), methods, _same_interpreter(session.sparkContext):
         yield
+
+
+# What Spark runs on executors where nobody chose an interpreter, before the session was started.
+_UNCHOSEN_INTERPRETER = "python3"
+
+
+@contextmanager
+def _same_interpreter(context: Any) -> Iterator[None]:
+    """Have executors on this machine run the interpreter of this process, unless another was chosen; then undo that.
+
+    The first Python on the path need not have Vestry, nor be of this version. Executors elsewhere may lack this file.
+    """
+    before = context.pythonExec
+    if context.master.startswith("local") and before == _UNCHOSEN_INTERPRETER and sys.executable:
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
 
 
 @contextmanager

@@ -28,7 +28,8 @@ _FAILED = (
 )
 _UNTRIED = (
     "Spark's executors could not sum, and nothing was charged; what they said is not shown. Regressions on Spark need "
-    "Python on each of them, with the version of vestry that this process has installed, and memory for its processes."
+    "Python on each of them, with the version of vestry that this process has installed, and memory for its processes: "
+    "set the environment variable PYSPARK_PYTHON to the path of that Python before the session is started."
 )
 Function = Callable[[Iterator[Block]], np.ndarray]
 
@@ -95,9 +96,10 @@ def try_executors(source: Source, function: Function, design: Design, names: tup
 
     def tried() -> None:
         with source.around():
-            made_up = source.backend._session.range(1).selectExpr(
-                *(f"CAST(0 AS int) AS r{place}" for place in range(len(names)))
-            )
+            # One part: of several, one would fail alone, and Spark would log the others after the log is on again.
+            one_record = source.backend._session.range(0, 1, numPartitions=1)
+            zeros = [f"CAST(0 AS int) AS r{index}" for index in range(len(names))]
+            made_up = one_record.selectExpr(*zeros)
             _collect(made_up, _on_parts(function, design, names))
 
     quietly(tried, VestryError(_UNTRIED))
@@ -107,7 +109,10 @@ def _collect(frame: Any, batches: Callable[[Iterable[Any]], Iterator[Any]]) -> l
     """Return the one array of each part of a data frame."""
     rows = frame.mapInArrow(batches, "version string, sums binary").collect()
     if any(row.version != version("vestry") for row in rows):
-        raise VestryError(f"Spark's executors have another version of vestry than this process, {version('vestry')}")
+        raise VestryError(
+            f"Spark's executors have another version of vestry than this process, {version('vestry')}; install this one"
+            " there, or set the environment variable PYSPARK_PYTHON to a Python that has it, and start anew"
+        )
     return [np.frombuffer(row.sums) for row in rows]
 
 
