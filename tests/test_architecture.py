@@ -19,7 +19,7 @@ ROWS = [
     {"ledger", "releases", "statistics"},
     {"data", "mechanisms", "posterior"},
     {"display"},
-    {"model", "mcmc"},
+    {"model", "mcmc", "noise_inversion"},
     {"likelihood"},
     {"conjugate"},
     {"regression", "naive_bayes", "hmm", "persons", "data_quality", "tables", "levels"},

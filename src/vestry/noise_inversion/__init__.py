@@ -1,0 +1,1 @@
+"""What noisy sums say of the numbers behind them; knows no model and no file."""
