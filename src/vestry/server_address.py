@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import quote, unquote, unquote_plus
 
 from vestry.errors import InvalidParameter
 
@@ -25,6 +25,11 @@ _NAMES = (
 )
 KEYS = frozenset(_NAMES.split())
 SECRETS = frozenset({"password", "sslpassword"})
+# What a study file may fill in, and how the variables' names begin.
+CREDENTIALS = SECRETS | {"user"}
+OWN_VARIABLES = "VESTRY_"
+# The variable that libpq sends to any server that asks for a password.
+_AMBIENT = "PGPASSWORD"
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,6 +58,36 @@ class ServerAddress:
     def has_variables(self) -> bool:
         """Whether anything is filled in, so that a server's own message may repeat what must not show."""
         return any(_VARIABLE.search(value) for _, value in self.parameters)
+
+    @property
+    def public(self) -> str:
+        """Which server and database it is, and which table: nothing of who connects, or how."""
+        parts = dict(self.parameters)
+        host = parts.get("host", "")
+        named = f"[{host}]" if ":" in host else quote(host, safe="$,")
+        port = f":{parts['port']}" if "port" in parts else ""
+        table = f"/{quote(self.table)}" if self.table else ""
+        return f"postgresql://{named}{port}/{quote(parts.get('dbname', ''))}{table}"
+
+    def require_harmless(self, name: str, instead: str) -> None:
+        """Refuse an address of someone else's making if it fills in more than a user's name or password.
+
+        It names the server, so whatever it filled in would be told to whom it likes. Variables that begin with VESTRY_
+        were set for this.
+        """
+        for key, value in self.parameters:
+            for variable in _VARIABLE.findall(value):
+                if key not in CREDENTIALS or not variable.startswith(OWN_VARIABLES):
+                    allowed = f"without variables, but for {OWN_VARIABLES}... as user or password"
+                    raise InvalidParameter(name, f"one with {variable} as {key}", allowed, instead)
+
+    def require_typed_password(self, name: str, instead: str) -> None:
+        """Refuse to send someone else's server what the environment holds for another one."""
+        parts = dict(self.parameters)
+        if "password" not in parts and "host" in parts and _AMBIENT in os.environ:
+            raise InvalidParameter(
+                name, f"one without a password while {_AMBIENT} is set", f"free of {_AMBIENT}", instead
+            )
 
     def reason(self, message: str) -> str:
         """Say why a server cannot be used, in its own words only where nothing was filled in that they could repeat."""

@@ -112,7 +112,7 @@ BROKEN = [
     ('data = "patients.csv"', 'data = "a.txt"', "data =", "study.data", "data must be a folder, or a file called .parquet, .csv"),
     ('data = "patients.csv"', 'data = "a\\u0000.csv"', "data =", "study.data", "data must be one line of text"),
     ('data = "patients.csv"', 'data = "mysql://h/d"', "data =", "study.data", "data must be one of the kinds that Vestry reads, not 'mysql://...'"),
-    ('data = "patients.csv"', 'data = "postgresql://me:hunter2@h/d/t"', "data =", "study.data", 'data must be free of secrets, not \'one with a password in it\'; write data = "postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE"'),
+    ('data = "patients.csv"', 'data = "postgresql://me:hunter2@h/d/t"', "data =", "study.data", 'data must be free of secrets, not \'one with a password in it\'; write data = "postgresql://USER:${VESTRY_PASSWORD}@HOST/DATABASE/TABLE"'),
     ('data = "patients.csv"', 'data = "postgresql://me:12/hunter2@h/d/t"', "data =", "study.data", "data must be free of secrets"),
     ('data = "patients.csv"', 'data = "postgresql://h/d/t?user=me&password=hunter2"', "data =", "study.data", "data must be free of secrets"),
     ('"patients.ledger"', '"postgresql://me:hunter2@h/d"', "ledger =", "study.ledger", "ledger must be free of secrets, not 'one with a password in it'; write ledger ="),
@@ -361,7 +361,7 @@ def test_windows_files_are_read(tmp_path):
 
 def test_a_password_from_the_environment_is_no_secret(tmp_path):
     path = tmp_path / "study.toml"
-    for address in ("postgresql://me:${PGPASSWORD}@h/d/t", "postgresql://me@h:5432/d/t", "postgresql://h/d/t?password=${X}"):  # fmt: skip
+    for address in ("postgresql://me:${VESTRY_WORD}@h/d/t", "postgresql://me@h:5432/d/t", "postgresql://h/d/t?password=${VESTRY_X}"):  # fmt: skip
         path.write_text(GOOD.replace("patients.csv", address))
         assert Study.open(path).config.data == address
 

@@ -96,7 +96,10 @@ def test_no_folder_of_this_machine_is_told(tmp_path):
         ("duckdb://all.duckdb/patients", "duckdb://all.duckdb/patients"),
         ("pyspark:///home/ada/patients.parquet", "pyspark://patients.parquet"),
         ("pyspark://patients", "pyspark://patients"),
-        ("postgresql://ada:${WORD}@host/base/patients", "postgresql://ada:${WORD}@host/base/patients"),
+        ("postgresql://ada:${VESTRY_WORD}@host/base/patients", "postgresql://host/base/patients"),
+        ("postgresql://ada@host:5433/base/ward.stays?sslkey=/home/ada/key", "postgresql://host:5433/base/ward.stays"),
+        ("postgres://[::1]/base/patients?user=${VESTRY_USER}", "postgresql://[::1]/base/patients"),
+        ("postgresql:///base/patients?host=/run&passfile=/home/ada/x", "postgresql://%2Frun/base/patients"),
     ],
 )
 def test_an_address_keeps_the_name_of_its_file(written, shown):

@@ -58,9 +58,10 @@ def check(
     does, or all were released before.
     """
     opened = _open(study)
-    with working("calibrating"):
-        costs = opened.costs()
     config, schema = opened.config, opened.config.schema
+    asks_ledger = data or "ledger" not in config.servers
+    with working("calibrating"):
+        costs = opened.costs() if asks_ledger else opened.costs_of_new_ledger()
     with working("looking at names and types"):
         faults = opened.data_faults() if data else None
     record = {
@@ -68,9 +69,10 @@ def check(
         "unit": str(schema.unit),
         "neighbours": str(schema.neighbours),
         "budget": str(config.budget),
-        "ledger": "there" if opened.has_ledger() else "missing",
+        "ledger": _ledger_state(opened) if asks_ledger else "not asked",
         "data": "missing" if opened.lacks_data() else "not read",
         **({"data_faults": list(faults)} if faults is not None else {}),
+        **({"servers": {key: server.public for key, server in config.servers.items()}} if config.servers else {}),
         "fits": all(cost.fits for cost in costs),
         "releases": [vars(cost) for cost in costs],
     }
@@ -80,7 +82,10 @@ def check(
     head = f"{study.name} can be read, and no release fits the budget" if none else f"{study.name} is valid"
     lines = [f"{head}: {count}, budget {config.budget}, {schema.neighbours}, unit {schema.unit}."]
     if not record["fits"]:
-        lines.append(f"{_remaining(opened, opened.remaining())} {_remedy(study, costs)}")
+        left = opened.remaining() if asks_ledger else str(config.budget)
+        lines.append(f"{_remaining(opened, left)} {_remedy(study, costs)}")
+    if not data:
+        lines += [_NOT_ASKED[key].format(server=server.public) for key, server in config.servers.items()]
     if record["ledger"] == "missing":
         lines += ["There is no ledger yet. Create it once:", f"  {opened.create_command()}"]
     if record["data"] == "missing":
@@ -93,6 +98,17 @@ def check(
         raise VestryError(f"{config.data} does not have what {study.name} declares: {'; '.join(faults)}.")
     if none:
         raise typer.Exit(BudgetExceeded.exit_code)
+
+
+def _ledger_state(study: Study) -> str:
+    return "there" if study.has_ledger() else "missing"
+
+
+# What is said of servers that were not connected to.
+_NOT_ASKED = {
+    "data": "The data are on a server, {server}; vestry check --data connects to it.",
+    "ledger": "The ledger is on a server, {server}; vestry check --data connects to it, and shows what remains.",
+}
 
 
 def _remedy(study: Path, costs: list[Cost]) -> str:

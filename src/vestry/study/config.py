@@ -33,7 +33,7 @@ from vestry.schema.derivation import check_derived
 from vestry.schema.domain import Domain, domain_from
 from vestry.schema.statistics import SumQuery
 from vestry.schema.table_schema import DEFAULT_MAX_ROWS, TableSchema
-from vestry.server_address import SCHEMES, parse_address
+from vestry.server_address import SCHEMES, ServerAddress, parse_address
 from vestry.study.toml_table import EXAMPLES, LineIndex, Section, check_keys, check_text
 from vestry.validation import is_whole, require_moderate, require_number
 
@@ -123,6 +123,22 @@ class StudyConfig:
         return without_folders(self.ledger)
 
     @property
+    def servers(self) -> Mapping[str, ServerAddress]:
+        """The servers that the file names, by the key that names them."""
+        addresses = {"data": self.data, "ledger": self.ledger}
+        return {
+            key: parse_address(address, name=key)
+            for key, address in addresses.items()
+            if address.partition("://")[0] in SCHEMES
+        }
+
+    def require_typed_password(self, key: str) -> None:
+        """Refuse to connect to a server that would be sent the password of another one."""
+        if key in self.servers:
+            with self.lines.at(f"study.{key}"):
+                self.servers[key].require_typed_password(key, _server_example(key))
+
+    @property
     def public_text(self) -> str:
         """What the file says, as a report shows it: without the folders of this machine."""
         text = self.text
@@ -142,7 +158,7 @@ class StudyConfig:
 
 
 def without_folders(address: str) -> str:
-    """Return an address with a file's name in place of an absolute path; a relative path and a server's as they are.
+    """Return an address as a report shows it: of an absolute path the file's name, of a server no user and no key.
 
     A relative path says where a file is beside the study; an absolute one tells of the machine and its users.
     """
@@ -150,7 +166,7 @@ def without_folders(address: str) -> str:
     if not mark:
         return _name(address)
     if scheme in SCHEMES:
-        return address
+        return parse_address(address).public
     if f"{scheme}://FILE/TABLE" in SOURCES:
         file, _, table = rest.rpartition("/")
         return f"{scheme}://{_name(file)}/{table}"
@@ -318,11 +334,15 @@ def _check_secretless(key: str, address: str) -> None:
     passwords = re.findall(r"(?i)(?:^|[?&])(?:ssl)?password=([^&]*)", rest.partition("?")[2])
     secrets = [*passwords, *([rest.rpartition("@")[0].partition(":")[2]] if "@" in rest else [])]
     if any(secret and not re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", secret) for secret in secrets):
-        table = "/TABLE" if key == "data" else ""
-        instead = f'{key} = "postgresql://USER:${{VARIABLE}}@HOST/DATABASE{table}" and set VARIABLE in the environment'
-        raise InvalidParameter(key, "one with a password in it", "free of secrets", instead)
+        raise InvalidParameter(key, "one with a password in it", "free of secrets", _server_example(key))
     if address.partition("://")[0] in SCHEMES:
-        parse_address(address, name=key, instead=EXAMPLES[key])
+        server = parse_address(address, name=key, instead=EXAMPLES[key])
+        server.require_harmless(key, _server_example(key))
+
+
+def _server_example(key: str) -> str:
+    table = "/TABLE" if key == "data" else ""
+    return f'{key} = "postgresql://USER:${{VESTRY_PASSWORD}}@HOST/DATABASE{table}" and set it in the environment'
 
 
 KEYS = ("model", "spend", "mechanism", "draws", "truncation", "purpose", "average", "want")

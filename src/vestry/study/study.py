@@ -61,6 +61,7 @@ class Study:
     def table(self) -> Table:
         """The records, with what is declared of them; nothing is read before it is asked for."""
         config, schema = self.config, self.config.schema
+        config.require_typed_password("data")
         with config.lines.at("study.data"):
             return Table(
                 _beside(config.folder, config.data),
@@ -151,7 +152,14 @@ class Study:
 
     def costs(self) -> list[Cost]:
         """Return what each release would be charged, from declarations and the ledger alone."""
-        config, (index, state) = self.config, self.standing()
+        return self._costs(*self.standing())
+
+    def costs_of_new_ledger(self) -> list[Cost]:
+        """Return what each release would be charged by a new ledger; the study's own is not asked."""
+        return self._costs(*self._new_ledger())
+
+    def _costs(self, index: ChargeIndex, state: State) -> list[Cost]:
+        config = self.config
         return costs(
             config,
             [spec.settled(index, config.schema) for spec in config.releases],
@@ -165,6 +173,9 @@ class Study:
         if self.has_ledger():
             ledger, state = self._checked_ledger()
             return ChargeIndex.of(ledger), state
+        return self._new_ledger()
+
+    def _new_ledger(self) -> tuple[ChargeIndex, State]:
         fresh = PrivacyFilter.new(self.config.budget)
         return ChargeIndex(), State(fresh, fresh.nothing)
 
@@ -298,6 +309,7 @@ class Study:
     @cached_property
     def _ledger(self) -> Ledger:
         """The ledger, opened once."""
+        self.config.require_typed_password("ledger")
         where = _beside(self.config.folder, self.config.ledger)
         try:
             return Ledger.open(where)
