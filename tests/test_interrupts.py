@@ -14,9 +14,12 @@ FAILED = VestryError("the query could not be run.")
 
 @pytest.fixture(autouse=True)
 def _handlers_are_put_back():
+    """Answer Ctrl-C as Python does: a shell lets what it runs in the background ignore it."""
+    own = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = [signal.getsignal(number) for number in HELD_SIGNALS]
     yield
     assert [signal.getsignal(number) for number in HELD_SIGNALS] == before
+    signal.signal(signal.SIGINT, own)
 
 
 def test_an_interrupt_is_delivered_at_the_end():

@@ -19,13 +19,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vestry.data import Table
 from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, Interrupted, InvalidParameter
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
 from vestry.ledger.journal import JournalMoment
-from vestry.mechanisms.release import ADDITIVE, Mechanism, assumptions_of, pays_for, publish
+from vestry.mechanisms.release import ADDITIVE, Mechanism, assumptions_of, pays_for, publish, rehearse
 from vestry.model.request import (
     AUTO,
     Model,
@@ -105,6 +106,7 @@ def release(
     if before is not None and asked_as(before, request, ChargeIndex.of(ledger), schema_of(table)):
         request = before
     prepared = prepare(request, table, ledger)
+    rehearse_release(prepared)
     definition = request.definition(schema_of(table))
     past = ChargeIndex.of(ledger).find_charge(definition)
     if past.was_opened and not again:
@@ -280,18 +282,23 @@ def run(
 ) -> Release:
     """Collect the statistics, which are paid for, and release."""
     private = prepared.collect(table, row_key=charge.ledger.row_key())
-    return publish(
-        prepared.mechanism,
-        private,
-        charge,
-        family=prepared.described,
-        prior=prepared.numbers,
-        by=", ".join(grouping(prepared.model.by)) or None,
-        groups=prepared.groups,
-        labels=prepared.labels,
-        noise=noise,
-        keep=keep,
-    )
+    return publish(prepared.mechanism, private, charge, noise=noise, keep=keep, **_named(prepared))
+
+
+def rehearse_release(prepared: PreparedRelease, *, noise: NoiseSource | None = None) -> int:
+    """Try, before anything is charged, what follows the charge; return how many bytes the release may take."""
+    return rehearse(prepared.mechanism, noise=noise, **_named(prepared))
+
+
+def _named(prepared: PreparedRelease) -> dict[str, Any]:
+    """Return what a release says besides what was drawn and what is promised."""
+    return {
+        "family": prepared.described,
+        "prior": prepared.numbers,
+        "by": ", ".join(grouping(prepared.model.by)) or None,
+        "groups": prepared.groups,
+        "labels": prepared.labels,
+    }
 
 
 def _interrupted(charge: Charge, text: str, path: str | Path | None) -> Interrupted:

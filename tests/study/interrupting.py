@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
+from unittest.mock import patch
 
 from vestry.ledger import Charge
 
 
 class Steps:
     """Counts calls, lines and returns from the first call of `begin` to that of `end`, and interrupts at one of them.
-
-    Where an object is being finalized the next one is interrupted.
 
     Attributes
     ----------
@@ -44,28 +43,29 @@ class Steps:
             self._at = None
             return None
         self.taken += 1
-        if self._at is not None and self.taken >= self._at and not _is_finalizer(frame):
-            self._at = None
+        if self.taken == self._at:
             signal.raise_signal(signal.SIGINT)
         return self
 
 
-def _is_finalizer(frame: FrameType | None) -> bool:
-    """Tell whether an object is being finalized: Python itself drops what is raised there."""
-    while frame is not None:
-        if frame.f_code.co_name == "__del__":
-            return True
-        frame = frame.f_back
-    return False
-
-
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an action: how many steps it took, what it returned, or the interrupt that ended it."""
+    """What became of an action.
+
+    Attributes
+    ----------
+    taken
+        How many steps it took.
+    returned, interrupt
+        What it returned, or the interrupt that ended it.
+    is_dropped
+        Whether the interrupt came where Python itself drops what is raised: while an object is finalized.
+    """
 
     taken: int
     returned: Any = None
     interrupt: KeyboardInterrupt | None = None
+    is_dropped: bool = False
 
 
 def interrupt(
@@ -78,15 +78,18 @@ def interrupt(
     """Run an action in the main thread and interrupt it at a step; at none, count the steps."""
     steps = Steps(step, begin, end)
     before = sys.gettrace()
-    try:
-        sys.settrace(steps)
-        returned = action()
-    except KeyboardInterrupt as error:
-        sys.settrace(before)
-        return Outcome(steps.taken, None, error)
-    finally:
-        sys.settrace(before)
-    return Outcome(steps.taken, returned)
+    dropped: list[Any] = []
+    with patch.object(sys, "unraisablehook", lambda raised: dropped.append(raised.exc_value)):
+        try:
+            sys.settrace(steps)
+            returned = action()
+        except KeyboardInterrupt as error:
+            sys.settrace(before)
+            return Outcome(steps.taken, None, error)
+        finally:
+            sys.settrace(before)
+    assert all(isinstance(error, KeyboardInterrupt) for error in dropped)
+    return Outcome(steps.taken, returned, None, bool(dropped))
 
 
 def spread(taken: int, points: int) -> list[int]:

@@ -447,13 +447,28 @@ def test_a_refused_budget_is_the_same_for_neighbours(tmp_path, silent, written):
     assert said[0] == said[1] == said[2]
 
 
-def test_noise_that_cannot_be_drawn_is_the_same_for_neighbours(tmp_path, silent, monkeypatch, written):
+NO_NOISE = "vestry: no noise could be drawn, so nothing was released; check the system's entropy."
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
     from vestry.errors import NoiseUnavailable
 
     def none(self, values, *, scale):
         raise NoiseUnavailable
 
     monkeypatch.setattr(SystemNoise, "discrete_laplace", none)
+
+
+def test_noise_that_cannot_be_drawn_is_noticed_before_the_charge(tmp_path, no_noise):
+    study = study_in(tmp_path)
+    done = vestry("release", study, "--yes", "--json")
+    assert (done.code, done.out, done.err.strip()) == (2, "", NO_NOISE)
+    assert actions(tmp_path) == []
+
+
+def test_noise_that_cannot_be_drawn_later_is_the_same_for_neighbours(tmp_path, silent, monkeypatch, written, no_noise):
+    monkeypatch.setattr("vestry.pipeline.rehearse", lambda mechanism, **named: 0)
     said = []
     for name, lines in TABLES.items():
         folder = tmp_path / name
@@ -464,9 +479,7 @@ def test_noise_that_cannot_be_drawn_is_the_same_for_neighbours(tmp_path, silent,
         silent(said[-1], folder=folder)
         assert actions(folder) == ["charge", "open"]
     assert said[0] == said[1] == said[2]
-    assert said[0][0][2].strip() == (
-        "vestry: no noise could be drawn, so nothing was released; check the system's entropy."
-    )
+    assert said[0][0][2].strip() == NO_NOISE
     assert "was opened by entry 1 and its release was lost" in said[0][1][2]
 
 

@@ -18,7 +18,7 @@ from vestry.data.quiet_reading import quietly
 from vestry.errors import InvalidParameter, UnpaidRelease, VestryError
 from vestry.interrupts import HeldInterrupts
 from vestry.ledger import Ledger, OpenCharge
-from vestry.mechanisms.release import Mechanism, certify, publish
+from vestry.mechanisms.release import Mechanism, certify, publish, rehearse
 from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.pipeline import charge_for
@@ -178,10 +178,11 @@ def _release(plan: Any, rows: np.ndarray, ledger: Ledger | None, *, purpose: str
     mechanism, prior = plan.mechanism, plan.prior
     family = {**plan.described, "ledger": "elsewhere" if ledger is None else ledger.terms.dataset}
     if ledger is not None:
+        named = {"family": family, "prior": prior, "by": plan.by, "groups": plan.groups, "labels": plan.labels}
+        rehearse(mechanism, **named)
         charge = charge_for(mechanism, ledger, purpose)
         private = _collect(plan, rows, ledger.row_key())
-        named = {"by": plan.by, "groups": plan.groups, "labels": plan.labels}
-        return publish(mechanism, private, charge, family=family, prior=prior, **named)
+        return publish(mechanism, private, charge, **named)
     noise = SystemNoise()
     private = _collect(plan, rows, noise.random_bytes(16).hex())
     contents = mechanism.release(private, cast(OpenCharge, Unledgered()), noise)

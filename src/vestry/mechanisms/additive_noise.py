@@ -43,6 +43,9 @@ THEOREMS = {
     " [HardtT10, sec. 4].",
 }
 
+# To so many zeros independent noise is added on trial: a hundredth of a second, where all may take seconds.
+_REHEARSED = 1000
+
 
 @dataclass(frozen=True)
 class Additive:
@@ -108,6 +111,13 @@ class Additive:
             raise DeclarationMismatch("number of statistics", str(len(values)), str(wanted), "collect the layout's")
         noisy = tuple(self._noisy(values, noise))
         return tuple(self.statistics(noisy[start : start + size]) for start in range(0, wanted, size))
+
+    def rehearse(self, noise: NoiseSource) -> tuple[NoisyStatistics, ...]:
+        """Add the noise to zeros, and return zeros."""
+        size = len(self.layout.names)
+        tried = size if self.noise == CUBE else min(size, _REHEARSED)
+        self._noisy([0] * tried, noise)
+        return (self.statistics((0,) * size),) * self.adjacency.groups
 
     def _noisy(self, values: Sequence[int], noise: NoiseSource) -> Sequence[int]:
         if self.noise == LAPLACE:

@@ -127,6 +127,11 @@ class LevelThreshold:
         texts, counts = tuple(text for text, _ in shown), tuple(count for _, count in shown)
         return (NoisyStatistics(texts, counts, self.noise, self.scale),)
 
+    def rehearse(self, noise: NoiseSource) -> tuple[NoisyStatistics, ...]:
+        """Draw the noise of one count, and show no value."""
+        self._noise(1, noise)
+        return (NoisyStatistics((), (), self.noise, self.scale),)
+
     def _shown(self, counts: Iterator[tuple[str, int]], noise: NoiseSource) -> Iterator[tuple[str, int]]:
         """Yield the values that reach the threshold. One that fewer than `least` hold takes no part."""
         held = ((text, count) for text, count in counts if count >= self.least)

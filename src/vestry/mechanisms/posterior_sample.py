@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from vestry.privacy.pricing import event_of_guarantee
 from vestry.releases import Draws
 from vestry.schema.private import Private, reveal
 from vestry.validation import require_whole
+
+if TYPE_CHECKING:
+    from vestry.noise.bits import BitSource
 
 THEOREM = (
     "A draw from a conjugate posterior: the divergence of two members of the family, at its supremum over the"
@@ -95,6 +98,11 @@ class PosteriorSample:
         scales = {"likelihood_power": self.likelihood_power, "prior_scale": self.prior_scale}
         return draw_groups(self, private, opened, noise, scales)
 
+    def rehearse(self, noise: NoiseSource) -> tuple[Draws, ...]:
+        """Draw once from the posterior of no records: the prior."""
+        scales = {"likelihood_power": self.likelihood_power, "prior_scale": self.prior_scale}
+        return rehearse_draws(self, noise, scales)
+
 
 def draw_groups(
     mechanism: Any,
@@ -108,16 +116,39 @@ def draw_groups(
     from vestry.noise.bits import Bits
 
     opened.take()
-    bits, family = Bits(noise), mechanism.family
+    bits = Bits(noise)
+    groups = split_groups(reveal(private), mechanism.adjacency)
+    return tuple(_draw(mechanism, group, bits, mechanism.draws, scales, truncation) for group in groups)
 
-    def draw(statistics: Sequence[int]) -> Draws:
-        *units, count = statistics
-        sums = [Fraction(mechanism.unit) * each for each in family.from_units(mechanism.adjacency, units, count)]
-        parameters = family.exact_parameters(mechanism.prior, sums, count, **scales)
-        draws: Draws = family.exact_draws(bits, parameters, mechanism.draws, truncation=truncation)
-        return draws
 
-    return tuple(draw(group) for group in split_groups(reveal(private), mechanism.adjacency))
+def rehearse_draws(
+    mechanism: Any, noise: NoiseSource, scales: Mapping[str, float], truncation: float | None = None
+) -> tuple[Draws, ...]:
+    """Draw once from the posterior of no records, and return that draw as often as a release has draws."""
+    from vestry.noise.bits import Bits
+
+    layout = mechanism.family.layout(mechanism.adjacency)
+    size = len(layout.names) + (layout.count is not None)
+    single = _draw(mechanism, (0,) * size, Bits(noise), 1, scales, truncation)
+    several = Draws(single.values * mechanism.draws, single.grid)
+    return (several,) * mechanism.adjacency.groups
+
+
+def _draw(
+    mechanism: Any,
+    statistics: Sequence[int],
+    bits: BitSource,
+    draws: int,
+    scales: Mapping[str, float],
+    truncation: float | None,
+) -> Draws:
+    """Draw from one group's posterior exactly; the last of its statistics is the count."""
+    family = mechanism.family
+    *units, count = statistics
+    sums = [Fraction(mechanism.unit) * total for total in family.from_units(mechanism.adjacency, units, count)]
+    parameters = family.exact_parameters(mechanism.prior, sums, count, **scales)
+    drawn: Draws = family.exact_draws(bits, parameters, draws, truncation=truncation)
+    return drawn
 
 
 def split_groups(values: Sequence[int], adjacency: Adjacency) -> list[Sequence[int]]:

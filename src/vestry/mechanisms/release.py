@@ -5,12 +5,13 @@ From a mechanism's name to the mechanism, calibrated to a guarantee, or to what 
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Protocol
 
-from vestry.errors import IN_LEDGER, DeclarationMismatch, InvalidParameter
+from vestry.errors import IN_LEDGER, DeclarationMismatch, InvalidParameter, VestryError
 from vestry.interrupts import HeldInterrupts
 from vestry.ledger import Charge, OpenCharge
 from vestry.ledger.entry import Entry
@@ -65,6 +66,12 @@ class Mechanism(Protocol):
     def release(self, private: Any, opened: OpenCharge, noise: NoiseSource) -> Sequence[NoisyStatistics | Draws]:
         """Draw, for each group."""
 
+    def rehearse(self, noise: NoiseSource) -> Sequence[NoisyStatistics | Draws]:
+        """Draw the same noise of no records, before anything is charged, and return as many numbers as a release has.
+
+        What a broken installation or too little memory would stop stops here. Nothing private is touched.
+        """
+
 
 def certify(mechanism: Mechanism, *, unit: str = "row") -> Certificate:
     """Write down what is promised, and enough to compute the claim again."""
@@ -96,6 +103,34 @@ def assumptions_of(mechanism: Mechanism) -> tuple[str, ...]:
 def pays_for(entry: Entry, mechanism: Mechanism) -> bool:
     """Tell whether a charge is for exactly what would run."""
     return bool(entry.facts["event"] == mechanism.charge.under(mechanism.adjacency.neighbours).to_dict())
+
+
+def rehearse(
+    mechanism: Mechanism,
+    *,
+    family: Mapping[str, Any],
+    prior: Sequence[float],
+    by: str | None = None,
+    groups: Sequence[str] = ("all",),
+    labels: Sequence[str] = (),
+    noise: NoiseSource | None = None,
+) -> int:
+    """Do all that `publish` will do, without a charge and without a record, and throw it away.
+
+    Returns how many bytes the release may take; of levels that are found it is not known.
+    """
+    try:
+        contents = mechanism.rehearse(noise or SystemNoise())
+    except ImportError as error:
+        if isinstance(error, VestryError):
+            raise
+        raise VestryError(_NO_NOISE.format(module=error.name)) from None
+    numbers = tuple(float(number) for number in prior)
+    drawn = dict(zip(groups, contents, strict=True))
+    release = Release(dict(family), numbers, drawn, certify(mechanism), by, tuple(labels))
+    text = release.text()
+    Release.from_dict(json.loads(text))
+    return len(text.encode()) + _LONGEST_NUMBER * text.count("\n")
 
 
 def publish(
@@ -138,6 +173,13 @@ def publish(
         opened.released(text.encode())
     return release
 
+
+_NO_NOISE = (
+    "noise cannot be drawn, since {module} cannot be imported; nothing was charged: install vestry again, for example"
+    " by pip install --force-reinstall vestry."
+)
+# Each number of a release has a line of its own, and no double or noisy integer is longer, in characters.
+_LONGEST_NUMBER = 32
 
 # What each mechanism calibrates.
 PARAMETERS = {

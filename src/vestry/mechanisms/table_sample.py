@@ -84,6 +84,16 @@ class TableSample(Tempered):
         sides = ([tuple(chain(*row)) for row in zip(*own, strict=True)] for own in tables)
         return tuple(Draws(tuple(rows), PROBABILITY_GRID) for rows in sides)
 
+    def rehearse(self, noise: NoiseSource) -> tuple[Draws, ...]:
+        """Draw once from the largest table of no records; a release of zeros is as long as one of draws."""
+        from vestry.noise.bits import Bits
+        from vestry.noise.grid import PROBABILITY_GRID
+
+        self._table((0,) * max(self.sizes), Bits(noise))
+        own = (0.0,) if self.adjacency.groups > 1 else ()
+        row = own + (0.0,) * sum(self.sizes)
+        return (Draws((row,) * self.draws, PROBABILITY_GRID),) * self.adjacency.groups
+
     def _by_feature(self, counts: Sequence[int]) -> list[Sequence[int]]:
         ends = list(accumulate(self.sizes))
         return [counts[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]

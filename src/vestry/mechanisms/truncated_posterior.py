@@ -16,7 +16,7 @@ from typing import Any
 
 from vestry.errors import GuaranteeUnreachable
 from vestry.ledger import OpenCharge
-from vestry.mechanisms.posterior_sample import draw_groups
+from vestry.mechanisms.posterior_sample import draw_groups, rehearse_draws
 from vestry.mechanisms.statistic_family import StatisticFamily
 from vestry.noise import NoiseSource
 from vestry.numerics import outward
@@ -82,6 +82,11 @@ class TruncatedSample(Tempered):
         """Update the prior by each group's private statistics (sums, then the count), tempered, and draw."""
         scales = {"likelihood_power": 1 / self.temperature}
         return draw_groups(self, private, opened, noise, scales, self.truncation)
+
+    def rehearse(self, noise: NoiseSource) -> tuple[Draws, ...]:
+        """Draw once from the posterior of no records: the prior."""
+        scales = {"likelihood_power": 1 / self.temperature}
+        return rehearse_draws(self, noise, scales, self.truncation)
 
 
 def ops(

@@ -142,6 +142,21 @@ class LangevinSample(RowMechanism):
         )
         return rounding + ERROR * size
 
+    def rehearse(self, noise: NoiseSource) -> tuple[Draws, ...]:
+        """Draw the noise of one step, and that of the last one exactly, once."""
+        from vestry.noise import exact_sampling
+        from vestry.noise.bits import Bits
+        from vestry.noise.bounded_error_normals import normals
+        from vestry.noise.grid import declared_grid
+
+        size = self.problem.dimension
+        normals(noise.stream(), size)
+        grid = declared_grid(1 / math.sqrt(self.prior_precision))
+        sharpness = _sharpness(self.schedule.step_sizes[-1])
+        last, *_ = exact_sampling.normal(Bits(noise), 0.0, sharpness, grid=grid)
+        point = (float(last),) * size
+        return (Draws((point,) * self.draws, grid),)
+
     def draw(self, blocks: Sequence[Block], noise: NoiseSource) -> Draws:
         """Run the chain, once for each draw; the last step's noise is drawn exactly and rounded to a declared grid."""
         from vestry.noise.bits import Bits
@@ -173,9 +188,14 @@ class LangevinSample(RowMechanism):
         for phase, count in zip(phases, steps, strict=True):
             for start in range(0, count, most):
                 theta = phase.run(theta, normals(stream, (min(most, count - start), size)))
-        sharpness = 1 / (2 * sizes[-1]) * (1 - 2.0**-50)  # never less noise than was priced
+        sharpness = _sharpness(sizes[-1])
         means = np.ravel(phases[-1].mean(theta))
         return np.array([exact_sampling.normal(bits, float(mean), sharpness, grid=grid)[0] for mean in means])
+
+
+def _sharpness(step_size: float) -> float:
+    """Return the precision of a step's noise, never less noise than was priced."""
+    return 1 / (2 * step_size) * (1 - 2.0**-50)
 
 
 def _projected(theta: np.ndarray, radius: float) -> np.ndarray:

@@ -181,6 +181,13 @@ class ObjectivePerturbation(RowMechanism):
         """Whether Newton's method, whose passes are few, can be taken: for few features of one predictor."""
         return self._objective.sends_hessian
 
+    def rehearse(self, noise: NoiseSource) -> tuple[Draws, ...]:
+        """Draw a linear term, and add the noise on top to zeros."""
+        from vestry.noise.bounded_error_normals import normals
+
+        normals(noise.stream(), self.problem.dimension)
+        return (exactly_noisy(np.zeros(self.problem.dimension), self.top, noise),)
+
     def draw(self, rows: Sequence[Block] | RemoteRows, noise: NoiseSource) -> Draws:
         """Draw the linear term, minimise, and add the noise on top."""
         from vestry.noise.bounded_error_normals import normals

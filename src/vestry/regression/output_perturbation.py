@@ -78,6 +78,11 @@ class OutputPerturbation(RowMechanism):
         """Whether Newton's method, whose passes are few, can be taken: for few features of one predictor."""
         return self._objective.sends_hessian
 
+    def rehearse(self, noise: NoiseSource) -> tuple[Draws, ...]:
+        """Add the noise to zeros."""
+        noise.stream()
+        return (exactly_noisy(np.zeros(self.problem.dimension), self.scale, noise),)
+
     def draw(self, rows: Sequence[Block] | RemoteRows, noise: NoiseSource) -> Draws:
         """Minimise, and add the noise."""
         nothing, near = np.zeros(self.problem.dimension), _near(self._objective)

@@ -127,6 +127,10 @@ class RowMechanism(ABC):
         opened.take()
         return (self.draw(first_rows(reveal_rows(private), self.problem.max_rows), noise),)
 
+    @abstractmethod
+    def rehearse(self, noise: NoiseSource) -> tuple[Draws, ...]:
+        """Draw the noise of the same scale, and add it to zeros instead of what rows give."""
+
     @property
     def few_passes(self) -> bool:
         """Whether so few passes over the records do that they can stay where they are."""

@@ -44,6 +44,7 @@ from vestry.pipeline import (
     claim,
     prepare,
     public_count,
+    rehearse_release,
     run,
 )
 from vestry.posterior.posterior import Posterior, Rows
@@ -307,7 +308,9 @@ class ReleaseRunner:
 
     def _prepare(self, spec: ReleaseSpec) -> PreparedRelease:
         with self._pointed(spec):
-            return prepare(spec.request, self.table, self.ledger, lambda count: self._calibrated(spec, count))
+            prepared = prepare(spec.request, self.table, self.ledger, lambda count: self._calibrated(spec, count))
+        rehearse_release(prepared, noise=self.noise)
+        return prepared
 
     @contextmanager
     def _pointed(self, spec: ReleaseSpec) -> Iterator[None]:
