@@ -228,13 +228,13 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
 
 
 def _quickly(request: Request) -> Request:
-    """Return a request for the same Gaussian noise that is calibrated at once: to the rho which its guarantee comes to.
+    """Return a request for the same discrete Gaussian noise, calibrated at once: to the rho its guarantee comes to.
 
     The scale is that of the request to eight digits. It is for plans; a release is calibrated to the last digit.
     """
     guarantee = request.guarantee
     own = getattr(request.model, "brings_delta", False)  # then there is no rho
-    if request.mechanism != "gaussian" or not isinstance(guarantee, ApproxDP) or own:
+    if request.mechanism != "discrete-gaussian" or not isinstance(guarantee, ApproxDP) or own:
         return request
     rho = _gaussian_rho(guarantee.epsilon, guarantee.delta)
     return replace(request, guarantee=Guarantee.parse({"rho": rho}, neighbours=guarantee.neighbours))

@@ -22,7 +22,7 @@ from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import GuaranteeUnreachable, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.posterior_sample import PosteriorSample
-from vestry.mechanisms.release import calibrate_mechanism
+from vestry.mechanisms.release import ADDITIVE, calibrate_mechanism
 from vestry.noise import SystemNoise
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -45,7 +45,8 @@ FAMILIES = {
 }
 GUARANTEES = {
     "laplace": "epsilon=1",
-    "gaussian": "rho=0.5",
+    "gaussian": "mu=1",
+    "discrete-gaussian": "rho=0.5",
     "direct": "epsilon=10,delta=0.9",
     "diffused": "epsilon=1,delta=0.01",
     "concentrated": "epsilon=1,delta=0.01",
@@ -60,7 +61,7 @@ def offered():
     for mechanism in GUARANTEES:
         for family in FAMILIES:
             for adjacency in POPULATIONS:
-                noisy = mechanism in ("laplace", "gaussian")
+                noisy = mechanism in ADDITIVE
                 drawn = family in DISCRETE or (adjacency in COUNTED and family != "mean and variance")
                 if not noisy and (not drawn or (mechanism == "ops" and family not in DISCRETE)):
                     continue
@@ -155,7 +156,7 @@ def test_worst_neighbours_nearly_attain_the_claim(mechanism, family, adjacency):
     assert not found.refuted
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case[0] in ("laplace", "gaussian")])
+@pytest.mark.parametrize("case", [case for case in CASES if case[0] in ADDITIVE])
 def test_neighbours_of_noisy_statistics_are_as_far_apart_as_the_sensitivity(case):
     subject, model = made(*case)
     assert isinstance(subject, Additive)

@@ -113,6 +113,8 @@ NOISE = [
     (f"laplace {NORMAL} --grid 0.125 --dimension 2 --rows 3", "epsilon=0.5", 96),
     (f"gaussian {BETA}", "rho=0.02", 5),
     (f"gaussian {THREE}", "rho=0.01", 10),
+    (f"gaussian {BETA}", "mu=0.2", 5),
+    (f"discrete-gaussian {BETA}", "rho=0.02", 5),
     (f"gaussian {BETA}", "order=2,epsilon=0.04", 5),
 ]
 
@@ -289,7 +291,7 @@ BAD = {
     "pure posterior": (f"calibrate diffused {BETA} --guarantee epsilon=1", "use ops, or ask for epsilon and delta"),
     "rho of a posterior": (f"calibrate diffused {BETA} --guarantee rho=0.1", "ask for epsilon and delta"),
     "direct costs more": (f"calibrate direct {BETA} --guarantee order=2,epsilon=0.1", "it keeps order=2,epsilon=0.191"),
-    "mu of discrete noise": (f"calibrate gaussian {BETA} --guarantee mu=1", "mu=1 cannot be reached"),
+    "mu of discrete noise": (f"calibrate discrete-gaussian {BETA} --guarantee mu=1", "mu=1 cannot be reached"),
     "normal, private count": (f"calibrate diffused {NORMAL} --count private {ASK}", "release noisy statistics instead"),
     "normal, add-remove": (
         "calibrate diffused --family normal-mean --prior 0,1 --variance 1 --low 0 --high 1 --neighbours add-remove"
@@ -314,7 +316,10 @@ BAD = {
     "unknown neighbours": (f"calibrate laplace {BETA} --neighbours swap {ASK}", "neighbours must be one of"),
     "unknown count": (f"calibrate laplace {BETA} --count secret {ASK}", "--count must be one of public, private"),
     # names
-    "unknown mechanism": (f"calibrate magic {BETA} {ASK}", "MECHANISM must be one of laplace, gaussian, direct"),
+    "unknown mechanism": (
+        f"calibrate magic {BETA} {ASK}",
+        "MECHANISM must be one of laplace, gaussian, discrete-gaussian, direct",
+    ),
     "unknown family": (
         f"calibrate laplace --family gamma --n 9 {ASK}",
         "--family must be one of beta-bernoulli, dirichlet-categorical",

@@ -19,7 +19,7 @@ from vestry.data import Table
 from vestry.data_quality.quality_model import Quality
 from vestry.errors import InvalidParameter
 from vestry.events import pure
-from vestry.mechanisms.additive_noise import event_of
+from vestry.mechanisms.additive_noise import NOISE_OF, event_of
 from vestry.model.request import Request
 from vestry.model.worst_pair import Pair
 from vestry.numerics import ratio_up, up
@@ -112,7 +112,7 @@ def test_the_charge_is_that_of_the_declared_bound(mechanism, spend, relation, st
     found = prepared(table([], "row", relation), mechanism, spend).mechanism
     wanted = steps / 0.1 if mechanism == "laplace" else math.sqrt(steps) / math.sqrt(2 * 0.005)
     assert found.scale == pytest.approx(wanted, rel=1e-6)
-    assert found.event == event_of(f"discrete-{mechanism}", found.layout, found.scale).under(relation)
+    assert found.event == event_of(NOISE_OF[mechanism], found.layout, found.scale).under(relation)
 
 
 @pytest.mark.long

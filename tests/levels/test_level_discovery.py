@@ -127,6 +127,7 @@ def test_auto_takes_the_lower_threshold(unit, best):
     schema = TableSchema({}, Unit.parse(unit), Neighbours.ADD_REMOVE)
     found = compare_mechanisms(Request(LevelDiscovery("diagnosis"), SPEND), schema, expected_rows=1000)
     assert best_forecast(found).mechanism == best
+    assert [each.mechanism for each in found] == ["laplace", "gaussian"]
     assert {each.parameter for each in found} == {"threshold"}
     assert all(each.what == "interval of the count" and each.width > 0 for each in found)
 

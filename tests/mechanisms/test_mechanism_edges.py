@@ -34,7 +34,7 @@ ASKED = Guarantee.parse("epsilon=1,delta=1e-6")
 def test_a_mechanism_is_found_by_its_name_and_makes_one_draw_unless_told():
     assert calibrate_mechanism("diffused", BETA, PRIOR, PUBLIC, ASKED).draws == 1
     assert calibrate_mechanism("laplace", BETA, PRIOR, PUBLIC, Guarantee.parse("epsilon=0.5")).scale == 2
-    with pytest.raises(InvalidParameter, match="one of laplace, gaussian, direct"):
+    with pytest.raises(InvalidParameter, match="one of laplace, gaussian, discrete-gaussian, direct"):
         calibrate_mechanism("normal", BETA, PRIOR, PUBLIC, ASKED)
     with pytest.raises(InvalidParameter, match="draws must be omitted for noisy statistics"):
         calibrate_mechanism("laplace", BETA, PRIOR, PUBLIC, ASKED, draws=2)

@@ -26,6 +26,8 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.errors import GuaranteeUnreachable
 from vestry.mechanisms import additive_noise, posterior_sample, truncated_posterior
+from vestry.mechanisms.additive_noise import NOISE_OF
+from vestry.mechanisms.release import ADDITIVE
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
@@ -50,7 +52,8 @@ POPULATIONS = {
 }
 GUARANTEES = {
     "laplace": ["order=2,epsilon=0.1", "order=5,epsilon=0.5", "epsilon=1,delta=1e-5", "epsilon=0.5", "rho=0.05"],
-    "gaussian": ["order=2,epsilon=0.1", "order=5,epsilon=0.5", "epsilon=1,delta=1e-5", "rho=0.05"],
+    "gaussian": ["order=2,epsilon=0.1", "order=5,epsilon=0.5", "epsilon=1,delta=1e-5", "rho=0.05", "mu=0.3"],
+    "discrete-gaussian": ["order=2,epsilon=0.1", "order=5,epsilon=0.5", "epsilon=1,delta=1e-5", "rho=0.05"],
     "diffused": ["order=2,epsilon=0.1", "order=5,epsilon=0.5", "epsilon=1,delta=1e-5"],
     "concentrated": ["order=2,epsilon=0.1", "order=5,epsilon=0.5", "epsilon=1,delta=1e-5"],
     "ops": ["order=2,epsilon=0.1", "order=5,epsilon=0.5", "epsilon=1,delta=1e-5", "epsilon=0.5", "rho=0.05", "mu=0.3"],
@@ -70,7 +73,7 @@ def half(name: str) -> int:
 def allowed(mechanism: str, name: str, adjacency: Adjacency) -> bool:
     """Tell whether a theorem covers the combination."""
     if normal(name):
-        return mechanism in ("laplace", "gaussian") or (mechanism != "ops" and adjacency.count is not None)
+        return mechanism in ADDITIVE or (mechanism != "ops" and adjacency.count is not None)
     return True
 
 
@@ -81,8 +84,8 @@ def truncation(name: str) -> float:
 def calibrated(mechanism: str, name: str, adjacency: Adjacency, guarantee: str | Guarantee):
     family, numbers = FAMILIES[name]
     wanted = Guarantee.parse(guarantee)
-    if mechanism in ("laplace", "gaussian"):
-        return additive_noise.calibrate_noise(f"discrete-{mechanism}", layout(name, adjacency), adjacency, wanted)
+    if mechanism in ADDITIVE:
+        return additive_noise.calibrate_noise(NOISE_OF[mechanism], layout(name, adjacency), adjacency, wanted)
     prior = family.prior(numbers)
     if mechanism == "ops":
         return truncated_posterior.ops(family, prior, adjacency, wanted, truncation=truncation(name))
@@ -112,7 +115,7 @@ def test_the_guarantee_is_met_and_the_parameter_falls_with_it(mechanism, name, k
     """The price is the guarantee to a millionth, unless the parameter is at its cap of 1."""
     adjacency = POPULATIONS[key]
     for guarantee in GUARANTEES[mechanism]:
-        if mechanism == "gaussian" and "delta" in guarantee and (name != "beta" or adjacency.rows > 1):
+        if mechanism == "discrete-gaussian" and "delta" in guarantee and (name != "beta" or adjacency.rows > 1):
             continue  # slow, and the same for every family: only the sensitivity enters
         made = calibrated(mechanism, name, adjacency, guarantee)
         assert made.event.neighbours is made.guarantee.neighbours is adjacency.neighbours
@@ -122,7 +125,7 @@ def test_the_guarantee_is_met_and_the_parameter_falls_with_it(mechanism, name, k
                 made.guarantee.value, rel=1e-6
             ), guarantee
         less = calibrated(mechanism, name, adjacency, stricter(guarantee))
-        if mechanism in ("laplace", "gaussian", "ops"):
+        if mechanism in (*ADDITIVE, "ops"):
             assert less.value > made.value or less.value == made.value == 1, guarantee
         else:
             assert less.value < made.value <= 1 or less.value == made.value == 1, guarantee
@@ -130,7 +133,7 @@ def test_the_guarantee_is_met_and_the_parameter_falls_with_it(mechanism, name, k
 
 @pytest.mark.parametrize("key", POPULATIONS)
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("mechanism", ["laplace", "discrete-gaussian"])
 def test_noise_hides_every_move_of_a_unit(mechanism, name, key):
     """Every distance between neighbours' statistics, by exact sums: never above the claim."""
     adjacency = POPULATIONS[key]
@@ -147,7 +150,7 @@ def test_noise_hides_every_move_of_a_unit(mechanism, name, key):
         assert found[order] <= float(accountant.renyi(made.event, order)) * (1 + 1e-9)
     for epsilon in EPSILONS:
         assert found["delta", epsilon] <= accountant.delta(made.event, epsilon) + 1e-12
-    if mechanism == "gaussian":  # at whole orders the normaliser cancels, and the bound is attained
+    if mechanism == "discrete-gaussian":  # at whole orders the normaliser cancels, and the bound is attained
         for order in (2.0, 5.0):
             assert found[order] == pytest.approx(float(accountant.renyi(made.event, order)), rel=1e-9)
     else:
@@ -318,7 +321,7 @@ REFUSED = {
     "rho diffused": ("diffused", BETA, PUBLIC, "rho=0.1", r"ask for epsilon and delta, or for a Renyi order below"),
     "mu diffused": ("diffused", BETA, PUBLIC, "mu=0.1", r"ask for epsilon and delta, or for a Renyi order below"),
     "pure gaussian": ("gaussian", BETA, PUBLIC, "epsilon=1", r"epsilon=1 cannot be reached; no parameter"),
-    "mu gaussian": ("gaussian", BETA, PUBLIC, "mu=1", r"mu=1 cannot be reached; no parameter"),
+    "mu discrete gaussian": ("discrete-gaussian", BETA, PUBLIC, "mu=1", r"mu=1 cannot be reached; no parameter"),
     "normal, pure": ("diffused", "normal", PUBLIC, "epsilon=1", r"no pure epsilon unless it is truncated"),
     "normal, ops": ("ops", "normal", PUBLIC, "epsilon=1", r"ops for normal-mean cannot be reached; .* no bound"),
     **{

@@ -18,7 +18,7 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.errors import DeclarationMismatch, InvalidParameter, LedgerStateError, PrivateValue
 from vestry.ledger import Ledger
 from vestry.mechanisms import additive_noise, posterior_sample, truncated_posterior
-from vestry.mechanisms.release import certify, publish
+from vestry.mechanisms.release import ADDITIVE, certify, publish
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
@@ -43,7 +43,8 @@ def drawn(name: str, guarantee: str, draws: int = 1):
 # name: mechanism, private integers, family, prior
 MECHANISMS = {
     "laplace": (lambda: noisy(additive_noise.LAPLACE, "epsilon=0.5"), (38,), BETA, NUMBERS),
-    "gaussian": (lambda: noisy(additive_noise.GAUSSIAN, "rho=0.1"), (38,), BETA, NUMBERS),
+    "gaussian": (lambda: noisy(additive_noise.ROUNDED_GAUSSIAN, "mu=0.4"), (38,), BETA, NUMBERS),
+    "discrete-gaussian": (lambda: noisy(additive_noise.GAUSSIAN, "rho=0.1"), (38,), BETA, NUMBERS),
     "direct": (lambda: drawn("direct", "order=2,epsilon=0.3"), (38, 100), BETA, NUMBERS),
     "diffused": (lambda: drawn("diffused", "epsilon=1,delta=1e-5"), (38, 100), BETA, NUMBERS),
     "concentrated": (lambda: drawn("concentrated", "order=2,epsilon=0.1", 3), (38, 100), BETA, NUMBERS),
@@ -93,7 +94,7 @@ def test_the_systems_noise_is_the_default(name, ledger):
     made = make()
     charge = ledger.charge(made.charge, purpose="test")
     content = publish(made, Private(values), charge, family=family.to_dict(), prior=prior).contents["all"]
-    assert isinstance(content, NoisyStatistics if name in ("laplace", "gaussian") else Draws)
+    assert isinstance(content, NoisyStatistics if name in ADDITIVE else Draws)
 
 
 @each_mechanism
@@ -176,6 +177,10 @@ class WatchfulNoise(SeededNoise):
     def discrete_laplace(self, values, *, scale):
         self._look()
         return super().discrete_laplace(values, scale=scale)
+
+    def rounded_gaussian(self, values, *, scale):
+        self._look()
+        return super().rounded_gaussian(values, scale=scale)
 
     def discrete_gaussian(self, values, *, scale):
         self._look()

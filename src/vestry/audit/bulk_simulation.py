@@ -15,10 +15,11 @@ from vestry.audit.worst_pairs import BuiltinMechanism, Dataset, Pair
 from vestry.conjugate.family import Distribution
 from vestry.conjugate.simulation import simulated_noise
 from vestry.mcmc.truncated_draws import truncated_beta, truncated_dirichlet
-from vestry.mechanisms.additive_noise import CUBE, LAPLACE, Additive
+from vestry.mechanisms.additive_noise import CUBE, LAPLACE, ROUNDED_GAUSSIAN, Additive
 from vestry.mechanisms.posterior_sample import split_groups
 from vestry.mechanisms.truncated_posterior import TruncatedSample
 from vestry.numerics import Array
+from vestry.posterior.discrete_noise import RoundedGaussian
 
 
 def simulate(mechanism: BuiltinMechanism, dataset: Dataset, rng: np.random.Generator, trials: int) -> Array:
@@ -59,6 +60,9 @@ def log_ratio(mechanism: BuiltinMechanism, pair: Pair) -> Callable[[Array], Arra
             return lambda x: np.asarray((np.abs(x - second) - np.abs(x - first)).sum(axis=1) / scale)
         if mechanism.noise == CUBE:
             return lambda x: np.asarray((np.abs(x - second).max(axis=1) - np.abs(x - first).max(axis=1)) / scale)
+        if mechanism.noise == ROUNDED_GAUSSIAN:
+            noise = RoundedGaussian(scale)
+            return lambda x: np.asarray((noise.log_mass(x - first) - noise.log_mass(x - second)).sum(axis=1))
         middle = (first + second) / 2
         return lambda x: np.asarray((x - middle) @ (first - second) / scale**2)
     before, after = posteriors(mechanism, pair.first), posteriors(mechanism, pair.second)

@@ -39,7 +39,9 @@ _NOISE, _DRAWN = ("draws", "truncation", "analysis"), ("truncation", "grid")
 CONJUGATE = {
     "laplace": Listing("integer noise P(k) ~ exp(-|k|/scale) on the statistics",
                      Conjugate, "--family beta-bernoulli --n 100", "epsilon=1", "scale", "10", _NOISE),
-    "gaussian": Listing("integer noise P(k) ~ exp(-k^2/(2 scale^2)) on the statistics",
+    "gaussian": Listing("integer noise round(N(0, scale^2)) on the statistics",
+                      Conjugate, "--family beta-bernoulli --n 100", "mu=0.2", "scale", "5", _NOISE),
+    "discrete-gaussian": Listing("integer noise P(k) ~ exp(-k^2/(2 scale^2)) on the statistics",
                       Conjugate, "--family beta-bernoulli --n 100", "rho=0.02", "scale", "5", _NOISE),
     "direct": Listing("draws from the posterior itself",
                     Conjugate, _BETA, "order=2,epsilon=0.2", "likelihood_power", "1", _DRAWN),

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vestry.mechanisms.additive_noise import Additive, calibrate_noise
+from vestry.mechanisms.additive_noise import LAPLACE, ROUNDED_GAUSSIAN, Additive, calibrate_noise
 from vestry.mechanisms.statistic_family import Layout
 from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Adjacency
@@ -52,8 +52,11 @@ class FitPlan(ABC):
 
 def smaller_noise(layout: Layout, adjacency: Adjacency, guarantee: Guarantee) -> Additive:
     """Calibrate Laplace and Gaussian noise, and return the smaller."""
-    kinds = ("discrete-laplace",) if isinstance(guarantee, PureDP) else ("discrete-laplace", "discrete-gaussian")
-    return min((calibrate_noise(k, layout, adjacency, guarantee) for k in kinds), key=lambda m: m.deviation)
+    laplace = calibrate_noise(LAPLACE, layout, adjacency, guarantee)
+    if isinstance(guarantee, PureDP):
+        return laplace
+    gaussian = calibrate_noise(ROUNDED_GAUSSIAN, layout, adjacency, guarantee)
+    return min(laplace, gaussian, key=lambda mechanism: mechanism.deviation)
 
 
 def feature_names(names: np.ndarray | None, size: int) -> list[str]:

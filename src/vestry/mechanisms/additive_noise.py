@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from scipy.special import ndtr
+
 from vestry.errors import DeclarationMismatch
 from vestry.ledger import OpenCharge
 from vestry.mechanisms.statistic_family import Layout
@@ -31,12 +34,19 @@ ROUNDED_GAUSSIAN = "rounded-gaussian"
 CUBE = "discrete-cube"
 
 # The mechanism that adds each noise, as users name it; and the noise of each name.
-MECHANISM_OF = {LAPLACE: "laplace", GAUSSIAN: "gaussian", CUBE: "cube"}
+MECHANISM_OF = {
+    LAPLACE: "laplace",
+    ROUNDED_GAUSSIAN: "gaussian",
+    GAUSSIAN: "discrete-gaussian",
+    CUBE: "cube",
+}
 NOISE_OF = {mechanism: noise for noise, mechanism in MECHANISM_OF.items()}
 
 THEOREMS = {
     LAPLACE: "Integer noise P(k) ~ exp(-|k|/scale) on integers of l1 sensitivity D is (D/scale)-DP"
     " [DworkMNS06, Prop. 1].",
+    ROUNDED_GAUSSIAN: "Integer noise round(N(0, scale^2)) on integers of l2 sensitivity D is (D/scale)-GDP: the rounded"
+    " sum of the Gaussian mechanism [DongRS22, Thm 2.7].",
     GAUSSIAN: "Integer noise P(k) ~ exp(-k^2/(2 scale^2)) on integers of l2 sensitivity D is D^2/(2 scale^2)-zCDP"
     " [CanonneKS20, Thm 14]; it is not mu-GDP.",
     CUBE: "Integer noise P(k) ~ exp(-max |k_i|/scale) on integers none of which moves by more than D is (D/scale)-DP"
@@ -53,9 +63,9 @@ class Additive:
 
     Privacy
     -------
-    Laplace: (l1/scale)-DP. Gaussian: l2^2/(2 scale^2)-zCDP. Cube: (largest/scale)-DP. For the neighbours of
-    `adjacency`, by the diameter of what one unit may contribute, or nothing where the count is private. `limits` says
-    what is not hidden, if anything that a unit may change.
+    Laplace: (l1/scale)-DP. Gaussian: (l2/scale)-GDP. Discrete Gaussian: l2^2/(2 scale^2)-zCDP. Cube:
+    (largest/scale)-DP. For the neighbours of `adjacency`, by the diameter of what one unit may contribute, or nothing
+    where the count is private. `limits` says what is not hidden, if anything that a unit may change.
     """
 
     noise: str
@@ -69,7 +79,7 @@ class Additive:
 
     @property
     def name(self) -> str:
-        """`laplace`, `gaussian` or `cube`."""
+        """`laplace`, `gaussian`, `discrete-gaussian` or `cube`."""
         return MECHANISM_OF[self.noise]
 
     @property
@@ -93,11 +103,14 @@ class Additive:
     def deviation(self) -> float:
         """The standard deviation of the noise: sqrt(2 q)/(1 - q), q = e^(-1/scale), for Laplace.
 
+        For a Gaussian the scale, with that of rounding; for a discrete Gaussian the scale, which bounds it.
         For a cube of d counts sqrt(E[m (m + 1)]/3), m half its edge; for advice m + 1/2 is taken for gamma(d + 1).
         """
         if self.noise == CUBE:
             d = len(self.layout.names)
             return math.sqrt(max(0.0, (d + 1) * (d + 2) * self.scale**2 - 0.25) / 3)
+        if self.noise == ROUNDED_GAUSSIAN:
+            return rounded_normal_deviation(self.scale)
         if self.noise == GAUSSIAN:
             return self.scale
         return math.sqrt(2) * math.exp(-0.5 / self.scale) / -math.expm1(-1 / self.scale)
@@ -122,6 +135,8 @@ class Additive:
     def _noisy(self, values: Sequence[int], noise: NoiseSource) -> Sequence[int]:
         if self.noise == LAPLACE:
             return noise.discrete_laplace(values, scale=self.scale)
+        if self.noise == ROUNDED_GAUSSIAN:
+            return noise.rounded_gaussian(values, scale=self.scale)
         if self.noise == GAUSSIAN:
             return noise.discrete_gaussian(values, scale=self.scale)
         from vestry.noise.cube import cube_noise
@@ -135,6 +150,22 @@ class Additive:
         """Return one group's noisy integers with what is needed to read them."""
         at, noise, scale = self.layout, self.noise, self.scale
         return NoisyStatistics(at.names, noisy, noise, scale, at.grid, at.count, at.count_grid)
+
+
+def rounded_normal_deviation(scale: float) -> float:
+    """Return the standard deviation of round(N(0, scale^2)): 1.041 at scale 1.
+
+    The variance is the sum over m >= 1 of (2m - 1) P(|k| >= m), which is scale^2 + 1/12 up to e^(-2 pi^2 scale^2).
+    """
+    if scale > _BY_SHEPPARD:
+        return math.hypot(scale, math.sqrt(1 / 12))
+    m = np.arange(1, 40 * _BY_SHEPPARD)
+    reached = 2 * ndtr(-(m - 0.5) / scale)
+    return math.sqrt((2 * m - 1) @ reached)
+
+
+# From here on the correction of e^(-2 pi^2 scale^2) is below 1e-30.
+_BY_SHEPPARD = 2
 
 
 def calibrate_noise(

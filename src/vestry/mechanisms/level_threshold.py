@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from vestry.errors import GuaranteeUnreachable
 from vestry.ledger import OpenCharge
-from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, MECHANISM_OF
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, MECHANISM_OF, ROUNDED_GAUSSIAN, rounded_normal_deviation
 from vestry.noise import NoiseSource
 from vestry.numerics import exact, outward, ratio_up, smallest, up
 from vestry.privacy import accountant
@@ -30,12 +30,19 @@ THEOREMS = {
     LAPLACE: "Noise P(k) ~ exp(-|k|/scale), |k| <= margin, on each count of a value that occurs, shown from margin + 1"
     " on: v counts that one unit moves by 1 are (v/scale, 1 - (1 - P(k = margin))^v)-DP [DesfontainesVGM22;"
     " KairouzOV15].",
+    ROUNDED_GAUSSIAN: "Noise round(N(0, scale^2)) on each count of a value that occurs, shown from margin + 1 on: v"
+    " counts that one unit moves by 1 are (sqrt(v)/scale)-GDP except with probability 1 - (1 - P(k >= margin))^v"
+    " [DongRS22, Cor. 3.3].",
     GAUSSIAN: "Noise P(k) ~ exp(-k^2/(2 scale^2)) on each count of a value that occurs, shown from margin + 1 on: v"
     " counts that one unit moves by 1 are v/(2 scale^2)-zCDP except with probability 1 - (1 - P(k >= margin))^v"
     " [CanonneKS20, Thm 14; BunS16, Lemma 8.2].",
 }
 THRESHOLD = "threshold"
-_KINDS = {LAPLACE: "discovery-laplace", GAUSSIAN: "discovery-gaussian"}
+_KINDS = {
+    LAPLACE: "discovery-laplace",
+    ROUNDED_GAUSSIAN: "discovery-rounded-gaussian",
+    GAUSSIAN: "discovery-gaussian",
+}
 _ONLY = (
     "a value that one unit alone holds may be shown, and only (epsilon, delta) allows that; write for example"
     " spend = { epsilon = 0.5, delta = 1e-7 }"
@@ -67,8 +74,9 @@ class LevelThreshold:
     Privacy
     -------
     Laplace: (values/scale)-DP except with a probability that the margin makes small enough; exact. Gaussian:
-    values/(2 scale^2)-zCDP except with such a probability. See `vestry.privacy.discovery_cost`. A `least` above 1
-    subtracts least - 1 from every count that is at least that, and 1 from none: one unit still moves each by 1 at most.
+    (sqrt(values)/scale)-GDP, and discrete Gaussian: values/(2 scale^2)-zCDP, except with such a probability. See
+    `vestry.privacy.discovery_cost`. A `least` above 1 subtracts least - 1 from every count that is at least that, and
+    1 from none: one unit still moves each by 1 at most.
     """
 
     noise: str
@@ -84,7 +92,7 @@ class LevelThreshold:
 
     @property
     def name(self) -> str:
-        """`laplace` or `gaussian`."""
+        """`laplace`, `gaussian` or `discrete-gaussian`."""
         return MECHANISM_OF[self.noise]
 
     @property
@@ -112,6 +120,8 @@ class LevelThreshold:
     @property
     def deviation(self) -> float:
         """The standard deviation of the noise."""
+        if self.noise == ROUNDED_GAUSSIAN:
+            return rounded_normal_deviation(self.scale)
         if self.noise == GAUSSIAN:
             return self.scale
         return math.sqrt(2) * math.exp(-0.5 / self.scale) / -math.expm1(-1 / self.scale)
@@ -141,6 +151,8 @@ class LevelThreshold:
                     yield text, count + extra
 
     def _noise(self, size: int, noise: NoiseSource) -> Sequence[int]:
+        if self.noise == ROUNDED_GAUSSIAN:
+            return noise.rounded_gaussian([0] * size, scale=self.scale)
         if self.noise == GAUSSIAN:
             return noise.discrete_gaussian([0] * size, scale=self.scale)
         draws = noise.discrete_laplace([0] * size, scale=self.scale)
@@ -156,7 +168,7 @@ def probability_found(noise: str, scale: float, margin: int, count: int) -> floa
     if count < 1:
         return 0.0
     needed = margin + 1 - count
-    if noise == GAUSSIAN and scale > _SUMMED:
+    if noise == ROUNDED_GAUSSIAN or (noise == GAUSSIAN and scale > _SUMMED):
         return float(ndtr((0.5 - needed) / scale))
     if noise == GAUSSIAN:
         points = np.arange(-math.ceil(40 * scale + 40), math.ceil(40 * scale + 41))
@@ -191,7 +203,10 @@ def calibrate_threshold(
     bound = guarantee.under(adjacency.neighbours)
     if not isinstance(bound, ApproxDP):
         raise GuaranteeUnreachable(f"{guarantee} by showing which values occur", _ONLY)
-    scale, margin = (_truncated if noise == LAPLACE else _gaussian)(bound, values)
+    if noise == LAPLACE:
+        scale, margin = _truncated(bound, values)
+    else:
+        scale, margin = _gaussian(noise, bound, values)
     if margin > _FURTHEST:
         raise GuaranteeUnreachable(f"{guarantee} by a threshold", "spend more: the threshold would be above 2^50")
     return LevelThreshold(noise, scale, margin, values, least, of, adjacency, bound)
@@ -209,13 +224,17 @@ def _truncated(guarantee: ApproxDP, values: int) -> tuple[float, int]:
     return scale, _least(fits, max(1, math.ceil(scale / 16)))
 
 
-def _gaussian(guarantee: ApproxDP, values: int) -> tuple[float, int]:
+def _gaussian(noise: str, guarantee: ApproxDP, values: int) -> tuple[float, int]:
     rest = ApproxDP(guarantee.epsilon, guarantee.delta * (1 - _SHARE))
-    rho = accountant.largest_parameter(lambda x: event("zcdp", rho=x), rest, tolerance=1e-6)
-    scale = outward(math.sqrt(values / (2 * rho)))
+    if noise == ROUNDED_GAUSSIAN:
+        mu = accountant.largest_parameter(lambda x: event("gdp", mu=x), rest, tolerance=1e-6)
+        scale = outward(math.sqrt(values) / mu)
+    else:
+        rho = accountant.largest_parameter(lambda x: event("zcdp", rho=x), rest, tolerance=1e-6)
+        scale = outward(math.sqrt(values / (2 * rho)))
 
     def fits(scale: float, margin: int) -> bool:
-        return accountant.meets(event_of(GAUSSIAN, scale, margin, values), guarantee)
+        return accountant.meets(event_of(noise, scale, margin, values), guarantee)
 
     margin = _least(lambda each: fits(scale, each), math.ceil(scale) + 1)
     # The threshold is a whole number, and leaves a little of delta for less noise.

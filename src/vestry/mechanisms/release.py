@@ -185,13 +185,14 @@ _LONGEST_NUMBER = 32
 PARAMETERS = {
     "laplace": "scale",
     "gaussian": "scale",
+    "discrete-gaussian": "scale",
     "direct": "likelihood_power",
     "diffused": "likelihood_power",
     "concentrated": "prior_scale",
     "ops": "temperature",
 }
 # Those that release noisy statistics, from which any number of draws is free; the others release draws.
-ADDITIVE = ("laplace", "gaussian")
+ADDITIVE = ("laplace", "gaussian", "discrete-gaussian")
 
 
 def parameter_of(name: str) -> str:

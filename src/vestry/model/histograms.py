@@ -33,7 +33,7 @@ from vestry.schema.statistics import Count, Indicator, Term
 from vestry.validation import require_choice, require_number
 
 TOTAL = "records"
-NOISES = ("laplace", "gaussian")
+NOISES = ("laplace", "gaussian", "discrete-gaussian")
 
 
 @dataclass(frozen=True)

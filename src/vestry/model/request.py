@@ -240,10 +240,12 @@ class Request:
         if self.mechanism != AUTO:
             return (self.mechanism,)
         pure = isinstance(self.guarantee, PureDP)  # never kept by Gaussian noise
+        # Discrete Gaussian noise, of the same scale, has no exact price: whoever wants it names it.
+        left_out = ("gaussian", "discrete-gaussian") if pure else ("discrete-gaussian",)
         if self.model.mechanisms not in (None, ADDITIVE):
-            return tuple(each for each in self.model.mechanisms if not (pure and each == "gaussian"))
+            return tuple(name for name in self.model.mechanisms if name not in left_out)
         if self.draws is None:
-            return ("laplace",) if pure else ADDITIVE
+            return tuple(name for name in ADDITIVE if name not in left_out)
         sampled = () if pure else ("direct", "diffused", "concentrated")
         return sampled if self.truncation is None else (*sampled, "ops")
 
