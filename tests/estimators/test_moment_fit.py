@@ -58,8 +58,8 @@ def test_a_fit_is_charged_first(tmp_path):
     ("changed", "match"),
     [
         ({"bounds": Ball(2)}, "bounds must be a pair"),
-        ({"radius": 2.0}, "bounds must be a pair"),
-        ({"fit_intercept": False}, "bounds must be a pair"),
+        ({"radius": 2.0}, "radius must be omitted for the method moments, not 2.0"),
+        ({"fit_intercept": False}, "fit_intercept must be True for the method moments, not False"),
         ({"draws": 3}, "draws must be omitted for the method moments"),
         ({"threshold": 1.0}, "threshold must be omitted"),
         ({"regularisation": 1.0}, "regularisation must be omitted"),
@@ -78,10 +78,82 @@ def test_return_std_is_for_moments_alone():
         PrivateLinearRegression("epsilon=1", **MUCH).predict(rows(3)[0])
 
 
-def test_where_there_is_no_interval_the_release_stays():
-    """Twenty features and little budget: no sampler was measured there."""
+HIDDEN = "the noise hides the Gram matrix of the predictors"
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"neighbours": "replace"}, f"nothing was charged: with this many rows there is no interval, because {HIDDEN}"),
+        ({"max_rows": 300}, f"nothing was charged: with at most 300 rows there is no interval, because {HIDDEN}"),
+        ({"expected_rows": 300}, "nothing was charged: with 300 rows, as expected, there is no interval, because"),
+        ({"expected_rows": 300, "max_rows": 10**9}, "with 300 rows, as expected, there is no interval"),
+        ({"expected_rows": 0}, "expected_rows must be a whole number of at least 1"),
+        ({"expected_rows": 9, "method": "output"}, "expected_rows must be omitted except for the method moments"),
+    ],
+)
+def test_what_is_expected_to_have_no_answer_is_not_charged(changed, reason, tmp_path):
+    """Twenty features and little budget."""
+    relation = changed.get("neighbours", "add-remove")
+    ledger = Ledger.create(tmp_path / "l", dataset="d", unit="row", neighbours=relation, budget="epsilon=1,delta=1e-5")
     rng = np.random.default_rng(1)
-    model = PrivateLinearRegression("epsilon=0.1", **MUCH)
-    with pytest.raises(NoInterval, match="measured for at most 4 coefficients"):
+    options = {**MUCH, "neighbours": None, **changed, "ledger": ledger}
+    model = PrivateLinearRegression("epsilon=0.1", **options)
+    with pytest.raises((NoInterval, InvalidParameter), match=reason):
         model.fit(rng.uniform(0, 10, (300, 20)), rng.uniform(0, 10, 300))
+    assert [entry.action for entry in ledger.entries()] == ["create"]
+    assert not hasattr(model, "release_")
+
+
+def test_more_rows_than_needed_are_charged():
+    """What can be answered with the most rows that there may be is not refused by that number."""
+    x, y = rows()
+    options = {**MUCH, "neighbours": "add-remove", "max_rows": 10**6}
+    assert np.isfinite(PrivateLinearRegression("epsilon=1", **options).fit(x, y).coef_).all()
+
+
+def test_a_release_without_an_answer_stays_and_says_why(tmp_path):
+    """A fit that is charged leaves its release, and every question of the model the reason."""
+    budget = "epsilon=1"
+    ledger = Ledger.create(tmp_path / "l", dataset="d", unit="row", neighbours="add-remove", budget=budget)
+    rng = np.random.default_rng(1)
+    options = {**MUCH, "ledger": ledger, "neighbours": None, "expected_rows": 10**9}
+    model = PrivateLinearRegression("epsilon=0.1", **options)
+    x = rng.uniform(0, 10, (300, 20))
+    fitted = model.fit(x, rng.uniform(0, 10, 300))
+    assert fitted is model
+    assert [entry.action for entry in ledger.entries()] == ["create", "charge", "open", "release"]
     assert model.release_.family["method"] == "moments"
+    assert model.certificate_.mechanism == "laplace"
+    questions = (
+        lambda: model.coef_,
+        lambda: model.intercept_,
+        lambda: model.coefficients_,
+        lambda: model.posterior_,
+        lambda: model.predict(x),
+        lambda: model.predict(x, return_std=True),
+        lambda: model.to_arviz(),
+    )
+    for question in questions:
+        with pytest.raises(NotFittedError, match="There is a release, and no model: there is no interval, because"):
+            question()
+    model.set_params(guarantee="epsilon=0.9", ledger=None, neighbours="replace")
+    x, y = rows()
+    assert np.isfinite(model.fit(x, y).predict(x)).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_charged_has_an_answer_or_a_reason(seed):
+    """Whatever the noise, a fit ends: with coefficients and their uncertainty, or with the reason."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0, 10, (50, 2))
+    options = {**MUCH, "neighbours": "add-remove"}
+    model = PrivateLinearRegression("epsilon=1", **options).fit(x, x[:, 0])
+    try:
+        mean, sd = model.predict(x, return_std=True)
+    except NotFittedError as error:
+        assert "there is no interval" in str(error)  # noqa: PT017 - either may happen
+    else:
+        assert np.isfinite(mean).all()
+        assert (sd > 0).all()
+        assert len(model.posterior_.rows()) == 5

@@ -174,3 +174,18 @@ def test_two_coefficients_against_quadrature():
     found, expected = moments(draws.mixture(tau2)), by_quadrature_2(z, n, sd, tau2)
     for place in (0, 1):
         agrees(found, place, expected[place], 0.15)
+
+
+@pytest.mark.parametrize("count", [10**4, 10**7, 10**9, 10**12])
+def test_the_residual_spread_is_found_however_many_records_there_are(count):
+    """Its posterior is narrower than any fixed grid: by large-sample theory N(sd, sd^2/(2 n))."""
+    sd, slope = 0.25, 0.5
+    gram = [[count, 0.0, 0.1 * count], [0.0, count / 3, slope * count / 3]]
+    squares = count * (0.1**2 + slope**2 / 3 + sd**2)
+    matrix = np.array([*gram, [0.1 * count, slope * count / 3, squares]])
+    mixture = delta_posterior(DeltaFit.of(noisy(matrix, 1e-3, count)), 1.0)
+    mean = mixture.weights @ mixture.sigma
+    spread = math.sqrt(mixture.weights @ (mixture.sigma - mean) ** 2)
+    expected = sd / math.sqrt(2 * count)
+    assert mean == pytest.approx(sd, abs=3 * expected)
+    assert spread == pytest.approx(expected, rel=0.02)

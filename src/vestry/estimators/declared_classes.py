@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -21,6 +22,16 @@ class PrivateClassifier(ClassifierMixin):  # type: ignore[misc]
     ledger: Any
     classes: Any
 
+    @abstractmethod
+    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803 - scikit-learn's name
+        """Return the probability of each class."""
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the log probability of each class."""
+        probabilities = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(probabilities))
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """Return the accuracy. On private rows this is a release that no ledger is charged for, as cross-validation is.
 
@@ -35,6 +46,13 @@ class PrivateClassifier(ClassifierMixin):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not isinstance(self.classes, (list, tuple)) or len(self.classes) > 2
         return tags
+
+
+def log_odds(log_probabilities: np.ndarray) -> np.ndarray:
+    """Return the log odds of the second of two classes; of several, their log probabilities as they are."""
+    if log_probabilities.shape[1] > 2:
+        return log_probabilities
+    return np.asarray(log_probabilities[:, 1] - log_probabilities[:, 0])
 
 
 def class_coding(given: Any, y: np.ndarray) -> tuple[list[str], Callable[[], np.ndarray]]:

@@ -9,13 +9,12 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from vestry.data.row_limit import limit_records
 from vestry.errors import InvalidParameter
 from vestry.estimators.bounds import encoder_of
 from vestry.estimators.fit_plan import FitPlan, feature_names
-from vestry.estimators.private_fit import PrivateFit
+from vestry.estimators.private_fit import FittedPosterior, PrivateFit
 from vestry.ledger import Ledger
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency, Neighbours
@@ -37,6 +36,37 @@ class RowPlan(FitPlan):
         """Encode the rows, in single precision: what one row may be is bounded after rounding. At most `max_rows`."""
         block = self.encoder.encode(X, np.float32), self.outcomes()
         return PrivateRows(limit_records([block], self.mechanism.problem.max_rows, row_key=row_key))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCoefficients(FittedPosterior):
+    """Coefficients in the units of the features.
+
+    Attributes
+    ----------
+    coefficients, intercepts
+        Of every draw, with the draw first.
+    """
+
+    coefficients: np.ndarray
+    intercepts: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedCoefficients:
+    """Coefficients that were released themselves: there is no posterior, only draws or an estimate.
+
+    Attributes
+    ----------
+    coefficients, intercepts
+        Of every draw, with the draw first, in the units of the features.
+    encoded
+        The same for encoded rows: (draws, predictors, features).
+    """
+
+    coefficients: np.ndarray
+    intercepts: np.ndarray
+    encoded: np.ndarray
 
 
 @dataclass(eq=False, repr=False)
@@ -63,18 +93,36 @@ class PrivateEstimator(PrivateFit):
     def _outcome(self, y: np.ndarray) -> tuple[Loss, dict[str, Any], Callable[[], np.ndarray]]:
         """Check what is declared of the outcome; return the loss, its description, and how to encode y."""
 
-    @abstractmethod
-    def _read(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
-        """Set the fitted attributes from draws (draws, predictors, features) in the features' units."""
-
-    def _finish(self, plan: Any, release: Release) -> None:
-        """Set the fitted attributes."""
+    def _read(self, plan: Any, release: Release) -> Any:
+        """Return the coefficients of each draw, by predictor of the loss."""
         values = np.array(cast(Draws, release.contents["all"]).values)
-        shape = len(values), plan.mechanism.problem.loss.predictors, plan.encoder.features
-        self._theta = values.reshape(shape)
-        restored = coefficients_reader(plan.described, ()).unscaled(values).reshape(shape)
+        predictors = plan.mechanism.problem.loss.predictors
+        shape = (len(values), predictors, plan.encoder.features)
+        reader = coefficients_reader(plan.described, ())
+        restored = reader.unscaled(values).reshape(shape)
         width = len(plan.encoder.middle)
-        self._read(restored[..., :width], restored[..., width] if plan.encoder.intercept else np.zeros(shape[:2]))
+        intercepts = restored[..., width] if plan.encoder.intercept else np.zeros(shape[:2])
+        return ReleasedCoefficients(restored[..., :width], intercepts, values.reshape(shape))
+
+    @property
+    def coefficients_(self) -> np.ndarray:
+        """The coefficients of every draw, in the units of the features."""
+        return np.asarray(self._known_reading().coefficients)
+
+    @property
+    def intercepts_(self) -> np.ndarray:
+        """The intercept of every draw."""
+        return np.asarray(self._known_reading().intercepts)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The mean coefficients."""
+        return np.asarray(self.coefficients_.mean(axis=0))
+
+    @property
+    def intercept_(self) -> Any:
+        """The mean intercept."""
+        return self.intercepts_.mean(axis=0)
 
     def _plan(self, rows: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> RowPlan:
         """Try all that can fail without touching values."""
@@ -133,11 +181,10 @@ class PrivateEstimator(PrivateFit):
     def _predictors(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the linear predictors of each draw (draws, predictors, n), rows encoded as they were for the fit."""
         rows = self._known_rows(X)
-        return np.asarray(self._theta @ self._encoder.encode(rows).T)
+        return np.asarray(self._known_reading().encoded @ self._encoder.encode(rows).T)
 
     def to_arviz(self) -> Any:
         """Return the released draws as an ArviZ tree, without data; its attributes hold the certificate."""
-        check_is_fitted(self, "release_")
         import arviz_base as arviz
 
         dims, coords = self._dimensions()

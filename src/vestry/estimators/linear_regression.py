@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 import vestry.estimators.input_checks as checks
 from vestry.errors import InvalidParameter
 from vestry.estimators.bounds import interval, scale_of
-from vestry.estimators.estimator import PrivateEstimator
+from vestry.estimators.estimator import FittedCoefficients, PrivateEstimator
 from vestry.estimators.fit_plan import feature_names
 from vestry.estimators.moment_fit import plan_moments
 from vestry.estimators.private_fit import warn_uncharged
@@ -27,7 +26,7 @@ from vestry.regression.method import POSTERIOR
 from vestry.regression.moment_model import MOMENTS
 from vestry.regression.residual_scale import check_residual_sd, with_residual_scale
 from vestry.releases import Release
-from vestry.validation import require_choice, require_number
+from vestry.validation import require_choice, require_number, require_whole
 
 # The threshold where none is declared, as a share of the outcome's reach.
 _SHARE = 0.25
@@ -60,6 +59,10 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         For the posterior: the standard deviation of the residuals, in units of the outcome, known or from another
         release. Draws are then from the posterior of normal residuals, tempered as the guarantee needs it. None: their
         spread has no scale.
+    expected_rows
+        For moments under add-remove: about how many rows there are, as you would say without looking. A fit that is
+        expected to have no answer with so many is refused before it is charged. None: one that is expected to have no
+        answer with `max_rows`, where that is given, or any smaller number. Under replace the number of rows is used.
     prior_precision
         For the posterior and for moments, on scaled features and outcomes. None: 1 for moments; for the posterior the
         number of coefficients, so that the prior expects |theta|^2 = 1, where scaled outcomes are at most 1 in size; or
@@ -78,7 +81,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     coefficients_, intercepts_, certificate_, release_, spent_
         See `PrivateLogisticRegression`.
     posterior_
-        For moments: the posterior, with intervals of coefficients, residual sd and R squared.
+        For moments: the posterior, with intervals of coefficients, residual sd and R squared. Where the noise hides so
+        much that none can be computed, `posterior_`, `coef_` and `predict` raise `NotFittedError` with the reason, and
+        the release is in `release_`.
 
     Notes
     -----
@@ -90,6 +95,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
     loss: str = "huber"
     threshold: float | None = None
     residual_sd: float | None = None
+    expected_rows: int | None = None
 
     _family = "linear"
 
@@ -120,43 +126,50 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore
         middle, reach, stand_in = scale_of(low, high, intercept=bool(self.fit_intercept))
         return middle, float(reach), float(stand_in)
 
-    def _read(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
-        self._middle, self._reach, _ = self._scale()
-        self.coefficients_, self.intercepts_ = weights[:, 0], intercepts[:, 0]
-        self.coef_, self.intercept_ = self.coefficients_.mean(axis=0), float(self.intercepts_.mean())
-
     def _plan(self, rows: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> Any:
         if self.method != MOMENTS:
+            if self.expected_rows is not None:
+                allowed = f"omitted except for the method {MOMENTS}"
+                raise InvalidParameter("expected_rows", self.expected_rows, allowed, f'method="{MOMENTS}"')
             return super()._plan(rows, y, names, ledger)
         for name, usual in _OF_ROWS.items():
             if getattr(self, name) != usual:
                 raise InvalidParameter(name, getattr(self, name), f"omitted for the method {MOMENTS}", f"no {name}")
         encoder, neighbours, guarantee = self._declared(rows.shape[1], ledger)
-        replaces = neighbours is Neighbours.REPLACE
+        count = len(rows) if neighbours is Neighbours.REPLACE else None
         middle, reach, _ = self._scale()
-        return plan_moments(
+        plan = plan_moments(
             encoder,
             feature_names(names, rows.shape[1]),
             (middle, reach),
             self._outcome(y)[2],
-            Adjacency(neighbours, 1, len(rows) if replaces else None),
+            Adjacency(neighbours, 1, count),
             guarantee,
             prior_precision=self.prior_precision,
         )
+        if count is not None:
+            plan.require_answer(count, "with this many rows")
+        elif self.expected_rows is not None:
+            expected = require_whole("expected_rows", self.expected_rows, "expected_rows=10_000")
+            plan.require_answer(expected, f"with {expected:,} rows, as expected,")
+        elif self.max_rows is not None:
+            # More rows make the noise smaller beside the Gram matrix: what has no answer here has none with fewer.
+            most = require_whole("max_rows", self.max_rows, "max_rows=100_000")
+            plan.require_answer(most, f"with at most {most:,} rows")
+        return plan
 
-    def _finish(self, plan: Any, release: Release) -> None:
-        if self.method != MOMENTS:
-            super()._finish(plan, release)
-            return
-        self.posterior_ = Posterior.from_release(release)
-        means = np.array([row["mean"] for row in self.posterior_.rows()])
+    def _read(self, plan: Any, release: Release) -> Any:
         self._middle, self._reach, _ = self._scale()
-        self.coefficients_, self.intercepts_ = means[None, :-3], means[None, -3]
-        self.coef_, self.intercept_ = self.coefficients_[0], float(self.intercepts_[0])
+        if self.method != MOMENTS:
+            released = super()._read(plan, release)
+            return replace(released, coefficients=released.coefficients[:, 0], intercepts=released.intercepts[:, 0])
+        posterior = Posterior.from_release(release)
+        means = np.array([row["mean"] for row in posterior.rows()])
+        # After the intercept come the residual sd and R squared.
+        return FittedCoefficients(posterior, coefficients=means[None, :-3], intercepts=means[None, -3])
 
     def to_arviz(self) -> Any:
         """Return draws as an ArviZ tree, without data: those released, or for moments draws from the posterior."""
-        check_is_fitted(self, "release_")
         return self.posterior_.to_arviz() if self.method == MOMENTS else super().to_arviz()
 
     def predict(self, X: Any, return_std: bool = False) -> Any:  # noqa: N803

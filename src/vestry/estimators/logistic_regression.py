@@ -7,13 +7,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, cast
 
 import numpy as np
-from scipy.special import expit, logit, softmax
-from sklearn.utils.validation import check_is_fitted
+from scipy.special import log_expit, log_softmax, logsumexp
 
 from vestry.errors import InvalidParameter
 from vestry.estimators.binned_fit import plan_table, read_bins
-from vestry.estimators.declared_classes import PrivateClassifier, check_classes, class_coding
-from vestry.estimators.estimator import PrivateEstimator
+from vestry.estimators.declared_classes import PrivateClassifier, check_classes, class_coding, log_odds
+from vestry.estimators.estimator import FittedCoefficients, PrivateEstimator
 from vestry.estimators.fit_plan import feature_names
 from vestry.ledger import Ledger
 from vestry.posterior import Posterior
@@ -22,6 +21,19 @@ from vestry.regression.loss import Loss
 from vestry.regression.losses import Logistic, Multinomial
 from vestry.regression.table_model import TABLE
 from vestry.releases import Release
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTable(FittedCoefficients):
+    """A regression by table.
+
+    Attributes
+    ----------
+    chances
+        The probability of each class in each cell of the features' bins.
+    """
+
+    chances: np.ndarray
 
 
 @dataclass(eq=False, repr=False)
@@ -117,11 +129,6 @@ class PrivateLogisticRegression(PrivateClassifier, PrivateEstimator):
             return Logistic(), described, lambda: np.where(places() == 1, 1.0, -1.0)
         return Multinomial(len(names)), {"classes": names, "outcome": None}, places
 
-    def _read(self, weights: np.ndarray, intercepts: np.ndarray) -> None:
-        self.classes_ = np.array(sorted(check_classes(self.classes)))
-        self.coefficients_, self.intercepts_ = weights, intercepts
-        self.coef_, self.intercept_ = weights.mean(axis=0), intercepts.mean(axis=0)
-
     def _plan(self, rows: np.ndarray, y: np.ndarray, names: np.ndarray | None, ledger: Ledger | None) -> Any:
         if self.method != TABLE:
             if self.bins is not None:
@@ -143,20 +150,20 @@ class PrivateLogisticRegression(PrivateClassifier, PrivateEstimator):
             prior_precision=self.prior_precision,
         )
 
-    def _finish(self, plan: Any, release: Release) -> None:
+    def _read(self, plan: Any, release: Release) -> Any:
+        self.classes_ = np.array(sorted(check_classes(self.classes)))
         if self.method != TABLE:
-            super()._finish(plan, release)
-            return
-        self.posterior_ = Posterior.from_release(release)
-        reader: Any = self.posterior_.reader
-        theta = cast(Any, self.posterior_.distributions["all"]).theta
-        self._cell_chances = reader.outcomes_at(theta, plan.table.cells).mean(axis=0).T
+            return super()._read(plan, release)
+        posterior = Posterior.from_release(release)
+        reader: Any = posterior.reader
+        distribution: Any = posterior.distributions["all"]
+        theta = distribution.theta
+        chances = reader.outcomes_at(theta, plan.table.cells).mean(axis=0).T
         draws = theta.reshape(len(theta), -1, len(reader.features))
-        self._read(draws[..., :-1], draws[..., -1])
+        return FittedTable(posterior, draws[..., :-1], draws[..., -1], chances)
 
     def to_arviz(self) -> Any:
         """Return draws as an ArviZ tree, without data: those released, or for table draws from the posterior."""
-        check_is_fitted(self, "release_")
         return self.posterior_.to_arviz() if self.method == TABLE else super().to_arviz()
 
     def _dimensions(self) -> tuple[list[str], dict[str, list[Any]]]:
@@ -166,21 +173,24 @@ class PrivateLogisticRegression(PrivateClassifier, PrivateEstimator):
     def decision_function(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return linear predictors; of several draws, those of the probabilities averaged over them."""
         if self.method == TABLE:
-            chance = self.predict_proba(X)
-            return np.asarray(logit(chance[:, 1]) if chance.shape[1] == 2 else np.log(chance))
+            return log_odds(self.predict_log_proba(X))
         eta = self._predictors(X)
         if len(eta) == 1:
             return np.asarray(eta[0, 0] if eta.shape[1] == 1 else eta[0].T)
-        chance = self._chances(eta)
-        with np.errstate(divide="ignore"):
-            return np.asarray(logit(chance[:, 1]) if eta.shape[1] == 1 else np.log(chance))
+        return log_odds(self._log_chances(eta))
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the probability of each class, averaged over the draws that were bought; for table, over all."""
         if self.method == TABLE:
             rows = self._known_rows(X)
-            return np.asarray(self._cell_chances[cast(Any, self._encoder).cells(rows)])
-        return self._chances(self._predictors(X))
+            return np.asarray(self._known_reading().chances[cast(Any, self._encoder).cells(rows)])
+        return np.asarray(np.exp(self._log_chances(self._predictors(X))))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the log probability of each class; it is exact where the probability itself would be 0."""
+        if self.method == TABLE:
+            return super().predict_log_proba(X)
+        return self._log_chances(self._predictors(X))
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the most probable class of each row."""
@@ -189,9 +199,10 @@ class PrivateLogisticRegression(PrivateClassifier, PrivateEstimator):
         return np.asarray(self.classes_[place])
 
     @staticmethod
-    def _chances(eta: np.ndarray) -> np.ndarray:
-        """Return probabilities (n, classes) from predictors (draws, predictors, n)."""
-        if eta.shape[1] > 1:
-            return np.asarray(softmax(eta, axis=1).mean(axis=0).T)
-        second = expit(eta[:, 0]).mean(axis=0)
-        return np.column_stack([expit(-eta[:, 0]).mean(axis=0), second])
+    def _log_chances(eta: np.ndarray) -> np.ndarray:
+        """Return log probabilities (n, classes), averaged over draws, from predictors (draws, predictors, n)."""
+        if eta.shape[1] == 1:
+            of_draws = np.concatenate([log_expit(-eta), log_expit(eta)], axis=1)
+        else:
+            of_draws = log_softmax(eta, axis=1)
+        return np.asarray(logsumexp(of_draws, axis=0).T - np.log(len(eta)))

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vestry.errors import InvalidParameter
+from vestry.errors import InvalidParameter, NoInterval
 from vestry.estimators.fit_plan import FitPlan, outcome_name, smaller_noise
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
-from vestry.regression.moment_model import MOMENTS, USUAL_PRECISION
+from vestry.regression.moment_model import MOMENTS, USUAL_PRECISION, expected_widths
+from vestry.regression.moment_reader import MomentReader
 from vestry.regression.moments import Moments, NumberColumn
 from vestry.schema.design_matrix import RowEncoder
 from vestry.schema.private import Private
@@ -23,6 +24,24 @@ class MomentPlan(FitPlan):
     """A fit by noisy moments."""
 
     moments: Moments
+
+    def require_answer(self, rows: int, words: str) -> None:
+        """Refuse what is expected to have no answer with this number of rows, which `words` name.
+
+        Raises
+        ------
+        NoInterval
+            If the noise is expected to hide the Gram matrix where that has no answer.
+        """
+        predictors = tuple(self.described["predictors"])
+        reader = MomentReader(self.moments, self.described["outcome_column"], predictors, self.precision)
+        try:
+            expected_widths(reader, self.mechanism, rows, np.random.default_rng(0))
+        except NoInterval as error:
+            reason = str(error)
+        else:
+            return
+        raise NoInterval(f"nothing was charged: {words} {reason}")
 
     def collect(self, X: np.ndarray, *, row_key: str) -> Private:  # noqa: N803 - scikit-learn's name
         """Sum the products of scaled features and outcomes, as whole numbers."""
@@ -42,9 +61,12 @@ def plan_moments(
     prior_precision: float | None,
 ) -> MomentPlan:
     """Calibrate the noise of the moments; of Laplace and Gaussian noise the smaller."""
-    if not encoder.boxed or encoder.radius is not None or not encoder.intercept:
-        allowed = f"a pair (low, high) without a radius, and fit_intercept=True, for the method {MOMENTS}"
-        raise InvalidParameter("bounds", "another kind", allowed, "bounds=(low, high)")
+    if not encoder.intercept:
+        raise InvalidParameter("fit_intercept", False, f"True for the method {MOMENTS}", "fit_intercept=True")
+    if not encoder.boxed:
+        raise InvalidParameter("bounds", "a Ball", f"a pair (low, high) for the method {MOMENTS}", "bounds=(low, high)")
+    if encoder.radius is not None:
+        raise InvalidParameter("radius", encoder.radius, f"omitted for the method {MOMENTS}", "no radius")
     own = outcome_name(names)
     ends = zip(names, encoder.middle - encoder.reach, encoder.middle + encoder.reach, strict=True)
     columns = [NumberColumn(name, float(low), float(high)) for name, low, high in ends]

@@ -6,13 +6,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, cast
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from vestry.errors import InvalidParameter
 from vestry.estimators.binned_fit import BinEncoder, read_bins
-from vestry.estimators.declared_classes import PrivateClassifier, check_classes, class_coding
+from vestry.estimators.declared_classes import PrivateClassifier, check_classes, class_coding, log_odds
 from vestry.estimators.fit_plan import FitPlan, feature_names, outcome_name
-from vestry.estimators.private_fit import PrivateFit
+from vestry.estimators.private_fit import FittedPosterior, PrivateFit
 from vestry.ledger import Ledger
 from vestry.model.request import PreparedSums, Request
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
@@ -128,9 +127,9 @@ class PrivateNaiveBayes(PrivateClassifier, PrivateFit):
         candidates = (model.prepare(Request(model, guarantee, kind), schema, None) for kind in kinds)
         return min(candidates, key=lambda each: cast(Any, each.mechanism).deviation)
 
-    def _finish(self, plan: Any, release: Release) -> None:
+    def _read(self, plan: Any, release: Release) -> FittedPosterior:
         self.classes_ = np.array(sorted(check_classes(self.classes)))
-        self.posterior_ = Posterior.from_release(release)
+        return FittedPosterior(Posterior.from_release(release))
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the predictive probability of each class, the noise summed out."""
@@ -139,6 +138,10 @@ class PrivateNaiveBayes(PrivateClassifier, PrivateFit):
         places = dict(zip(reader.features, self._encoder.places(rows), strict=True))
         return np.asarray(reader.class_chances(self.posterior_, places, len(rows)))
 
+    def decision_function(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the log odds of the second of two classes; of several, the log probability of each."""
+        return log_odds(self.predict_log_proba(X))
+
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the most probable class of each row."""
         chance = self.predict_proba(X)
@@ -146,5 +149,4 @@ class PrivateNaiveBayes(PrivateClassifier, PrivateFit):
 
     def to_arviz(self) -> Any:
         """Return draws from the posterior as an ArviZ tree, without data."""
-        check_is_fitted(self, "release_")
         return self.posterior_.to_arviz()

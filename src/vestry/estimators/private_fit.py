@@ -11,6 +11,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vestry.estimators.input_checks as checks
@@ -22,6 +23,7 @@ from vestry.mechanisms.release import Mechanism, certify, publish, rehearse
 from vestry.noise import SystemNoise
 from vestry.numerics import up
 from vestry.pipeline import charge_for
+from vestry.posterior import Posterior
 from vestry.privacy import accountant
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours
@@ -51,6 +53,26 @@ class Unledgered:
         """Use the leave: there is no ledger to ask."""
 
 
+@dataclass(frozen=True, eq=False)
+class FittedPosterior:
+    """What was computed from the release of a fit.
+
+    Attributes
+    ----------
+    posterior
+        The posterior.
+    """
+
+    posterior: Posterior
+
+
+@dataclass(frozen=True)
+class UnreadRelease:
+    """Stands for what cannot be computed from the release of a fit, with the reason."""
+
+    reason: str
+
+
 @dataclass(eq=False, repr=False)
 class PrivateFit(BaseEstimator):  # type: ignore[misc]
     """A learner whose `fit` is one release. Not to be used itself."""
@@ -65,8 +87,8 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
         """Try all that can fail without touching values; return what the release needs."""
 
     @abstractmethod
-    def _finish(self, plan: Any, release: Release) -> None:
-        """Set the fitted attributes."""
+    def _read(self, plan: Any, release: Release) -> Any:
+        """Set the fitted attributes that do not depend on what was released, and return what is computed from it."""
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Release the coefficients: check, charge the ledger, then read the rows. Every call is charged.
@@ -98,12 +120,34 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
             self.release_ = release
             self.certificate_ = release.certificate
             self.spent_ = spent
-        self._finish(plan, release)
+        try:
+            self._reading = self._read(plan, release)
+        except VestryError as error:  # it is paid for, and stays
+            self._reading = UnreadRelease(str(error))
         return self
+
+    @property
+    def posterior_(self) -> Posterior:
+        """The posterior."""
+        posterior: Posterior = self._known_reading().posterior
+        return posterior
+
+    def _known_reading(self) -> Any:
+        """Return what was computed from the release.
+
+        Raises
+        ------
+        NotFittedError
+            If there is no release, or nothing can be computed from it; it says why.
+        """
+        check_is_fitted(self, "release_")
+        if isinstance(self._reading, UnreadRelease):
+            raise NotFittedError(f"There is a release, and no model: {self._reading.reason}")
+        return self._reading
 
     def _known_rows(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return rows to predict for, which have the features of the fit."""
-        check_is_fitted(self, "release_")
+        self._known_reading()
         rows = checks.features(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return rows

@@ -70,9 +70,14 @@ def forecast_moments(prepared: PreparedSums, n: int, rng: np.random.Generator, *
     model: Any = prepared.model
     moments = Moments.from_dict(prepared.described["columns"])
     reader = MomentReader(moments, model.outcome, model.predictors, prepared.numbers[0])
-    n = max(1, n // rows)
     mechanism = prepared.mechanism
     assert isinstance(mechanism, Additive)  # noqa: S101 - it was prepared so
+    return expected_widths(reader, mechanism, max(1, n // rows), rng)
+
+
+def expected_widths(reader: MomentReader, mechanism: Additive, n: int, rng: np.random.Generator) -> WidthPair:
+    """Return the forecast for a calibrated mechanism; see `forecast_moments`."""
+    moments = reader.moments
     widths: list[float] = []
     exact: list[float] = []
     repeats = _REPEATS

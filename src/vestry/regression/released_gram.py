@@ -37,6 +37,8 @@ from vestry.numerics import Array
 # Nodes of the residual standard deviation; of the noise in r; how far the log weight falls at the ends.
 NODES, _INNER, _DROP = 160, 40, 30.0
 _ROUNDS = 3
+# How far the first nodes go around the estimate of the residual variance, in its standard deviations.
+_REACH = 12.0
 _LEAST = 1e-9
 
 
@@ -176,7 +178,7 @@ class DeltaFit:
     def nodes(self, prior_variance: Array) -> tuple[Array, Array]:
         """Return residual standard deviations, evenly spaced, and their log weights."""
         low, high = _LEAST, 1.0
-        sigma = np.geomspace(1e-5, 1.0, 4 * NODES)
+        sigma = self._first_nodes()
         for _ in range(_ROUNDS):
             logs = self.log_weight(sigma, prior_variance)
             inside = np.flatnonzero(logs > logs.max() - _DROP)
@@ -189,6 +191,21 @@ class DeltaFit:
             sigma = np.linspace(low, high, NODES)
         logs = self.log_weight(sigma, prior_variance)
         return sigma, logs + math.log((high - low) / (NODES - 1))
+
+    def _first_nodes(self) -> Array:
+        """Return residual standard deviations of every size, and more around the estimate, in ascending order.
+
+        With many records all weight lies within sqrt(2/freedom) of the estimate, between two nodes of a coarse grid.
+        """
+        coarse = np.geomspace(1e-5, 1.0, 4 * NODES)
+        squares = self.residual - self.bias
+        if squares <= 0:
+            return coarse
+        relative_noise = math.sqrt(self.variance) / squares
+        spread = math.hypot(relative_noise, math.sqrt(2 / self.noisy.freedom))
+        shares = 1 + spread * np.linspace(-_REACH, _REACH, NODES)
+        fine = np.sqrt(squares / self.noisy.freedom * np.maximum(shares, 0.0))
+        return np.union1d(coarse, fine[(fine > coarse[0]) & (fine < 1)])
 
     def log_evidence(self, prior_variance: Array) -> float:
         """Return the log marginal likelihood, sd flat between 0 and 1; comparable within one set of features."""
