@@ -8,6 +8,8 @@ import re
 import signal
 import socket
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -86,6 +88,75 @@ def test_half_a_request_is_not_waited_for(tmp_path, monkeypatch):
     nothing, half, second = Serving(tmp_path).during(act)
     assert nothing == half == b""
     assert second.startswith(b"HTTP/1.1 421")  # the first is answered, and the second is not waited for
+
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+# More than may be open at a time.
+MANY = 100
+
+
+def is_over(connection: socket.socket) -> bool:
+    """Tell whether the other side has ended a connection."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def statuses(address, count: int) -> list[bytes]:
+    answers = []
+    for _ in range(count):
+        with socket.create_connection(address, timeout=20) as connection:
+            connection.sendall(REQUEST)
+            answers.append(read_all(connection)[9:12])
+    return answers
+
+
+def test_silent_connections_of_another_user_take_no_place(tmp_path, monkeypatch):
+    """The kernel says of a hundred connections that they are somebody else's."""
+    strangers = set()
+    monkeypatch.setattr(
+        slow_requests, "peer_user", lambda client, server: os.getuid() + (client[1] in strangers), raising=True
+    )
+
+    def act(address):
+        silent = []
+        for _ in range(MANY):
+            connection = socket.socket()
+            connection.bind(("127.0.0.1", 0))
+            strangers.add(connection.getsockname()[1])
+            connection.settimeout(20)
+            connection.connect(address)
+            silent.append(connection)
+        try:
+            return statuses(address, 18), [is_over(connection) for connection in silent]
+        finally:
+            for connection in silent:
+                connection.close()
+
+    answers, ended = Serving(tmp_path).during(act)
+    assert answers == [b"421"] * 18
+    assert all(ended)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="the kernel does not tell whose a connection is")
+def test_another_user_of_this_machine_is_kept_out(tmp_path):
+    script = (
+        "import encodings.idna, os, socket, sys\nos.setuid(65534)\n"
+        f"held = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range({MANY})]\n"
+        "print('there', flush=True)\nsys.stdin.read()\n"
+    )
+
+    def act(address):
+        command = [sys.executable, "-c", script, str(address[1])]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/") as stranger:
+            assert stranger.stdout.readline() == b"there\n"
+            answers = statuses(address, 18)
+            stranger.stdin.close()
+        return answers
+
+    assert Serving(tmp_path).during(act) == [b"421"] * 18
 
 
 def test_what_is_no_request_is_refused(tmp_path):

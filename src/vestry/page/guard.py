@@ -3,7 +3,8 @@
 Other users of the machine can reach the loopback address, and so can every web page that this user looks at. So a
 request is answered only if
 
-- it comes from a socket of the same user, where the kernel says so;
+- it comes from a socket of the same user, where the kernel says so; that is looked at when a connection is made too, so
+  that silent ones of another user take no place;
 - its Host is the page's random name and port, which keeps out pages that rebind a name, and keeps cookies from other
   servers on this machine (cookies ignore ports);
 - the browser says that it comes from the page itself (Sec-Fetch-Site), or that the user typed it; its Origin, if there
@@ -19,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import os
 import re
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -28,7 +28,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from vestry.noise import SystemNoise
-from vestry.page.peer_user import peer_user
+from vestry.page.peer_user import is_another_user, peer_user
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -202,7 +202,7 @@ class Guard:
     def _check_user(self, scope: Scope) -> None:
         client, server = scope.get("client"), scope.get("server")
         user = self.peer(tuple(client), tuple(server)) if client and server else None
-        if user not in (None, os.getuid()):
+        if is_another_user(user):
             raise Refused(403, "The page belongs to another user of this machine.")
 
     def _session(self, scope: Scope) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,11 @@ def peer_user(client: tuple[str, int], server: tuple[str, int], tables: tuple[Pa
             if local in own and remote in other:
                 return user
     return UNKNOWN if any_line else None
+
+
+def is_another_user(user: int | None) -> bool:
+    """Tell whether a connection is not this user's, so far as the kernel says whose it is."""
+    return user not in (None, os.getuid())
 
 
 def _lines(table: Path) -> Iterator[tuple[str, str, int]]:
