@@ -137,10 +137,11 @@ class MeanEquation:
     @property
     def cut_off(self) -> float | None:
         """T at the end of [0, 1] that is nearer to an estimate outside; None if the estimate lies inside."""
-        low, high = self.statistic([0.0, 1.0]).tolist()
-        if low * high <= 0:
+        at_ends = self.statistic([0.0, 1.0])
+        if at_ends.prod() <= 0:
             return None
-        return min(low, high, key=abs)
+        nearer = np.abs(at_ends).argmin()
+        return float(at_ends[nearer])
 
     @property
     def says_little(self) -> bool:
