@@ -1,8 +1,8 @@
 """The law of a sum of independent noises: what hides a sum of released integers.
 
-The laws of the numbers are convolved. Every term is positive, so that each probability keeps its digits, far out in the
-tails too. Where the sum has a large deviation the laws are taken on a coarser lattice, each with its own deviation kept:
-in units of a hundredth of the sum's deviation, a lattice changes its fourth cumulant by parts of 1e-5.
+The laws of the numbers are convolved. Every term is positive, so that each probability keeps its digits, far out in
+the tails too. Where the sum has a large deviation the laws are taken on a coarser lattice, each with its own deviation
+kept: in units of a hundredth of the sum's deviation, a lattice changes its fourth cumulant by parts of 1e-5.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from vestry.posterior.discrete_noise import DROP, IntegerNoise, Laplace, Rounded
 
 # The sum has about so many lattice steps to its standard deviation, at most.
 _STEPS = 100.0
+# Where that many numbers are summed on a coarse lattice that each has less noise than rounding adds.
+_LEAST_SCALE = 0.3
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class NoiseSum:
     @property
     def variance(self) -> float:
         """The variance."""
-        return sum(count * law.deviation**2 for law, count in self.parts)
+        variances = [count * law.deviation**2 for law, count in self.parts]
+        return sum(variances)
 
     @property
     def scale(self) -> float:
@@ -90,15 +93,16 @@ class NoiseSum:
     def _table(self) -> Array:
         """Log P at 0, 1, 2 ... steps, until it has fallen by `DROP`."""
         laws = [(_on_lattice(law, self._step), count) for law, count in self.parts]
-        reach = max(law.reach_of_sum(count, DROP) for law, count in laws)
-        spread = self.deviation / self._step * math.sqrt(2 * DROP)
-        last = math.ceil(max(reach, spread)) + 2
+        reaches = [law.reach_of_sum(count, DROP) for law, count in laws]
+        normal_reach = self.deviation / self._step * math.sqrt(2 * DROP)
+        last = math.ceil(max(*reaches, normal_reach)) + 2
         # Partial sums go twice as far, so that nothing is missing at the end.
         k = np.arange(-2.0 * last, 2.0 * last + 1)
         total = np.where(k == 0, 1.0, 0.0)
         for law, count in laws:
-            mass = np.exp(law.log_mass(k))
-            total = np.convolve(total, _power(mass, count), mode="same")
+            log_mass = law.log_mass(k)
+            mass_of_sum = _power(np.exp(log_mass), count)
+            total = np.convolve(total, mass_of_sum, mode="same")
         right = total[2 * last : 3 * last + 1]
         return np.asarray(np.log(right))
 
@@ -110,15 +114,15 @@ def _on_lattice(law: IntegerNoise, step: float) -> IntegerNoise:
     deviation = law.deviation / step
     if isinstance(law, Laplace):
         # The deviation of discrete Laplace noise is 1/(sqrt(2) sinh(1/(2 scale))).
-        return Laplace(0.5 / math.asinh(1 / (math.sqrt(2) * deviation)))
+        ratio = 1 / (math.sqrt(2) * deviation)
+        return Laplace(0.5 / math.asinh(ratio))
     return RoundedGaussian(_unrounded(deviation))
 
 
 def _unrounded(deviation: float) -> float:
     """Return the scale of rounded normal noise of this deviation; sums of many may need less than rounding adds."""
-    least = 0.3
     variance = deviation**2 - 1 / 12
-    return max(math.sqrt(max(variance, 0.0)), least)
+    return math.sqrt(max(variance, _LEAST_SCALE**2))
 
 
 def _power(mass: Array, count: int) -> Array:
