@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 import vestry
+from vestry.mechanisms.additive_noise import NOISE_OF
 from vestry.releases import Certificate, NoisyStatistics, Release
 
 FILE = Path(__file__).with_name("combine.json")
@@ -55,7 +56,7 @@ def noisy(rng: np.random.Generator, sums: list[int], noise: str, scale: float, c
         extra = np.rint(rng.normal(0, scale, len(sums))).astype(int)
     names = tuple(f"n{place}" for place in range(len(sums)))
     values = tuple(int(s + e) for s, e in zip(sums, extra, strict=True))
-    return NoisyStatistics(names, values, f"discrete-{noise}", scale, grid, count)
+    return NoisyStatistics(names, values, NOISE_OF[noise], scale, grid, count)
 
 
 def table(rng: np.random.Generator, model: str, theta: Any, n: int) -> tuple[list[int], int | None, float]:

@@ -21,7 +21,7 @@ from vestry.conjugate.dirichlet_categorical import DirichletCategoricalFamily
 from vestry.conjugate.draw_cost import draw
 from vestry.conjugate.normal_mean import NormalMeanFamily
 from vestry.conjugate.simulation import simulated_noise
-from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, calibrate_noise
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, ROUNDED_GAUSSIAN, calibrate_noise
 from vestry.mechanisms.posterior_sample import PosteriorSample, diffused
 from vestry.mechanisms.truncated_posterior import ops
 from vestry.privacy.guarantee import Guarantee
@@ -154,14 +154,37 @@ def coarse(trials: int, seed: int) -> Verdict:
 
 def printed_gaussian(trials: int, seed: int) -> Verdict:
     """Audit Gaussian noise calibrated by a D^2/sigma^2, as [GeumlekSC17, sec. 5.1] prints it: too much, and safe."""
-    real = noisy(GAUSSIAN, BETA, PUBLIC, "rho=0.5")
+    real = noisy(ROUNDED_GAUSSIAN, BETA, PUBLIC, "rho=0.5")
     twin = dataclasses.replace(real, scale=real.scale * math.sqrt(2))
     return audit_shipped(twin, BETA, noise=SeededNoise(seed), trials=trials, claim=real.event)
 
 
 def printed_gaussian_claim(trials: int, seed: int) -> Verdict:
     """Audit the same 2 dropped on the other side: sigma^2 = a D^2/(4 epsilon)."""
-    return quieter(GAUSSIAN, "rho=0.5", math.sqrt(2))(trials, seed)
+    return quieter(ROUNDED_GAUSSIAN, "rho=0.5", math.sqrt(2))(trials, seed)
+
+
+HALVES = event("rounded-gaussian", sensitivity=0.6, scale=1.0)
+
+
+def rounded_first(trials: int, seed: int) -> Verdict:
+    """Audit a real statistic of sensitivity 0.6 that is rounded before the noise: it moves by 1."""
+    noise = SeededNoise(seed)
+
+    def run(statistic: float, _: object, count: int) -> np.ndarray:
+        return np.array(noise.rounded_gaussian([round(statistic)] * count, scale=1.0))
+
+    return audit(run, (0.2, 0.8), HALVES, source=None, trials=trials)
+
+
+def rounded_last(trials: int, seed: int) -> Verdict:
+    """Audit the same statistic with normal noise before it is rounded, which is safe."""
+    rng = np.random.default_rng(seed)
+
+    def run(statistic: float, _: object, count: int) -> np.ndarray:
+        return np.rint(statistic + rng.normal(0, 1.0, count))
+
+    return audit(run, (0.2, 0.8), HALVES, source=None, trials=trials)
 
 
 def zero(trials: int, seed: int) -> Verdict:
@@ -175,11 +198,15 @@ def zero(trials: int, seed: int) -> Verdict:
 
 TWINS = {
     "halved Laplace noise": Twin("scale/2", "a failure becomes a success", 40_000, quieter(LAPLACE, "epsilon=1", 2)),
-    "halved Gaussian noise": Twin("scale/2", "a failure becomes a success", 40_000, quieter(GAUSSIAN, "rho=0.5", 2)),
+    "halved Gaussian noise": Twin("scale/2", "a failure becomes a success", 40_000,
+                                  quieter(ROUNDED_GAUSSIAN, "mu=1", 2)),
+    "halved discrete Gaussian noise": Twin("scale/2", "a failure becomes a success", 40_000,
+                                           quieter(GAUSSIAN, "rho=0.5", 2)),
+    "rounding before the noise": Twin("round(x) + k", "a sum moves by 0.6 across a half", 40_000, rounded_first),
     "factor 2 forgotten, Laplace": Twin("l1 of an addition", "a record changes category", 40_000,
                                         one_sided(LAPLACE, "epsilon=1")),
     "factor 2 forgotten, Gaussian": Twin("l2 of an addition", "a record changes category", 400_000,
-                                         one_sided(GAUSSIAN, "rho=0.5")),
+                                         one_sided(ROUNDED_GAUSSIAN, "mu=1")),
     "factor 2 forgotten, ops": Twin("T = D/epsilon", "no success or one, 1 failure", 400_000, half_ops),
     "prior tempered too": Twin("eta0 r", "no success or one, 99 failures", 200_000, tempered),
     "truncation forgotten": Twin("any theta", "one record, alone", 40_000, untruncated),

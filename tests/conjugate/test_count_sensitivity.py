@@ -14,7 +14,7 @@ from share import examples
 
 from vestry.data import Table
 from vestry.hmm.hmm_model import HiddenMarkovModel
-from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, event_of
+from vestry.mechanisms.additive_noise import LAPLACE, ROUNDED_GAUSSIAN, event_of
 from vestry.model.histograms import Histograms
 from vestry.model.request import Request
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
@@ -303,4 +303,4 @@ def test_the_charge_is_that_of_the_declared_bound(name, mechanism, spend):
     wanted = l1 / 0.7 if mechanism == "laplace" else l2 / math.sqrt(2 * 0.02)
     assert found.scale == pytest.approx(wanted, rel=1e-6)
     assert found.scale >= wanted * (1 - 1e-12)
-    assert found.noise == (LAPLACE if mechanism == "laplace" else GAUSSIAN)
+    assert found.noise == (LAPLACE if mechanism == "laplace" else ROUNDED_GAUSSIAN)
