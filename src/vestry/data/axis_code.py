@@ -68,7 +68,7 @@ def moment_value(held: HeldColumn, axis: MomentAxis) -> Expression:
     if isinstance(axis.treatment, Kept):
         stand_in = float(axis.treatment.fallback)
         outside = double(stand_in)
-    has_no_number = lacks_number(value, held.engine), outside
+    has_no_number = lacks_number(value), outside
     below = value < double(lower), double(lower)
     above = value > double(upper), double(upper)
     negligible = value.abs() < double(NEGLIGIBLE), double(0)
@@ -94,7 +94,7 @@ def _level_code(held: HeldColumn, axis: LevelAxis) -> Expression:
 def _bin_code(held: HeldColumn, axis: BinAxis) -> Expression:
     value = held.plain_values
     inner_edges = axis.edges[1:-1]
-    outside = lacks_number(value, held.engine), _outside_code(held, axis)
+    outside = lacks_number(value), _outside_code(held, axis)
     below = [(_is_below(value, edge), _whole(index)) for index, edge in enumerate(inner_edges)]
     last_bin = _whole(len(inner_edges))
     return ibis.cases(outside, *below, else_=last_bin)

@@ -1,4 +1,4 @@
-"""Tables of databases: DuckDB's files, PostgreSQL, Spark, and whatever Ibis connects to."""
+"""Tables of databases: DuckDB's files and connections, PostgreSQL, Spark."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import ibis
 
+from vestry.data.dataframes import open_relation
 from vestry.data.quiet_reading import quietly, shared_change
-from vestry.data.source import UNTRUSTED, Expression, Selection, Source, file_and_table, of_duckdb
+from vestry.data.source import Expression, Selection, Source, file_and_table, of_duckdb
 from vestry.errors import InvalidParameter, MissingExtra
 from vestry.server_address import ServerAddress, parse_address
 
@@ -21,32 +23,72 @@ _SESSION = "-c default_transaction_read_only=on -c datestyle=ISO -c timezone=UTC
 
 
 def open_ibis(table: Expression, selection: Selection) -> Source:
-    """Open a table of someone else's connection, which is left open and as it was."""
+    """Open a table of someone else's connection to DuckDB, which is left open and as it was."""
     allowed, instead = "a table that a backend holds", 'connection.table("records")'
     failure = InvalidParameter("data", "a table of no backend", allowed, instead)
     backend = quietly(table.get_backend, failure)
-    if backend.name != "duckdb":
-        return Source("ibis", (table,), backend, close=lambda: None)
-    untrusting = shared_change(backend.con, _untrusting)
-    return Source("ibis", (table,), backend, close=lambda: None, around=lambda: untrusting)
+    if backend.name != _IBIS_ENGINE:
+        advice = _IBIS_ADVICE.get(backend.name, "data=table.to_pandas(), a frame")
+        allowed = "a table of Ibis on DuckDB, the one engine of Ibis on which every value is known to be read"
+        raise InvalidParameter("data", f"on {backend.name}", allowed, advice)
+    names = selection.pick(table.columns)
+    chosen = table.select(*names) if names else table
+    backend.to_pyarrow(chosen.limit(0))  # gives DuckDB the tables in memory that the expression holds
+    return open_relation(backend.con.sql(str(backend.compile(chosen))), selection)
 
 
-@contextmanager
-def _untrusting(connection: Any) -> Iterator[None]:
-    """Do without the untrusted steps of the planner for a while."""
-    before = connection.execute("SELECT current_setting('disabled_optimizers')").fetchone()[0]
-    together = ",".join(filter(None, (before, UNTRUSTED)))
-    connection.execute(f"SET disabled_optimizers = '{together}'")
-    try:
-        yield
-    finally:
-        connection.execute(f"SET disabled_optimizers = '{before}'")
+_IBIS_ENGINE = "duckdb"
+# What to write for a table of another engine: SQLite lets each value have a type of its own, and Ibis one per column.
+_IBIS_ADVICE = {
+    "sqlite": "data=pandas.read_sql(...), a frame, or a table that was copied to DuckDB or Parquet",
+    "postgres": '"postgresql://USER:${VARIABLE}@HOST/DATABASE/TABLE"',
+    "pyspark": '"pyspark://TABLE"',
+}
 
 
 def open_duckdb(address: str, selection: Selection) -> Source:
-    """Open a table of a file of DuckDB. Nothing is written to it."""
+    """Open a table of a file of DuckDB. Nothing is written to it.
+
+    The file is attached and not opened as the database in which the query runs: a function that a file defines would
+    there stand in for one of DuckDB's own, such as `sum`.
+    """
     path, name = file_and_table(address)
-    return of_duckdb("duckdb", lambda backend: [_table(backend, name)], path)
+    with Path(path).open("rb") as file:
+        if file.read(len(_SQLITE_MARK)) == _SQLITE_MARK:
+            raise InvalidParameter("data", "a file of SQLite", "a file of DuckDB", _SQLITE_ADVICE)
+    return of_duckdb("duckdb", lambda backend: [_attached(backend, path, name, selection)])
+
+
+_SQLITE_MARK = b"SQLite format 3\x00"
+_SQLITE_ADVICE = "a CSV, Parquet or DuckDB file of the table: SQLite lets each value have a type of its own"
+
+
+def _attached(backend: Any, path: str, name: str, selection: Selection) -> Expression:
+    """Return a table of a file, which holds its records itself: a view may read another file, or fail on a value."""
+    quoted = path.replace("'", "''")
+    backend.con.execute(f"ATTACH '{quoted}' AS {_FILE} (TYPE duckdb, READ_ONLY)")
+    backend.con.execute("SET enable_external_access = false")  # before anything of the file is looked at
+    schema, _, table = name.rpartition(".")
+    where = (_FILE, schema or "main", table)
+    allowed = "a table that holds its records itself"
+    if backend.con.execute(_VIEWS, where).fetchall():
+        raise InvalidParameter("data", "a view", allowed, _STORED)
+    computed = [column for (column,) in backend.con.execute(_COMPUTED_COLUMNS, where).fetchall()]
+    if selection.pick(computed):
+        raise InvalidParameter("data", "one with computed columns", allowed, _STORED)
+    return backend.table(table, database=where[:2])
+
+
+_FILE = "data_file"
+_VIEWS = """
+    SELECT view_name FROM duckdb_views()
+    WHERE database_name = ? AND lower(schema_name) = lower(?) AND lower(view_name) = lower(?)
+"""
+_COMPUTED_COLUMNS = """
+    SELECT column_name FROM duckdb_columns()
+    WHERE is_generated AND database_name = ? AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?)
+"""
+_STORED = "CREATE TABLE stored AS FROM name, and the table stored"
 
 
 def open_postgresql(address: str, selection: Selection) -> Source:

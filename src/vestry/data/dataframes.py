@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
@@ -204,13 +205,20 @@ def open_arrow_file(path: str, selection: Selection) -> Source:
 
 def open_relation(data: Any, selection: Selection) -> Source:
     """Open a relation of DuckDB, which runs on its own connection when its records are asked for."""
-    import duckdb
-
     names = selection.pick(data.columns)
-    relation = data.select(*map(duckdb.ColumnExpression, names)) if names else data
+    types = {name: str(dtype) for name, dtype in zip(data.columns, data.types, strict=True)}
+    columns = []
+    for name in names:
+        column = duckdb.ColumnExpression(name)
+        columns.append(column.cast("VARCHAR").alias(name) if types[name] in _NOT_OF_ARROW else column)
+    relation = data.select(*columns) if columns else data
     schema = relation.limit(0).to_arrow_table().schema
     stream = _streamed(schema, selection, lambda names: relation.to_arrow_reader(_BATCH))
     return of_arrow("duckdb", [stream], selection)
+
+
+# Types of DuckDB that Arrow lacks; DuckDB would hand over a number of fewer digits, bytes, or a time without its zone.
+_NOT_OF_ARROW = ("HUGEINT", "UHUGEINT", "BIGNUM", "BIT", "TIME WITH TIME ZONE")
 
 
 def _scanned(data: Any, selection: Selection) -> Stream:

@@ -114,7 +114,7 @@ def _settled(table: Expression, reading: Reading, name: str, engine: str) -> Exp
     value, missing = table[name], ibis.null("float64")
     if reading.of == NUMBER:
         beyond, small = value.abs() > double(GREATEST), value.abs() < double(LEAST)
-        return ibis.cases((lacks_number(value, engine), missing), (beyond, missing), (small, double(0)), else_=value)
+        return ibis.cases((lacks_number(value), missing), (beyond, missing), (small, double(0)), else_=value)
     if reading.of == DATE:
         last = double((_LAST - _FIRST).days)
         return ibis.cases(((value >= double(0)) & (value <= last), value), else_=missing)

@@ -85,7 +85,7 @@ def condition(column: Expression, domain: Domain, engine: str, *, clean: bool) -
         cases = [(place.isnull(), UNMATCHED)]
     else:
         beyond = (value < double(domain.low)) | (value > double(domain.high))
-        cases = [(lacks_number(value, engine), UNMATCHED), (beyond, CLIPPED)]
+        cases = [(lacks_number(value), UNMATCHED), (beyond, CLIPPED)]
     ordered = [(lacks_value(column, engine, clean=clean), ABSENT), *cases]
     places = [(holds, _whole(CONDITIONS.index(name))) for holds, name in ordered]
     return ibis.cases(*places, else_=_whole(CONDITIONS.index(FITS)))
@@ -95,7 +95,7 @@ def lacks_value(column: Expression, engine: str, *, clean: bool) -> Expression:
     """Tell whether there is nothing to read: null, NaN, or text that is empty or too long."""
     dtype = column.type()
     if dtype.is_floating():
-        return lacks_number(column, engine)
+        return lacks_number(column)
     if not (_is_text(dtype) or dtype.is_decimal()):
         return column.isnull()
     text = _text(column, engine, clean=clean)
@@ -103,9 +103,9 @@ def lacks_value(column: Expression, engine: str, *, clean: bool) -> Expression:
     return lacks | (text == "NaN") if dtype.is_decimal() else lacks
 
 
-def lacks_number(value: Expression, engine: str) -> Expression:
+def lacks_number(value: Expression) -> Expression:
     """Tell whether a double is null or NaN."""
-    return value.isnull() if engine in _WITHOUT_NAN else value.isnull() | value.isnan()
+    return value.isnull() | value.isnan()
 
 
 def scale(term: Sum | Product, codes: dict[str, Expression]) -> Expression:
@@ -194,7 +194,7 @@ def _instant(dtype: Any, day: datetime.date, clock: datetime.time) -> Expression
 def _clipped(value: Expression, domain: Interval, engine: str) -> Expression:
     missing = ibis.null("float64") if domain.missing == DROP else _settled(domain.stand_in)
     return ibis.cases(
-        (lacks_number(value, engine), missing),
+        (lacks_number(value), missing),
         (value < double(domain.low), _settled(domain.low)),
         (value > double(domain.high), _settled(domain.high)),
         (value.abs() < double(NEGLIGIBLE), double(0)),
@@ -205,14 +205,10 @@ def _clipped(value: Expression, domain: Interval, engine: str) -> Expression:
 def _bin(value: Expression, domain: Bins, engine: str) -> Expression:
     """Return the place of the bin of a number or day, clipped; a number nearer to 0 than `NEGLIGIBLE` is 0."""
     missing = domain.missing_place
-    lacks = lacks_number(value, engine), ibis.null("int64") if missing is None else _whole(missing)
+    lacks = lacks_number(value), ibis.null("int64") if missing is None else _whole(missing)
     edges = [(value < double(e)) if abs(e) >= NEGLIGIBLE else value <= double(-NEGLIGIBLE) for e in domain.edges[1:-1]]
     below = [(holds, _whole(place)) for place, holds in enumerate(edges)]
     return ibis.cases(lacks, *below, else_=_whole(len(edges)))
-
-
-# Engines whose numbers are never NaN, and which do not know the word.
-_WITHOUT_NAN = ("mysql", "sqlite", "mssql", "oracle")
 
 
 def _settled(value: float) -> Expression:

@@ -123,7 +123,7 @@ def connect(data: Any, *, columns: Mapping[str, Domain | None] | None = None, di
         `.feather` or `.ipc`; a pandas DataFrame; a Polars DataFrame or LazyFrame; a pyarrow Table, RecordBatch,
         RecordBatchReader (which can be read once) or Dataset; a relation of DuckDB; a Delta table; `duckdb://FILE/TABLE`;
         `postgresql://USER:${VARIABLE}@HOST:PORT/DATABASE/TABLE`; `pyspark://TABLE` or `pyspark://FILE.parquet`; or a
-        table expression of Ibis, on a backend that these tests may never have seen.
+        table expression of Ibis on DuckDB.
     columns
         Those that will be read, with their domains (None for a person's); None for all columns.
     dialect
@@ -268,13 +268,11 @@ class Source:
         return types
 
     def explain(self, expression: Expression) -> None:
-        """Let the engine plan the query and do nothing. A table of Ibis is only compiled: it may need more to run."""
+        """Let the engine plan the query and do nothing."""
 
         def plan() -> None:
             with _UNFUSED, self.around():
                 query = self.backend.compile(expression)
-                if self.kind == "ibis":
-                    return
                 cursor = self.backend.raw_sql(f"EXPLAIN {query}")
             if self.kind == "postgresql":
                 cursor.close()
@@ -310,14 +308,14 @@ UNTRUSTED = "statistics_propagation,top_n_window_elimination"
 _BATCH = 2**16
 
 
-def of_duckdb(
-    kind: str, parts: Callable[[Any], Sequence[Expression]], path: str = ":memory:", *, clean: bool = False
-) -> Source:
+def of_duckdb(kind: str, parts: Callable[[Any], Sequence[Expression]], *, clean: bool = False) -> Source:
     """Return a table that DuckDB reads in this process.
 
     It works in memory. An aggregation that does not fit is spilled to a folder that only this user may enter, encrypted
     with a key that lives in this process, and the folder is removed at the end. DuckDB itself calls the randomness of
     this built-in encryption unsafe, so a disk that may be stolen needs its own encryption.
+
+    Once the parts are there, DuckDB opens no other file, address or extension, whatever they ask for.
     """
     import ibis
 
@@ -326,18 +324,21 @@ def of_duckdb(
     opened.callback(shutil.rmtree, folder, ignore_errors=True)
     try:
         backend = ibis.duckdb.connect(
-            path,
-            read_only=path != ":memory:",
             temp_directory=folder,
             temp_file_encryption=True,
             force_mbedtls_unsafe=True,
             autoinstall_known_extensions=False,
+            allow_persistent_secrets=False,
             preserve_insertion_order=False,
             disabled_optimizers=UNTRUSTED,
             TimeZone="UTC",
         )
         opened.callback(backend.disconnect)
-        return Source(kind, tuple(parts(backend)), backend, close=opened.close, clean=clean)
+        backend.con.execute("SET autoload_known_extensions = false")
+        tables = tuple(parts(backend))
+        backend.con.execute("SET enable_external_access = false")
+        backend.con.execute("SET lock_configuration = true")
+        return Source(kind, tables, backend, close=opened.close, clean=clean)
     except BaseException:
         opened.close()
         raise

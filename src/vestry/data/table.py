@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from vestry.data.quiet_reading import quietly
 from vestry.data.row_limit import limit_records
-from vestry.data.source import UNPREPARED, Dialect, Source, connect, dialect_from, find_way, kind_of
+from vestry.data.source import Dialect, Source, connect, dialect_from, find_way, kind_of
 from vestry.errors import InvalidParameter, VestryError
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.derivation import check_derived
@@ -119,7 +119,7 @@ class Table:
         self._check_unread()
         with self._connected(query.wanted) as source:
             query.check_schema(source)
-            self._try(source, lambda tried: query.expression(tried, row_key=""))
+            source.explain(query.expression(source, row_key=""))
 
     def schema(self, *columns: str) -> Mapping[str, Any]:
         """Return the types of those of these columns that the table has. No value is read."""
@@ -193,7 +193,7 @@ class Table:
         self._check_unread()
         with self._connected(evaluation.wanted) as source:
             evaluation.reading.check_schema(source)
-            self._try(source, lambda tried: evaluation.expression(tried, row_key=""))
+            source.explain(evaluation.expression(source, row_key=""))
 
     def evaluate(self, statistic: Statistic, *, row_key: str) -> Private:
         """Compute the integers of a statistic in one query.
@@ -255,7 +255,7 @@ class Table:
         self._check_unread()
         with self._connected(dict.fromkeys(query.columns)) as source:
             query.check_schema(source)
-            self._try(source, lambda tried: query.expression(tried, row_key=""))
+            source.explain(query.expression(source, row_key=""))
 
     def count_values(self, column: str, *, least: int, most: int, row_key: str) -> PrivateCounts:
         """Return which values of a column occur, and how many records, or persons, hold each.
@@ -284,13 +284,6 @@ class Table:
         from vestry.data.value_counts import ValueQuery  # loads Ibis
 
         return ValueQuery(column, self.unit, least, most)
-
-    def _try(self, source: Source, expression: Callable[[Source], Any]) -> None:
-        """Let the engine plan a query; one that nobody knows runs it over no record, to see what it lacks."""
-        source.explain(expression(source))
-        if source.kind == "ibis":
-            none = replace(source, parts=tuple(part.limit(0) for part in source.parts))
-            quietly(lambda: none.rows(expression(none)), VestryError(UNPREPARED))
 
     def can_stay(self, design: Design, function: Callable[[Iterator[Block]], np.ndarray]) -> bool:
         """Tell whether rows can stay where they are, and try there what is done with them, on a made-up record."""

@@ -15,9 +15,6 @@ NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?[|]$"
 _SHORT_NUMBER = NUMBER.replace("{1,4}", "{1,2}")
 _INFINITY = {math.inf: ("inf", "+inf", "infinity", "+infinity"), -math.inf: ("-inf", "-infinity")}
 
-# Engines that are tested, with their own function that trims any marks.
-_TRIMS = ("duckdb", "postgres", "pyspark")
-
 # Beyond these PostgreSQL refuses to make a double of a decimal; others give infinity or 0.
 _GREATEST, _LEAST = "1.7976931348623158e308", "2.4703282292062329e-324"
 
@@ -32,8 +29,6 @@ def trim(text: Expression, engine: str) -> Expression:
 
     Spark reads the vertical tab in the list of marks that Ibis's own `strip` writes as the letter v.
     """
-    if engine not in _TRIMS:
-        return text.strip()
     marks = ibis.literal(" \t\n\r") + call("chr", str, 11) + call("chr", str, 12)
     return call("trim" if engine == "duckdb" else "btrim", str, text, marks)
 
