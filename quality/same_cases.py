@@ -39,6 +39,7 @@ POPULATIONS = ("--n 100", "--count private", "--neighbours add-remove", "--neigh
 MECHANISMS = {
     "laplace": ("epsilon=0.7", "7"),
     "gaussian": ("rho=0.02", "7"),
+    "discrete-gaussian": ("rho=0.02", "7"),
     "direct": ("order=2,epsilon=3", "1"),
     "diffused": ("epsilon=1,delta=1e-5", "0.3"),
     "concentrated": ("epsilon=1,delta=1e-5", "0.3"),
