@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ class InvalidParameter(VestryError, ValueError):  # noqa: N818 - the name is the
     """A parameter is outside what is allowed."""
 
     def __init__(self, name: str, given: Any, allowed: str, instead: str) -> None:
-        super().__init__(f"{name} must be {allowed}, not {_show(given)}; write {instead}.")
+        super().__init__(f"{name} must be {allowed}, not {show(given)}; write {instead}.")
         self.name, self.given, self.allowed, self.instead = name, given, allowed, instead
 
 
@@ -33,7 +34,7 @@ class FormulaError(VestryError, ValueError):
     """The expression of a derived column cannot be read; `place` counts its characters from 1."""
 
     def __init__(self, place: int, token: str, allowed: str, instead: str) -> None:
-        super().__init__(f"at character {place} of from there must be {allowed}, not {_show(token)}; write {instead}.")
+        super().__init__(f"at character {place} of from there must be {allowed}, not {show(token)}; write {instead}.")
         self.place, self.token, self.allowed, self.instead = place, token, allowed, instead
 
 
@@ -189,28 +190,59 @@ def _is_shown(character: str) -> bool:
     return character.isprintable() or character == "\n" or unicodedata.category(character) == "Zs"
 
 
-def _show(value: Any, limit: int = 80) -> str:
-    """Show a parameter on one line: text in quotes, numbers as they print; what is long is cut, but never a path.
+def show(value: Any, limit: int = 80) -> str:
+    """Write an argument for a message: text in quotes, numbers as they print, paths; of anything else its type alone.
 
-    Of what may be records, passed by mistake, only the type: arrays, tables, long lists and lists of lists.
+    Whatever an argument holds may be records, passed by mistake: arrays, tables, columns and objects that quote them
+    are never written. Short lists and dictionaries are declarations, and are shown by the same rule, unless they hold
+    lists. What is long is cut, but never a path: cut short it would name another file, or none.
     """
-    if _may_be_records(value):
-        return f"a {type(value).__name__}"
-    text = repr(value).replace("\n", " ")
+    if isinstance(value, os.PathLike):
+        return show(os.fspath(value), limit)
+    text = _shown(value)
     return text if len(text) <= limit or _may_be_path(value) else text[: limit - 3] + "..."
 
 
+def _shown(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str):
+        return str.__repr__(value)
+    if isinstance(value, Number):
+        return _shown_number(value)
+    if isinstance(value, (list, tuple)) and _is_declared(value):
+        inside = ", ".join(show(element) for element in value)
+        if isinstance(value, list):
+            return f"[{inside}]"
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if isinstance(value, dict) and len(value) <= _FEW:
+        pairs = (f"{show(key)}: {show(element)}" for key, element in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    return f"a {type(value).__name__}"
+
+
+def _shown_number(value: Any) -> str:
+    """Write a number of Python or NumPy; another one's text may be anything."""
+    if type(value).__module__ not in ("builtins", "fractions", "decimal", "numpy"):
+        return f"a {type(value).__name__}"
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no integer of thousands of digits
+        return "a very large number"
+
+
+def _is_declared(value: list[Any] | tuple[Any, ...]) -> bool:
+    """Tell whether a list is as short and as flat as a declaration, and not the rows of a table."""
+    if len(value) > _FEW:
+        return False
+    return not any(
+        isinstance(element, list) or (isinstance(element, tuple) and not _is_declared(element)) for element in value
+    )
+
+
 def _may_be_path(value: Any) -> bool:
-    """Tell whether this names a file: cut short it would name another, or none."""
-    if isinstance(value, os.PathLike):
-        return True
+    """Tell whether this names a file."""
     return isinstance(value, str) and len(value) < _LONGEST_PATH and ("/" in value or "\\" in value)
-
-
-def _may_be_records(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return len(value) > _FEW or any(isinstance(each, list) or _may_be_records(each) for each in value)
-    return getattr(value, "ndim", 0) > 0 or hasattr(value, "columns")
 
 
 # A declaration that is a list and wrong is shown if it is no longer.
