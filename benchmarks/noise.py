@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from vestry.noise import SystemNoise
+from vestry.noise.rounded_normal import rounded_normal
 
 SCALE = 20.0
 REPEATS = 5
@@ -63,7 +66,76 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
             lambda: rng.random(bulk),
             draws=bulk,
         ),
+        *rounded_rows(exact),
     ]
+
+
+# How many numbers one release of each kind draws, and the noise's scale: counts of a table, moments of a regression.
+ROUNDED = {
+    "a table of counts": (None, SCALE),
+    "15 counts": (15, SCALE),
+    "15 moments": (15, 1e8),
+}
+# A draw may take this many times as long as the peer's.
+MOST_OF_PEER = 1.5
+
+
+def rounded_rows(many: int) -> list[dict[str, Any]]:
+    """Time rounded normals against the discrete Gaussian of OpenDP, and count the random bits that they take."""
+    rows = []
+    noise = SystemNoise()
+    for name, (size, scale) in ROUNDED.items():
+        zeros = [0] * (size or many)
+        calls = max(1, min(many, 3000) // len(zeros))
+        rounded = timed_calls(noise.rounded_gaussian, zeros, scale, calls)
+        discrete = timed_calls(noise.discrete_gaussian, zeros, scale, calls)
+        rows.append(
+            {
+                "name": f"rounded Gaussian, {name}",
+                "value": rounded * 1e6,
+                "unit": "us a draw",
+                "ratio": rounded / discrete,
+                "limit": MOST_OF_PEER,
+                "peer": f"discrete Gaussian of OpenDP, {discrete * 1e6:.3g} us",
+            }
+        )
+        counting = CountingBytes()
+        for _ in range(calls):
+            rounded_normal(counting, scale, len(zeros))
+        bits = 8 * counting.taken / (calls * len(zeros))
+        entropy = math.log2(scale * math.sqrt(2 * math.pi * math.e))
+        rows.append(
+            {
+                "name": f"rounded Gaussian, {name}, random bits",
+                "value": bits,
+                "unit": "bits a draw",
+                "ratio": bits / entropy,
+                "peer": f"the noise's entropy, {entropy:.3g} bits",
+            }
+        )
+    return rows
+
+
+def timed_calls(sample: Callable[..., list[int]], values: list[int], scale: float, calls: int) -> float:
+    """Return the seconds that one draw takes, in calls of so many values."""
+
+    def work() -> None:
+        for _ in range(calls):
+            sample(values, scale=scale)
+
+    return fastest(work) / (calls * len(values))
+
+
+class CountingBytes:
+    """The system's random bytes, counted."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def random_bytes(self, count: int) -> bytes:
+        """Give `count` bytes of the operating system's entropy."""
+        self.taken += count
+        return os.urandom(count)
 
 
 def row(
