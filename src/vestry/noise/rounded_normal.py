@@ -65,8 +65,8 @@ def _look_up(digits: np.ndarray, scale: float, bits: Bits) -> list[int]:
 @lru_cache(maxsize=2)
 def _table(scale: float) -> np.ndarray:
     """Return the first 64 digits of every t(m), in ascending order; the first entry is 0, for all further m."""
-    entries = []
-    entry = None
+    entries: list[int] = []
+    entry: int | None = None
     while entry != 0:
         first_digits = partial(_first_digits, len(entries) + 1, scale)
         entry = decide(_FIRST_PRECISION, first_digits)
