@@ -1,4 +1,4 @@
-"""One ledger, one file: other names, other files, old copies, logs of 0.1.0, read-only places, copies."""
+"""One ledger, one file: other names, other files, old copies, other formats, logs, read-only places, copies."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import builtins
 import errno
 import fcntl
 import gc
-import gzip
 import io
-import json
 import os
 import shutil
 import sqlite3
@@ -20,7 +18,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from ledger_processes import PROCESSES, asked, sequences, work
+from ledger_processes import asked, work
 
 from vestry.errors import (
     BudgetExceeded,
@@ -34,9 +32,6 @@ from vestry.errors import (
 from vestry.ledger import Ledger, sqlite
 from vestry.ledger import database as database_module
 from vestry.ledger import ledger as journal_module
-
-DATA = Path(__file__).with_name("data")
-EXPECTED = json.loads((DATA / "expected.json").read_text())
 
 
 def uses(ledger: Ledger) -> list:
@@ -234,25 +229,7 @@ def test_what_was_acknowledged_is_in_the_file_and_its_journal_after_kills(make, 
     assert sum(alone) > 7
 
 
-# Ledgers of 0.1.0
-
-
-@pytest.fixture(params=["closed", "killed"])
-def old(request, tmp_path) -> Path:
-    """A ledger that vestry 0.1.0 wrote, closed in order or killed with its log beside it."""
-    path = tmp_path / "old.ledger"
-    path.write_bytes(gzip.decompress((DATA / f"{request.param}.gz").read_bytes()))
-    log = DATA / f"{request.param}-wal.gz"
-    if log.exists():
-        Path(f"{path}-wal").write_bytes(gzip.decompress(log.read_bytes()))
-    return path
-
-
-def assert_as_before(ledger: Ledger) -> None:
-    assert [entry.to_dict() for entry in ledger.entries()] == EXPECTED["entries"]
-    assert ledger.verify(head=EXPECTED["head"]).head == EXPECTED["head"]
-    assert ledger.row_key() == EXPECTED["row_key"]
-    assert ledger.state().spent.to_dict() == EXPECTED["spent"]
+# Other formats, and logs of other programs
 
 
 def versions(path: Path) -> bytes:
@@ -260,42 +237,43 @@ def versions(path: Path) -> bytes:
     return subprocess.run(["dd", f"if={path}", "bs=1", "skip=18", "count=2"], capture_output=True, check=True).stdout
 
 
-def test_a_ledger_of_0_1_0_opens_says_the_same_and_is_one_file_from_then_on(old):
-    assert versions(old) == b"\2\2"
-    ledger = Ledger.open(old)
-    assert_as_before(ledger)
-    assert ledger.charge("epsilon=0.1", purpose="now").sequence == len(EXPECTED["entries"])
-    assert versions(old) == b"\1\1"
-    assert not Path(f"{old}-wal").exists()
-    ledger.resume(7).open()
-    assert ledger.verify(head=EXPECTED["head"]).entries == 10
+def give_log(path: Path) -> sqlite3.Connection:
+    """Give a file a write-ahead log that holds something, and keep it open."""
+    other = sqlite3.connect(path, isolation_level=None)
+    assert other.execute("PRAGMA journal_mode=WAL").fetchone() == ("wal",)
+    (key,) = other.execute("SELECT row_key FROM vestry_head").fetchone()
+    for text in ("another", key):  # what is as it was before is not written
+        other.execute("UPDATE vestry_head SET row_key = ?", (text,))
+    return other
 
 
-def test_a_ledger_that_0_1_0_has_open_is_read_and_not_written(old, monkeypatch):
-    monkeypatch.setattr(database_module, "PATIENCE_S", 0.2)
-    with closing(sqlite3.connect(old, isolation_level=None)) as other:
-        other.execute("SELECT count(*) FROM vestry_head").fetchone()
-        ledger = Ledger.open(old)
-        assert_as_before(ledger)
+def test_an_earlier_format_is_refused_by_both_formats_and_left_alone(make):
+    """As version 0.1.0 left its ledgers: format 1, with a write-ahead log."""
+    path = Path(make().address)
+    with closing(give_log(path)) as other:
+        other.execute("UPDATE vestry_head SET format = 1")
+    before = path.read_bytes()
+    for use in (lambda: Ledger.open(path), lambda: Ledger.restore(path, f"{path}.new", lost=None, reason="x")):
+        with pytest.raises(
+            LedgerUnavailable,
+            match=r"has format 1, and this version of vestry reads format 2; open it with the version that wrote it\.$",
+        ):
+            use()
+    assert path.read_bytes() == before
+    assert not Path(f"{path}.new").exists()
+
+
+def test_a_ledger_that_another_program_holds_with_a_log_is_read_and_not_written(make):
+    path = Path(make().address)
+    with closing(give_log(path)):
+        ledger = Ledger.open(path)
+        assert ledger.verify().entries == 1
         for use in uses(ledger)[:2]:
-            with pytest.raises(
-                LedgerUnavailable, match=r"has the write-ahead log of vestry 0\.1\.0, and another process"
-            ):
+            with pytest.raises(LedgerUnavailable, match=r"a write-ahead log, and has it open; end that program"):
                 use()
-        assert_as_before(Ledger.open(old))
-        other.execute("UPDATE vestry_head SET row_key = row_key")  # it still writes as it did
+        assert Ledger.open(path).verify().entries == 1
     ledger.charge("epsilon=0.1", purpose="now")
-    assert versions(old) == b"\1\1"
-
-
-@pytest.mark.long
-def test_eight_processes_convert_a_ledger_at_once(old):
-    told = work("race", old, PROCESSES, "epsilon=0.05,delta=1e-9", "opened-after")["accepted"]
-    accepted = sequences(told)
-    assert accepted == list(range(8, 8 + len(accepted)))
-    assert len(accepted) > 20
-    assert Ledger.open(old).verify(head=EXPECTED["head"]).entries == 8 + len(accepted)
-    assert versions(old) == b"\1\1"
+    assert versions(path) == b"\1\1"
 
 
 def test_a_log_made_by_another_program_is_undone(make):
@@ -357,21 +335,14 @@ def test_a_read_only_copy_is_shown_and_verified(make, shelf):
     assert looked_at == {"entries": 4, "head": ledger.head(), "charges": [1, 3], "stages": ["open", "charge"]}
 
 
-def test_a_read_only_ledger_of_0_1_0_is_shown_and_verified(shelf):
-    path = shelf / "old.ledger"
-    path.write_bytes(gzip.decompress((DATA / "closed.gz").read_bytes()))
-    found = by_a_reader(path, looked)
-    assert "error" not in found, found
-    assert (found["entries"], found["head"], found["charges"]) == (8, EXPECTED["head"], [4, 7])
-    assert [file.name for file in shelf.iterdir()] == ["old.ledger"]
-
-
 @pytest.mark.parametrize("beside", ["-wal", "-journal"])
 def test_a_read_only_copy_that_lacks_a_part_of_itself_is_refused(make, shelf, beside):
     path = shelf / "a.ledger"
     if beside == "-wal":
-        path.write_bytes(gzip.decompress((DATA / "killed.gz").read_bytes()))
-        Path(f"{path}-wal").write_bytes(gzip.decompress((DATA / "killed-wal.gz").read_bytes()))
+        with closing(give_log(Path(make().address))) as other:
+            (file,) = [row[2] for row in other.execute("PRAGMA database_list")]
+            copy_over(Path(file), path)
+            copy_over(Path(f"{file}-wal"), Path(f"{path}-wal"))
     else:
         make(address=path)
         asked(lambda tell: interrupted(path))

@@ -654,7 +654,7 @@ def test_any_changed_byte_of_any_column_of_any_row_is_found(tampered):
     assert len(columns) == 8 * 6 + 6
 
 
-@pytest.mark.parametrize("number", [0, 3, 99, -1])
+@pytest.mark.parametrize("number", [0, 1, 3, 99, -1])
 def test_another_format_is_left_alone(tampered, number):
     ledger, raw = tampered
     raw.execute("UPDATE vestry_head SET format = ?", (number,))
@@ -665,9 +665,7 @@ def test_another_format_is_left_alone(tampered, number):
         lambda: ledger.amend("epsilon=3,delta=1e-6", reason="x"),
         lambda: ledger.resume(4).open(),
     ):
-        with pytest.raises(
-            LedgerUnavailable, match=rf"has format {number} and this version of vestry reads formats 1 "
-        ):
+        with pytest.raises(LedgerUnavailable, match=rf"has format {number}, and this version .* reads format 2;"):
             use()
     assert len(rows(raw, "vestry_journal")) == 8
 
@@ -893,7 +891,7 @@ def test_a_ledger_of_another_format_is_not_changed(tmp_path, whole):
     with closing(sqlite3.connect(path, isolation_level=None)) as raw:
         raw.execute("UPDATE vestry_head SET format = 99")
     before = path.read_bytes()
-    with pytest.raises(LedgerUnavailable, match=r"has format 99 .* open it with the version that wrote it\.$"):
+    with pytest.raises(LedgerUnavailable, match=r"has format 99, .* open it with the version that wrote it\.$"):
         Ledger.open(path)
     assert path.read_bytes() == before
 

@@ -254,7 +254,7 @@ def _summary(ledger: Ledger) -> dict[str, Any]:
         "budget": str(state.filter.budget),
         "remaining": state.filter.remaining(state.spent),
         "left": state.filter.left(state.spent),
-        "shares": state.filter.sharing(chooses=ledger.first_charge_chooses),
+        "shares": state.filter.sharing(),
         "alternatives": alternatives,
         "failure": {"limit": state.filter.failure_limit, "spent": state.spent.failure},
         "entries": now.entries,

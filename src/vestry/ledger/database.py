@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from vestry.ledger.sqlite import (
     FileIdentity,
     connect,
     is_writable,
+    keep_one_file,
     new_file,
     require_one_name,
     require_same_file,
@@ -41,8 +41,9 @@ from vestry.ledger.statements import (
 )
 from vestry.server_address import ServerAddress
 
-FORMAT = 2  # 1: of vestry 0.1.0, whose first charge does not choose the filter
-COPY_FORMAT = 1001  # which vestry 0.1.0 refuses too
+FORMAT = 2
+# Of a copy, which every version refuses to charge.
+COPY_FORMAT = 1001
 PATIENCE_S = 60.0
 # Lines that are read at once.
 PAGE = 500
@@ -77,7 +78,8 @@ def _compile(statement: Any, dialect: sql.Dialect) -> tuple[str, dict[str, Any]]
     if known is None:
         compiled = statement.compile(dialect=dialect)
         fixed = {key: value for key, value in compiled.params.items() if value is not None}
-        known = _COMPILED[dialect.name, statement] = str(compiled), fixed
+        known = (str(compiled), fixed)
+        _COMPILED[dialect.name, statement] = known
     return known
 
 
@@ -177,10 +179,10 @@ class Database:
         if row is None:
             raise LedgerCorrupt("it has no head")
         head = Head(*row)
-        if head.format not in (1, FORMAT, COPY_FORMAT):
+        if head.format not in (FORMAT, COPY_FORMAT):
             raise LedgerUnavailable(
-                f"the ledger at {self.address} has format {head.format} and this version of vestry reads"
-                f" formats 1 and {FORMAT}; open it with the version that wrote it."
+                f"the ledger at {self.address} has format {head.format}, and this version of vestry reads format"
+                f" {FORMAT}; open it with the version that wrote it."
             )
         if [type(value) for value in head] != [int, int, str, str, str, str]:
             raise LedgerCorrupt("its head cannot be read")
@@ -197,19 +199,21 @@ class Database:
     @contextmanager
     def _writable(self) -> Iterator[sql.Connection]:
         """Yield a connection that commits to one place: on SQLite to the file itself, never to a log beside it."""
-        until = time.monotonic() + min(PATIENCE_S, 10.0)
-        while True:
-            with self._connected().connect() as connection:
-                driver: Any = connection.connection.driver_connection
-                if self.address.path is None or writes_one_file(driver):
-                    yield connection
-                    return
-                connection.invalidate()
-            if not is_writable(self.address.path):
-                raise LedgerUnavailable(_READ_ONLY.format(address=self.address))
-            if time.monotonic() > until:
-                raise LedgerUnavailable(_HELD.format(address=self.address))
-            time.sleep(0.01 + 0.01 * (os.getpid() % 7))  # processes that convert at once do so one after another
+        with self._connected().connect() as connection:
+            if self.address.path is not None:
+                self._require_no_log(connection.connection.driver_connection)
+            yield connection
+
+    def _require_no_log(self, driver: Any) -> None:
+        """Undo a write-ahead log that another program gave the file, or refuse to write."""
+        if writes_one_file(driver):
+            return
+        if self.address.path is None or not is_writable(self.address.path):
+            raise LedgerUnavailable(_READ_ONLY.format(address=self.address))
+        with suppress(sqlite3.OperationalError):  # that program has it open
+            keep_one_file(driver)
+        if not writes_one_file(driver):
+            raise LedgerUnavailable(_HELD.format(address=self.address))
 
     def _require_one_file(self, session: Session) -> None:
         """Refuse a file that was deleted or replaced, has another name, or was given a write-ahead log just now."""
@@ -227,7 +231,8 @@ class Database:
     def _connected(self) -> sql.Engine:
         if self._engine is None or self._process != os.getpid():
             # A connection must not cross a fork: the child makes its own.
-            self._engine, self._process = self._engine_for(), os.getpid()
+            self._engine = self._engine_for()
+            self._process = os.getpid()
             weakref.finalize(self, _close, self._engine, self._process)
         return self._engine
 
@@ -362,6 +367,5 @@ _READ_ONLY = (
     "the ledger at {address} is read-only here, so nothing was written; use it where its folder can be written."
 )
 _HELD = (
-    "the ledger at {address} has the write-ahead log of vestry 0.1.0, and another process keeps it open; end that"
-    " process and try again."
+    "another program gave the ledger at {address} a write-ahead log, and has it open; end that program and try again."
 )

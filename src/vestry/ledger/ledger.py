@@ -118,7 +118,6 @@ class Ledger:
         self._filter = seen  # as it was seen last
         self._journal = WalkedJournal(database, first)
         self.terms = _terms(first)
-        self.first_charge_chooses = _first_filter(first).undecided  # not in ledgers of vestry 0.1.0
 
     @classmethod
     def create(
@@ -610,10 +609,6 @@ def _terms(first: Entry) -> LedgerTerms:
         return LedgerTerms(facts["dataset"], unit, relation, facts["accepts_unproved"])
     except (KeyError, TypeError, ValueError):
         raise LedgerCorrupt("its first line cannot be read", 0) from None
-
-
-def _first_filter(first: Entry) -> PrivacyFilter:
-    return PrivacyFilter.from_dict(first.facts["filter"])
 
 
 def _as_journalled(event: Event, fixed: PrivacyFilter) -> Event:

@@ -297,14 +297,14 @@ class PrivacyFilter:
             return decimal(self.budget.delta) if isinstance(self.budget, ApproxDP) else "0"
         return decimal(_floor_digits(max(0, self.failure_limit - spent.failure) / FAILURE_UNITS))
 
-    def sharing(self, *, chooses: bool) -> str:
-        """Say how delta is shared, in a ledger whose first charge chooses that, or does not."""
+    def sharing(self) -> str:
+        """Return in words how delta is shared."""
         if not isinstance(self.budget, ApproxDP):
             return "no delta to share"
         if self.undecided:
             return "equal shares of delta, unless the first charge needs others"
         if self.failure_share is None:
-            return "equal shares of delta" + ("" if chooses else ", fixed when the ledger was made")
+            return "equal shares of delta"
         if any(each.definition == ALONE for each in self.alternatives):
             return "all of delta to what was charged first"
         own = decimal(_floor_digits(self.failure_limit / FAILURE_UNITS))

@@ -4,8 +4,8 @@ A rollback journal (`PERSIST`), synchronised at each commit (`EXTRA`): when a co
 transaction runs, `NAME-journal` beside it holds what the file had before; whoever opens the ledger next rolls back
 what was interrupted. Between transactions that journal is empty, though the file stays.
 
-Ledgers of vestry 0.1.0 have a write-ahead log. A connection that is alone converts the file; SQLite takes an exclusive
-lock for it and first moves into the file what the log holds.
+Another program may give the file a write-ahead log. A connection that is alone and is about to write undoes that;
+SQLite takes an exclusive lock for it and first moves into the file what the log holds.
 
 A ledger must be one file under one name, and the same one as long as a handle is open. SQLite finds the journal of an
 interrupted transaction by the file's name. Under a second name (a hard link, or a mount of the file itself) it looks
@@ -53,8 +53,9 @@ def connect(path: Path, patience_s: float) -> sqlite3.Connection:
     connection = _open(path, "mode=rw", patience_s)
     try:
         connection.execute("PRAGMA synchronous=EXTRA")
-        with suppress(sqlite3.OperationalError):  # another process has it open with its write-ahead log
-            connection.execute("PRAGMA journal_mode=PERSIST")
+        with suppress(sqlite3.OperationalError):  # another program has it open with a write-ahead log
+            if _journal_mode(connection) != "wal":
+                keep_one_file(connection)
     except BaseException:
         connection.close()
         raise
@@ -85,8 +86,17 @@ def is_writable(path: Path) -> bool:
 
 def writes_one_file(connection: sqlite3.Connection) -> bool:
     """Tell whether what is committed here is in the file itself, and not in a log beside it."""
+    return _journal_mode(connection) == "persist"
+
+
+def keep_one_file(connection: sqlite3.Connection) -> None:
+    """Keep what a transaction may undo in a journal beside the file, and what it commits in the file."""
+    connection.execute("PRAGMA journal_mode=PERSIST")
+
+
+def _journal_mode(connection: sqlite3.Connection) -> str:
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    return bool(mode == "persist")
+    return str(mode)
 
 
 def require_sound(connection: sqlite3.Connection, path: Path, patience_s: float) -> None:

@@ -93,13 +93,11 @@ class ReleaseStore:
 
     def staged(self, name: str, charge: Entry) -> bytes | None:
         """Return what was saved under a charge, whole; None if nothing was."""
-        path, by_number = self._staging(name, charge), self.path / name / f"release-{charge.sequence}.json"
-        if _exists(path):
-            open_release(path)  # refuses a file that was changed
-            return read_bytes(path)
-        if _exists(by_number) and open_release(by_number).certificate.versions.get("vestry") == _BY_NUMBER:
-            return read_bytes(by_number)
-        return None
+        path = self._staging(name, charge)
+        if not _exists(path):
+            return None
+        open_release(path)  # refuses a file that was changed
+        return read_bytes(path)
 
     def find(self, name: str, sha256: str) -> bytes | None:
         """Return the release with this hash, from wherever it lies in the folder; None if it is not there."""
@@ -254,8 +252,6 @@ def write(path: Path, content: bytes | memoryview) -> None:
         raise unwritable(path, error) from None
 
 
-# The version that saved a release under its charge's number alone.
-_BY_NUMBER = "0.1.0"
 # How the names of a study's files begin.
 _OWN = ("release", CERTIFICATE, POSTERIOR, REPORT, RESULTS, ".probe")
 
