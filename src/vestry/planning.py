@@ -12,25 +12,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_CEILING, Decimal
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from vestry.errors import GuaranteeUnreachable, InvalidParameter, NoInterval, VestryError
-from vestry.mechanisms.additive_noise import Additive
+from vestry.mechanisms.additive_noise import GAUSSIAN, MECHANISM_OF, ROUNDED_GAUSSIAN, Additive
 from vestry.mechanisms.level_threshold import THRESHOLD, LevelThreshold
 from vestry.mechanisms.release import Mechanism
 from vestry.model.request import AUTO, Model, Request, groups_of, own_columns
-from vestry.numerics import largest
 from vestry.posterior.reader import reader_of
-from vestry.privacy.guarantee import ApproxDP, Guarantee
+from vestry.privacy.guarantee import Guarantee
 from vestry.schema.table_schema import TableSchema
 from vestry.validation import require_number
 
 # The number of records where none is declared.
 DEFAULT_EXPECTED_ROWS = 1000
 _SWAMPED = 2.0
+# Rounded normal noise of a smaller deviation may have 1.5 times that of discrete Gaussian noise.
+MOSTLY_ROUNDING = 0.5
+# No choice makes an answer so many times as wide as another would.
+TOO_WIDE = 1.5
+DISCRETE = MECHANISM_OF[GAUSSIAN]
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,22 @@ class Forecast:
         return {**asdict(self), "swamped": self.swamped}
 
 
-def compare_mechanisms(request: Request, schema: TableSchema, *, expected_rows: int | None) -> list[Forecast]:
-    """Forecast every mechanism that the request leaves open, at the expected number of records."""
-    return [_forecast(request.by(name), schema, expected_rows, simulate=True) for name in request.candidates()]
+def compare_mechanisms(
+    request: Request, schema: TableSchema, *, expected_rows: int | None, simulate: bool = True
+) -> list[Forecast]:
+    """Forecast every mechanism that the request leaves open, at the expected number of records.
+
+    Noise of which rounding is the larger part is compared with discrete Gaussian noise, too.
+    """
+    forecasts = [_forecast(request.by(name), schema, expected_rows, simulate=simulate) for name in request.candidates()]
+    if request.mechanism == AUTO and any(_is_mostly_rounding(forecast) for forecast in forecasts):
+        forecasts.append(_forecast(request.by(DISCRETE), schema, expected_rows, simulate=simulate))
+    return forecasts
+
+
+def _is_mostly_rounding(forecast: Forecast) -> bool:
+    """Tell whether discrete Gaussian noise of the same scale may have a much smaller deviation."""
+    return forecast.mechanism == MECHANISM_OF[ROUNDED_GAUSSIAN] and (forecast.noise or math.inf) < MOSTLY_ROUNDING
 
 
 def chosen_forecast(request: Request, forecasts: Sequence[Forecast]) -> Forecast | None:
@@ -119,14 +135,15 @@ def choose_mechanism(request: Request, schema: TableSchema, expected_rows: int |
     records.
     """
     simulate = request.draws is not None
-    forecasts = [_forecast(request.by(name), schema, expected_rows, simulate=simulate) for name in request.candidates()]
+    forecasts = compare_mechanisms(request, schema, expected_rows=expected_rows, simulate=simulate)
     return request.by(best_forecast(forecasts).mechanism)
 
 
 def best_forecast(forecasts: Sequence[Forecast]) -> Forecast:
     """Return the one to take: the least noise, or threshold, or of draws the smallest divergence.
 
-    All noise is added to the same statistics, and the width of an interval grows with the noise's deviation.
+    All noise is added to the same statistics, and the width of an interval grows with the noise's deviation. Discrete
+    Gaussian noise, whose price is an upper bound, is taken only where another would be more than 1.5 times as wide.
     """
     reachable = [each for each in forecasts if each.value is not None]
     if not reachable:
@@ -135,8 +152,14 @@ def best_forecast(forecasts: Sequence[Forecast]) -> Forecast:
     if reachable[0].parameter == THRESHOLD:
         return min(reachable, key=lambda each: each.value or math.inf)
     if reachable[0].noise is not None:
-        return min(reachable, key=lambda each: each.noise or math.inf)
+        return min(reachable, key=_handicapped_noise)
     return min(reachable, key=lambda each: math.inf if each.kl is None else each.kl)
+
+
+def _handicapped_noise(forecast: Forecast) -> float:
+    """Return the deviation by which noise is compared."""
+    noise = forecast.noise or math.inf
+    return noise * TOO_WIDE if forecast.mechanism == DISCRETE else noise
 
 
 def budget_for_width(request: Request, schema: TableSchema, *, expected_rows: int | None, width: float) -> Guarantee:
@@ -172,14 +195,14 @@ def forecast_at(request: Request, schema: TableSchema, amount: float, *, expecte
 
 
 def quick_mechanism(request: Request, schema: TableSchema, *, expected_rows: int | None) -> Mechanism:
-    """Return what would run, calibrated to eight digits: for plans of several releases."""
+    """Return what would run: for plans of several releases."""
     n = expected_rows or DEFAULT_EXPECTED_ROWS
     chosen = choose_mechanism(request, schema, expected_rows) if request.draws is not None else request
     mechanisms: list[Mechanism] = []
     refused: list[VestryError] = []
     for name in chosen.candidates():
         try:
-            mechanisms.append(_quickly(chosen.by(name)).prepare(schema, n).mechanism)
+            mechanisms.append(chosen.by(name).prepare(schema, n).mechanism)
         except VestryError as error:  # not every mechanism is for every table
             refused.append(error)
     if not mechanisms:
@@ -204,7 +227,7 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
     n = expected_rows or DEFAULT_EXPECTED_ROWS
     per_group = max(1, n // len(groups_of(schema.domains, request.model.by)))
     try:
-        prepared = (_quickly(request) if simulate else request).prepare(schema, n)
+        prepared = request.prepare(schema, n)
     except VestryError as error:
         return Forecast(request.mechanism, "", reason=str(error).rstrip("."))
     mechanism = prepared.mechanism
@@ -225,38 +248,6 @@ def _forecast(request: Request, schema: TableSchema, expected_rows: int | None, 
     (what, first, second), *further = zip(words, widths, exact, strict=True)
     forecast = replace(forecast, width=first, exact_width=second, kl=kl, what=what, further=tuple(further))
     return replace(forecast, answer=reader.answer(mechanism))
-
-
-def _quickly(request: Request) -> Request:
-    """Return a request for the same discrete Gaussian noise, calibrated at once: to the rho its guarantee comes to.
-
-    The scale is that of the request to eight digits. It is for plans; a release is calibrated to the last digit.
-    """
-    guarantee = request.guarantee
-    own = getattr(request.model, "brings_delta", False)  # then there is no rho
-    if request.mechanism != "discrete-gaussian" or not isinstance(guarantee, ApproxDP) or own:
-        return request
-    rho = _gaussian_rho(guarantee.epsilon, guarantee.delta)
-    return replace(request, guarantee=Guarantee.parse({"rho": rho}, neighbours=guarantee.neighbours))
-
-
-@cache
-def _gaussian_rho(epsilon: float, delta: float) -> float:
-    """Return the rho at which min over a > 1 of a rho + log(1 - 1/a) - log(a delta)/(a - 1) is epsilon.
-
-    That is [CanonneKS20, Prop. 12] for a curve of slope rho, as the accountant has it.
-    """
-
-    def within(rho: float) -> bool:
-        below = np.geomspace(1e-4, 1e8, 200)
-        for _ in range(3):  # once over all orders, and twice between the neighbours of the best
-            order = 1 + below
-            bounds = order * rho + np.log1p(-1 / order) - np.log(order * delta) / below
-            place = int(bounds.argmin())
-            below = np.linspace(below[max(place - 1, 0)], below[min(place + 1, len(below) - 1)], 200)
-        return float(bounds.min()) <= epsilon
-
-    return largest(within, low=1e-12, high=max(1.0, 2 * epsilon), tolerance=1e-9)
 
 
 def _in_units(what: str, model: Model) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +43,7 @@ from vestry.model.request import PreparedSums, Request
 from vestry.planning import Forecast, best_forecast, budget_for_width, choose_mechanism, compare_mechanisms
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
+from vestry.regression.linear_model import LinearRegression
 from vestry.schema.domain import Interval, Levels
 from vestry.schema.private import Private
 from vestry.schema.table_schema import TableSchema
@@ -396,6 +398,42 @@ def test_auto_takes_the_best_or_nearly(name, relation, spend):
     found = {each.mechanism: each.width for each in compare_mechanisms(made, frame(relation), expected_rows=N)}
     chosen = choose_mechanism(made, frame(relation), N).mechanism
     assert found[chosen] <= 1.05 * min(found.values())
+
+
+REGRESSION = LinearRegression(outcome="y", predictors=("a", "b", "c"), method="moments")
+NUMBERS = {name: Interval(0, 1) for name in ("y", "a", "b", "c")}
+
+
+@pytest.mark.parametrize("spend", ["mu=0.5", "rho=0.1", "order=8,epsilon=0.3", "epsilon=1,delta=1e-6", "epsilon=1"])
+@pytest.mark.parametrize("amount", [0.2, 1.0, 40.0])
+def test_no_choice_is_much_wider_than_another_that_the_guarantee_allows(spend, amount):
+    """At most 1.5 times the least deviation of all noises by name, down to noise of which most is rounding."""
+    guarantee = Guarantee.parse(spend)
+    guarantee = guarantee.at(guarantee.value * amount)
+    counts = TableSchema(DOMAINS, Unit(), Neighbours.parse("replace"))
+    sums = TableSchema(NUMBERS, Unit(), Neighbours.parse("add-remove"))
+    for model, schema in ((MODELS["dirichlet"], counts), (MODELS["normal"], counts), (REGRESSION, sums)):
+        deviations = {}
+        for name in ("laplace", "gaussian", "discrete-gaussian"):
+            with suppress(GuaranteeUnreachable):
+                mechanism = Request(model, guarantee, name).prepare(schema, N).mechanism
+                deviations[name] = mechanism.deviation
+        asked = Request(model, guarantee)
+        chosen = (asked.settled() or choose_mechanism(asked, schema, N)).mechanism
+        assert deviations[chosen] <= 1.5 * min(deviations.values())
+        assert (chosen == "laplace") == (spend == "epsilon=1" or deviations["laplace"] <= deviations["gaussian"])
+
+
+def test_a_guarantee_in_mu_gets_gaussian_noise():
+    """Fifteen sums of a regression: Laplace noise would be 6.8 times as wide, and the plan says so."""
+    asked = Request(REGRESSION, Guarantee.parse("mu=0.5"))
+    schema = TableSchema(NUMBERS, Unit(), Neighbours.parse("add-remove"))
+    forecasts = {
+        forecast.mechanism: forecast for forecast in compare_mechanisms(asked, schema, expected_rows=N, simulate=False)
+    }
+    assert list(forecasts) == ["laplace", "gaussian"]
+    assert choose_mechanism(asked, schema, N).mechanism == "gaussian"
+    assert forecasts["laplace"].noise / forecasts["gaussian"].noise == pytest.approx(6.85, abs=0.01)
 
 
 @pytest.mark.long

@@ -16,9 +16,7 @@ from vestry.conjugate.family import family_from
 from vestry.conjugate.table_forecast import released_width
 from vestry.errors import StudyFileError
 from vestry.persons.person_posterior import PersonAverageDistribution
-from vestry.planning import _gaussian_rho, forecast_at
-from vestry.privacy import accountant
-from vestry.privacy.pricing import event
+from vestry.planning import forecast_at
 from vestry.releases import NoisyStatistics
 from vestry.study import Study
 
@@ -94,13 +92,6 @@ def test_counts_that_sum_to_a_public_number_have_less_noise():
     ones = np.ones((3, 1))
     left = 49 * np.eye(3) - 49 * ones @ np.linalg.inv(ones.T @ (49 * np.eye(3)) @ ones) @ (49 * ones.T)
     assert family.noise_on_estimate(content, 0.3, 0) == pytest.approx(math.sqrt(left[0, 0]) / 100, rel=1e-6)
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-5), (0.5, 1e-6), (3.0, 1e-9), (20.0, 0.1)])
-def test_a_plan_s_rho_is_the_accountant_s(epsilon, delta):
-    assert accountant.epsilon(event("zcdp", rho=_gaussian_rho(epsilon, delta)), delta) == pytest.approx(
-        epsilon, rel=1e-8
-    )
 
 
 def test_the_central_width_is_that_of_the_interval():

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from vestry.mechanisms.additive_noise import LAPLACE, ROUNDED_GAUSSIAN, Additive, calibrate_noise
+from vestry.errors import GuaranteeUnreachable
+from vestry.mechanisms.additive_noise import GAUSSIAN, LAPLACE, ROUNDED_GAUSSIAN, Additive, calibrate_noise
 from vestry.mechanisms.statistic_family import Layout
+from vestry.planning import MOSTLY_ROUNDING, TOO_WIDE
 from vestry.privacy.guarantee import Guarantee, PureDP
 from vestry.privacy.neighbours import Adjacency
 
@@ -51,12 +54,18 @@ class FitPlan(ABC):
 
 
 def smaller_noise(layout: Layout, adjacency: Adjacency, guarantee: Guarantee) -> Additive:
-    """Calibrate Laplace and Gaussian noise, and return the smaller."""
+    """Calibrate Laplace and Gaussian noise, and return the smaller; discrete noise where rounding is most of it."""
     laplace = calibrate_noise(LAPLACE, layout, adjacency, guarantee)
     if isinstance(guarantee, PureDP):
         return laplace
     gaussian = calibrate_noise(ROUNDED_GAUSSIAN, layout, adjacency, guarantee)
-    return min(laplace, gaussian, key=lambda mechanism: mechanism.deviation)
+    smaller = min(laplace, gaussian, key=lambda mechanism: mechanism.deviation)
+    if gaussian.deviation < MOSTLY_ROUNDING:
+        with suppress(GuaranteeUnreachable):  # it has no price in mu
+            discrete = calibrate_noise(GAUSSIAN, layout, adjacency, guarantee)
+            if smaller.deviation > TOO_WIDE * discrete.deviation:
+                return discrete
+    return smaller
 
 
 def feature_names(names: np.ndarray | None, size: int) -> list[str]:

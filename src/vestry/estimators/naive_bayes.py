@@ -15,8 +15,9 @@ from vestry.estimators.private_fit import FittedPosterior, PrivateFit
 from vestry.ledger import Ledger
 from vestry.model.request import PreparedSums, Request
 from vestry.naive_bayes.naive_bayes_model import NaiveBayes
+from vestry.planning import choose_mechanism
 from vestry.posterior import Posterior
-from vestry.privacy.guarantee import Guarantee, PureDP
+from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.releases import Release
 from vestry.schema.domain import Bins, Levels
@@ -123,9 +124,9 @@ class PrivateNaiveBayes(PrivateClassifier, PrivateFit):
         target = outcome_name(features)
         model = NaiveBayes(tuple(features), target, self.prior)
         schema = TableSchema({target: Levels(*classes), **dict(zip(features, bins, strict=True))}, Unit("row"), near)
-        kinds = ("laplace",) if isinstance(guarantee, PureDP) else ("laplace", "gaussian")
-        candidates = (model.prepare(Request(model, guarantee, kind), schema, None) for kind in kinds)
-        return min(candidates, key=lambda each: cast(Any, each.mechanism).deviation)
+        request = Request(model, guarantee)
+        chosen = request.settled() or choose_mechanism(request, schema, None)
+        return model.prepare(chosen, schema, None)
 
     def _read(self, plan: Any, release: Release) -> FittedPosterior:
         self.classes_ = np.array(sorted(check_classes(self.classes)))

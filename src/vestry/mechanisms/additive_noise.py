@@ -103,7 +103,7 @@ class Additive:
     def deviation(self) -> float:
         """The standard deviation of the noise: sqrt(2 q)/(1 - q), q = e^(-1/scale), for Laplace.
 
-        For a Gaussian the scale, with that of rounding; for a discrete Gaussian the scale, which bounds it.
+        For a Gaussian the scale, with that of rounding; for a discrete Gaussian the scale, or less where it is small.
         For a cube of d counts sqrt(E[m (m + 1)]/3), m half its edge; for advice m + 1/2 is taken for gamma(d + 1).
         """
         if self.noise == CUBE:
@@ -112,7 +112,7 @@ class Additive:
         if self.noise == ROUNDED_GAUSSIAN:
             return rounded_normal_deviation(self.scale)
         if self.noise == GAUSSIAN:
-            return self.scale
+            return discrete_normal_deviation(self.scale)
         return math.sqrt(2) * math.exp(-0.5 / self.scale) / -math.expm1(-1 / self.scale)
 
     def release(self, private: Private, opened: OpenCharge, noise: NoiseSource) -> tuple[NoisyStatistics, ...]:
@@ -162,6 +162,15 @@ def rounded_normal_deviation(scale: float) -> float:
     m = np.arange(1, 40 * _BY_SHEPPARD)
     reached = 2 * ndtr(-(m - 0.5) / scale)
     return math.sqrt((2 * m - 1) @ reached)
+
+
+def discrete_normal_deviation(scale: float) -> float:
+    """Return the standard deviation of noise P(k) ~ exp(-k^2/(2 scale^2)): the scale, up to e^(-2 pi^2 scale^2)."""
+    if scale > _BY_SHEPPARD:
+        return scale
+    k = np.arange(-40 * _BY_SHEPPARD, 40 * _BY_SHEPPARD + 1)
+    weights = np.exp(-((k / scale) ** 2) / 2)
+    return math.sqrt(weights @ k**2 / weights.sum())
 
 
 # From here on the correction of e^(-2 pi^2 scale^2) is below 1e-30.
