@@ -17,7 +17,7 @@ ROWS = [
     {"privacy", "server_address", "release_schema"},
     {"schema", "noise", "events"},
     {"ledger", "releases", "statistics"},
-    {"data", "mechanisms", "posterior"},
+    {"data", "mechanisms", "posterior", "release_file"},
     {"display"},
     {"model", "mcmc", "noise_inversion"},
     {"likelihood"},

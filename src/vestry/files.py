@@ -93,7 +93,7 @@ def _require_replaceable(path: Path) -> None:
 @contextmanager
 def _part(path: Path, pieces: Iterable[bytes | memoryview]) -> Iterator[Path]:
     """Yield a file beside another that holds the pieces and is on the disk; it is removed if it was not moved."""
-    file = _open_part(path)
+    file = open_part(path)
     part = Path(file.name)
     try:
         with file:
@@ -106,7 +106,7 @@ def _part(path: Path, pieces: Iterable[bytes | memoryview]) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
-def _open_part(path: Path) -> BinaryIO:
+def open_part(path: Path) -> BinaryIO:
     """Open a new file beside another, under a name that no process has."""
     for number in _NUMBERS:
         part = path.with_name(f"{path.name}.{os.getpid()}-{number}{PART}")

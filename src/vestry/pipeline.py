@@ -13,16 +13,18 @@ Only `again` passes the last two: it pays again, and is a new charge.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vestry.data import Table
-from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, Interrupted, InvalidParameter
+from vestry.errors import IN_LEDGER, AskedBefore, DeclarationMismatch, Interrupted, InvalidParameter, VestryError
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
 from vestry.ledger.journal import JournalMoment
@@ -43,6 +45,7 @@ from vestry.noise import NoiseSource
 from vestry.planning import choose_mechanism
 from vestry.posterior import Posterior
 from vestry.privacy.guarantee import Guarantee
+from vestry.release_file import ReleaseFile
 from vestry.releases import Release
 from vestry.schema.table_schema import TableSchema
 
@@ -81,8 +84,9 @@ def release(
     ledger
         The dataset's ledger, or where it is; its unit and neighbours must be the table's.
     path
-        A new file for the release, which `vestry.open_release` and `vestry posterior` read. What is not kept cannot be
-        had again without paying again.
+        A new file for the release, which `vestry.open_release` and `vestry posterior` read. Room for it is taken before
+        anything is charged. Whatever ends the program while it is written, the same call finishes it, free. What is not
+        kept cannot be had again without paying again.
     mechanism, draws, truncation
         See `Request`.
     purpose
@@ -105,25 +109,26 @@ def release(
     before = request.earlier(earlier)
     if before is not None and asked_as(before, request, ChargeIndex.of(ledger), schema_of(table)):
         request = before
-    prepared = prepare(request, table, ledger)
-    rehearse_release(prepared)
     definition = request.definition(schema_of(table))
-    past = ChargeIndex.of(ledger).find_charge(definition)
-    if past.was_opened and not again:
-        raise _asked_before(past)
     drawn: list[tuple[Charge, str]] = []
     try:
-        with _new_file(path) as save:
+        with _new_file(path) as file:
+            past = ChargeIndex.of(ledger).find_charge(definition)
+            if past.was_opened and not again:
+                return Posterior.from_release(_finish(file, ledger, past), pool=pools(model))
+            prepared = prepare(request, table, ledger)
+            file.make_room(rehearse_release(prepared))
             try:
                 charge, _ = claim(prepared, ledger, definition, past, purpose=purpose, again=again)
             except AskedBefore:
                 raise _asked_before(ChargeIndex.of(ledger).find_charge(definition)) from None
 
             def keep(text: str) -> None:
-                save(text)
+                file.stage(charge.entry, text)
                 drawn.append((charge, text))
 
-            return Posterior.from_release(run(prepared, table, charge, keep=keep), pool=pools(model))
+            release = run(prepared, table, charge, keep=keep, settle=partial(file.settle, charge.entry))
+            return Posterior.from_release(release, pool=pools(model))
     except KeyboardInterrupt:
         if not drawn:
             raise
@@ -279,10 +284,11 @@ def run(
     *,
     noise: NoiseSource | None = None,
     keep: Callable[[str], None] = lambda text: None,
+    settle: Callable[[], None] = lambda: None,
 ) -> Release:
     """Collect the statistics, which are paid for, and release."""
     private = prepared.collect(table, row_key=charge.ledger.row_key())
-    return publish(prepared.mechanism, private, charge, noise=noise, keep=keep, **_named(prepared))
+    return publish(prepared.mechanism, private, charge, noise=noise, keep=keep, settle=settle, **_named(prepared))
 
 
 def rehearse_release(prepared: PreparedRelease, *, noise: NoiseSource | None = None) -> int:
@@ -325,27 +331,74 @@ def _open_ledger(ledger: object) -> Ledger:
     raise InvalidParameter("ledger", ledger, "the dataset's ledger, or where it is", 'ledger="patients.ledger"')
 
 
-@contextmanager
-def _new_file(path: str | Path | None) -> Iterator[Callable[[str], None]]:
-    """Make the file before anything is charged, and write the release into it before the ledger is told."""
-    if path is None:
-        yield lambda text: None
-        return
-    place = Path(path)
-    try:
-        file = place.open("x", encoding="utf-8")
-    except OSError as error:
-        allowed = f"a new file that can be written ({error.strerror})"
-        raise InvalidParameter("path", str(path), allowed, "for example path='release.json'") from None
+def _new_file(path: str | Path | None) -> NewFile:
+    return NoFile() if path is None else NewFile(Path(path))
 
-    def save(text: str) -> None:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
 
-    with file:
+class NewFile(ReleaseFile):
+    """The new file of a release; what goes wrong is said of the argument `path`."""
+
+    def make_room(self, size: int) -> None:
+        """Refuse a name that is taken, and take room for so many bytes at least."""
+        with self._refusing():
+            if os.path.lexists(self.path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self.path))
+            super().make_room(size)
+
+    def stage(self, charge: Entry, text: str) -> None:
+        """Save what was drawn for a charge."""
         try:
-            yield save
-        finally:
-            if not file.tell():
-                place.unlink()
+            super().stage(charge, text)
+        except OSError as error:
+            raise VestryError(
+                f"{self.path} cannot be written ({error.strerror}). What was drawn is lost, and entry {charge.sequence}"
+                " stays spent; make room, and say again=True to pay again."
+            ) from None
+
+    def settle(self, charge: Entry) -> None:
+        """Give what was saved under a charge the release's name, which must be free."""
+        try:
+            super().settle(charge)
+        except OSError as error:
+            raise VestryError(
+                f"{self.path} cannot be written ({error.strerror}); the release is saved as {self.staging(charge)}:"
+                " rename it, or make the same call again, which is free."
+            ) from None
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            allowed = f"a new file that can be written ({error.strerror})"
+            raise InvalidParameter("path", str(self.path), allowed, "for example path='release.json'") from None
+
+
+class NoFile(NewFile):
+    """No file: the release is returned, and nothing else keeps it."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+
+    def make_room(self, size: int) -> None:
+        """Take no room."""
+
+    def stage(self, charge: Entry, text: str) -> None:
+        """Save nothing."""
+
+    def staged(self, charge: Entry) -> None:
+        """Return nothing."""
+
+    def settle(self, charge: Entry) -> None:
+        """Name nothing."""
+
+
+def _finish(file: NewFile, ledger: Ledger, past: PastCharge) -> Release:
+    """Return the release of a charge that was saved beside its file before a crash, or refuse to draw again."""
+    content = None if past.entry is None else file.staged(past.entry)
+    if past.entry is None or content is None:
+        raise _asked_before(past)
+    if past.release_sha256 is None:
+        Charge(ledger, past.entry).finish(content)
+    file.settle(past.entry)
+    return Release.from_dict(json.loads(content))

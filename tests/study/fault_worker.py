@@ -48,7 +48,7 @@ story.page = lambda told, write=None: f"{len(told.results)} releases"
 NAME = "readmission"
 # What a release goes through, each once before and once after.
 STEPS: dict[str, tuple[Any, str]] = {
-    "try": (ReleaseStore, "try_writing"),
+    "try": (ReleaseStore, "make_room"),
     "charge": (Ledger, "charge_together"),
     "collect": (Table, "collect"),
     "open": (Charge, "open"),
@@ -85,14 +85,21 @@ def die() -> None:
 
 
 def killer(moment: str) -> None:
-    """Die at a moment; `half FILE` is when half of a file's part is written, and `moving` between two moves."""
+    """Die at a moment: `half FILE` when half of a file's part is written, `half FILE 2` when that is written again.
+
+    `moving` is between two moves.
+    """
     hooked(lambda reached: die() if reached == moment else None)
     kind, _, what = moment.partition(" ")
+    what, _, time_written = what.partition(" ")
+    to_come = [int(time_written or 1)]
     fsync, replace = os.fsync, Path.replace
 
     def dying(handle: int) -> None:
         named = Path(f"/proc/self/fd/{handle}").resolve().name
         if named.startswith(what) and named.endswith(".part"):
+            to_come[0] -= 1
+        if to_come[0] == 0:
             os.ftruncate(handle, os.fstat(handle).st_size // 2)
             fsync(handle)
             die()

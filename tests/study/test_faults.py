@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from closed_engines import closed_engines
@@ -92,7 +93,7 @@ def assert_whole(fact: dict) -> None:
     }
 
 
-FEW = ["after charge", "half release-", "after save", "after tell"]
+FEW = ["after charge", "half release.json 2", "after save", "after tell"]
 EACH = [
     f"{when} {step}"
     for step in ("try", "charge", "collect", "open", "draw", "save", "tell", "settle", "posterior", "certify", "page")
@@ -100,7 +101,7 @@ EACH = [
 ]
 MANY = [
     moment
-    for moment in [*EACH, "half .probe", "half posterior", "half certificate", "half report"]
+    for moment in [*EACH, "half release.json", "half posterior", "half certificate", "half report"]
     if moment not in FEW
 ]
 
@@ -211,7 +212,7 @@ def assert_no_room(done, path: Path) -> None:
 
 
 def parts(folder: Path) -> list[str]:
-    return [path.name for path in folder.rglob("*") if path.suffix == ".part" or path.name == ".probe"]
+    return [path.name for path in folder.rglob("*") if path.suffix == ".part"]
 
 
 def draws_counted(monkeypatch) -> list[int]:
@@ -229,16 +230,17 @@ def draws_counted(monkeypatch) -> list[int]:
 
 def test_no_room_before_the_charge(tmp_path, crowded):
     study = study_in(tmp_path)
-    crowded(".probe", way="fsync")
+    crowded("release.json", way="fsync")
     assert_no_room(vestry("release", study, "--yes", "--json"), tmp_path / "readmission")
     assert actions(tmp_path) == []
     assert not (tmp_path / "readmission").exists()
 
 
-@pytest.mark.parametrize("way", ["fsync", "replace"])
-def test_no_room_for_the_release_loses_it_and_draws_nothing_twice(tmp_path, crowded, monkeypatch, way):
-    study, drawn = study_in(tmp_path), draws_counted(monkeypatch)
-    patch = crowded("release-1-", way=way)
+def test_a_release_that_cannot_be_written_anywhere_is_lost_and_not_drawn_twice(tmp_path, crowded, monkeypatch):
+    study = study_in(tmp_path)
+    drawn = draws_counted(monkeypatch)
+    monkeypatch.setattr("vestry.release_file.tempfile", SimpleNamespace(gettempdir=lambda: str(tmp_path / "nowhere")))
+    patch = crowded("release", way="replace")
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.out) == (2, "")
     assert re.fullmatch(
@@ -248,13 +250,37 @@ def test_no_room_for_the_release_loses_it_and_draws_nothing_twice(tmp_path, crow
         done.err.strip(),
     )
     assert actions(tmp_path) == ["charge", "open"]
-    assert list((tmp_path / "readmission").iterdir()) == []
+    assert not (tmp_path / "readmission").exists()
     patch.undo()
     done = vestry("release", study, "--yes", "--json")
     assert (done.code, done.err.strip()) == (2, f"vestry: {LOST}")
     assert vestry("release", study, "readmission", "--yes", "--again").code == 0
     assert drawn == [1, 3]
     assert parts(tmp_path) == []
+
+
+def test_a_release_that_cannot_be_written_there_is_saved_elsewhere(tmp_path, crowded, monkeypatch):
+    study = study_in(tmp_path)
+    drawn = draws_counted(monkeypatch)
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setattr("vestry.release_file.tempfile", SimpleNamespace(gettempdir=lambda: str(other)))
+    patch = crowded("release", way="replace")
+    done = vestry("release", study, "--yes", "--json")
+    assert (done.code, done.out) == (2, "")
+    (saved,) = other.iterdir()
+    target = tmp_path / "readmission" / saved.name
+    assert done.err.strip() == (
+        f"vestry: {target} cannot be written (No space left on device), so what was drawn is saved as {saved}; move it"
+        f" to {target}, and run this again: it is free."
+    )
+    patch.undo()
+    target.parent.mkdir(exist_ok=True)
+    shutil.move(saved, target)
+    done = vestry("release", study, "--json")
+    assert done.code == 0, done.err
+    assert actions(tmp_path) == CYCLE
+    assert drawn == [1]
 
 
 @pytest.mark.parametrize("name", ["posterior.nc", "certificate.json", "report.html"])

@@ -145,12 +145,13 @@ def publish(
     labels: Sequence[str] = (),
     noise: NoiseSource | None = None,
     keep: Callable[[str], None] = lambda text: None,
+    settle: Callable[[], None] = lambda: None,
 ) -> Release:
     """Open the charge, draw, and return the release, whose hash the ledger keeps.
 
     The charge must be the mechanism's own: what is drawn is what was paid for. `keep` is given the release's text
-    before the ledger is told that it exists, to save it: a crash in between loses nothing that was paid for. An
-    interrupt is held back until then.
+    before the ledger is told that it exists, to save it: a crash in between loses nothing that was paid for. `settle`
+    comes last, and gives what was saved its name. An interrupt is held back until then.
     """
     adjacency, terms = mechanism.adjacency, charge.ledger.terms
     if not pays_for(charge.entry, mechanism):
@@ -171,6 +172,7 @@ def publish(
         text = release.text()
         keep(text)
         opened.released(text.encode())
+        settle()
     return release
 
 

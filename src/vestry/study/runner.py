@@ -49,6 +49,7 @@ from vestry.pipeline import (
 )
 from vestry.posterior.posterior import Posterior, Rows
 from vestry.posterior.reader import DRAWS
+from vestry.release_file import SavedElsewhere
 from vestry.releases import Certificate, Release
 from vestry.study.config import ReleaseSpec, StudyConfig
 from vestry.study.release_costs import Cost, assumed_count, calibrated, costs, prices_of, refusal
@@ -99,7 +100,7 @@ class ReleaseRunner:
     ) -> list[ReleaseOutcome]:
         """Release, hand over each outcome as it happens, and write the report last; see `Study.release`."""
         outcomes: list[ReleaseOutcome] = []
-        with locked(self.store.path, on_wait):
+        with locked(self.store.path, on_wait), self.store.keeping_room():
             index = ChargeIndex.of(self.ledger)
             specs = self._settled(specs, index)
             try:
@@ -205,6 +206,8 @@ class ReleaseRunner:
         def stage(text: str) -> None:
             try:
                 self.store.stage(spec.name, charge.entry, text)
+            except SavedElsewhere:
+                raise
             except VestryError as error:
                 unsaved.append(error)
                 raise
@@ -267,13 +270,12 @@ class ReleaseRunner:
         return list(due.values())
 
     def _check_folder(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> None:
-        """Try, before anything is charged, whether the folder takes the releases and holds no other ledger's."""
+        """Refuse a folder that holds another ledger's releases, before anything is charged."""
         self.store.sweep([spec.name for spec in specs])
         for spec in specs:
             sha256 = self.store.certified(spec.name)
             if sha256 is not None and index.charge_of_release(sha256) is None:
                 raise self._unknown(spec)
-        self.store.try_writing([spec.name for spec in specs if self.again or self.store.certified(spec.name) is None])
 
     def _unknown(self, spec: ReleaseSpec) -> LedgerStateError:
         """Return the refusal of a folder whose certificate is of a release that the ledger does not know.
@@ -309,7 +311,7 @@ class ReleaseRunner:
     def _prepare(self, spec: ReleaseSpec) -> PreparedRelease:
         with self._pointed(spec):
             prepared = prepare(spec.request, self.table, self.ledger, lambda count: self._calibrated(spec, count))
-        rehearse_release(prepared, noise=self.noise)
+        self.store.make_room(spec.name, rehearse_release(prepared, noise=self.noise))
         return prepared
 
     @contextmanager

@@ -21,7 +21,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +30,7 @@ from typing import Any
 from vestry.errors import VestryError
 from vestry.files import PART, open_regular, read_bytes, synchronise, write_over
 from vestry.ledger.entry import Entry
+from vestry.release_file import ReleaseFile
 from vestry.release_schema import check_facts
 from vestry.releases import Release, open_release
 
@@ -40,8 +41,6 @@ RESULTS = "report.csv"
 CACHE, _FORMAT = ".vestry", 5
 # A longer file of the cache, or a longer certificate, was not written here, in bytes.
 _LARGEST = 2**26
-# What is written on trial: more than a release takes, so that a full disk shows before anything is charged.
-_TRIAL = b"\0" * 65536
 
 
 @dataclass(frozen=True)
@@ -49,22 +48,25 @@ class ReleaseStore:
     """A folder with one subfolder per release, and the study's report."""
 
     path: Path
+    _files: dict[str, ReleaseFile] = field(default_factory=dict, repr=False, compare=False)
 
-    def try_writing(self, names: list[str]) -> None:
-        """Try to write where the releases will lie, before anything is charged; leave nothing behind."""
-        for name in names:
-            folder = self.path / name
-            is_new = not _exists(folder)
-            probe = folder / ".probe"
-            try:
-                write(probe, _TRIAL)
-            except VestryError as error:
-                raise VestryError(str(error).replace(str(probe), str(folder))) from None
-            finally:
-                with suppress(OSError):
-                    probe.unlink(missing_ok=True)
-                    if is_new:
-                        folder.rmdir()
+    @contextmanager
+    def keeping_room(self) -> Iterator[None]:
+        """Give back, at the end, the room that was made for releases and not used."""
+        try:
+            yield
+        finally:
+            for file in self._files.values():
+                file.give_back()
+            self._files.clear()
+
+    def make_room(self, name: str, size: int) -> None:
+        """Take room where a release will lie, before anything is charged: for so many bytes at least."""
+        try:
+            self._file(name).make_room(size)
+        except OSError as error:
+            self._files.pop(name).give_back()
+            raise unwritable(self.path / name, error) from None
 
     def sweep(self, names: list[str]) -> None:
         """Remove what processes that were killed left unfinished; only whoever holds the folder may."""
@@ -89,15 +91,14 @@ class ReleaseStore:
 
     def stage(self, name: str, charge: Entry, text: str) -> None:
         """Save a new release under its charge, before the ledger is told."""
-        write(self._staging(name, charge), text.encode())
+        try:
+            self._file(name).stage(charge, text)
+        except OSError as error:
+            raise unwritable(self._staging(name, charge), error) from None
 
     def staged(self, name: str, charge: Entry) -> bytes | None:
         """Return what was saved under a charge, whole; None if nothing was."""
-        path = self._staging(name, charge)
-        if not _exists(path):
-            return None
-        open_release(path)  # refuses a file that was changed
-        return read_bytes(path)
+        return self._file(name).staged(charge)
 
     def find(self, name: str, sha256: str) -> bytes | None:
         """Return the release with this hash, from wherever it lies in the folder; None if it is not there."""
@@ -192,7 +193,10 @@ class ReleaseStore:
         return path
 
     def _staging(self, name: str, charge: Entry) -> Path:
-        return self.path / name / f"release-{charge.sequence}-{charge.hash[:8]}.json"
+        return self._file(name).staging(charge)
+
+    def _file(self, name: str) -> ReleaseFile:
+        return self._files.setdefault(name, ReleaseFile(self.path / name / RELEASE))
 
 
 @dataclass(frozen=True)
@@ -253,7 +257,7 @@ def write(path: Path, content: bytes | memoryview) -> None:
 
 
 # How the names of a study's files begin.
-_OWN = ("release", CERTIFICATE, POSTERIOR, REPORT, RESULTS, ".probe")
+_OWN = ("release", CERTIFICATE, POSTERIOR, REPORT, RESULTS)
 
 
 def _exists(path: Path) -> bool:
