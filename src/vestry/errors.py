@@ -134,6 +134,10 @@ class LedgerStateError(VestryError, RuntimeError):
     """An entry is not in the state that this step needs."""
 
 
+class ReleaseLost(LedgerStateError):  # noqa: N818
+    """What was drawn for a charge is not where it was saved; noise is never drawn twice for one charge."""
+
+
 class AskedBefore(LedgerStateError):  # noqa: N818
     """The same question was charged before; `sequence` is the newest charge for it."""
 

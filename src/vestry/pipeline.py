@@ -109,6 +109,7 @@ def release(
     before = request.earlier(earlier)
     if before is not None and asked_as(before, request, ChargeIndex.of(ledger), schema_of(table)):
         request = before
+    prepared = prepare(request, table, ledger)
     definition = request.definition(schema_of(table))
     drawn: list[tuple[Charge, str]] = []
     try:
@@ -116,7 +117,6 @@ def release(
             past = ChargeIndex.of(ledger).find_charge(definition)
             if past.was_opened and not again:
                 return Posterior.from_release(_finish(file, ledger, past), pool=pools(model))
-            prepared = prepare(request, table, ledger)
             file.make_room(rehearse_release(prepared))
             try:
                 charge, _ = claim(prepared, ledger, definition, past, purpose=purpose, again=again)

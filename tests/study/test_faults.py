@@ -259,6 +259,23 @@ def test_a_release_that_cannot_be_written_anywhere_is_lost_and_not_drawn_twice(t
     assert parts(tmp_path) == []
 
 
+def test_a_release_that_was_lost_does_not_hold_up_the_others(tmp_path):
+    study = study_in(tmp_path, "readmission", "wards")
+    config = Study.open(study)
+    runner, _ = config.runner()
+    (spec,) = config.choose(("readmission",))
+    prepared = prepare(spec.request, runner.table, runner.ledger)
+    definition = spec.request.definition(config.config.schema)
+    charge_for(prepared.mechanism, runner.ledger, "lost", definition).open()
+    done = vestry("release", study, "--yes")
+    assert done.code == 2
+    assert done.err.strip().splitlines()[-1] == f"vestry: {LOST}"
+    assert done.out.startswith("wards: released\n")
+    assert actions(tmp_path) == ["charge", "open", *CYCLE]
+    open_release(tmp_path / "wards" / "release.json")
+    assert (tmp_path / "report.html").exists()
+
+
 def test_a_release_that_cannot_be_written_there_is_saved_elsewhere(tmp_path, crowded, monkeypatch):
     study = study_in(tmp_path)
     drawn = draws_counted(monkeypatch)

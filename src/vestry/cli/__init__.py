@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 try:
-    from typing import Annotated, Any, NoReturn
+    from typing import Annotated, Any
 
     import typer
     from typer import Option
@@ -26,7 +27,8 @@ try:
     from vestry.cli.output import Commands, examples, first_example, say
     from vestry.errors import Interrupted, VestryError, refusal
 except KeyboardInterrupt:  # `main` catches it from here on
-    sys.stderr.write("vestry: interrupted; nothing was charged.\n")
+    if sys.stderr is not None:
+        sys.stderr.write("vestry: interrupted; nothing was charged.\n")
     sys.exit(130)
 
 
@@ -94,6 +96,9 @@ _USAGE: type[Exception] = typer.BadParameter.__mro__[2]
 _RENAMED = {"--level": "--prob"}
 # The exit code of what was interrupted, which typer returns too.
 _INTERRUPTED = 130
+_STANDARD_ERROR = 2
+# The exit code of what nobody reads: that of a program which the system's own signal for it ended.
+_UNREAD = 141
 
 
 def _version(wanted: bool) -> None:
@@ -112,27 +117,76 @@ def _top(
 def main() -> None:
     """Run the command line; errors are one sentence on standard error, with exit code 2, or 3 for a refused budget."""
     try:
+        _open_closed_streams()
+        sentence, code = _run()
+        if sentence:
+            say(f"vestry: {' '.join(sentence.split())}", err=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        code = _UNREAD
+    except OSError as error:
+        code = 2
+        with suppress(OSError):
+            say(f"vestry: what this command prints cannot be written ({error.strerror}).", err=True)
+    finally:
+        _drop_unwritable()
+    sys.exit(code)
+
+
+def _run() -> tuple[str, int]:
+    """Run the command; return what is to be said of how it ended, and the exit code."""
+    try:
         code = app(standalone_mode=False)
     except _USAGE as error:
-        _end(_misused(error), 2)
+        return _misused(error), 2
     except typer.Abort:  # at a question, which comes before any charge
-        _end("nothing was charged.", _INTERRUPTED)
+        return "nothing was charged.", _INTERRUPTED
     except KeyboardInterrupt:
-        code = _INTERRUPTED
-    except BrokenPipeError:  # whoever read has gone away
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        return _interrupted(sys.argv[1:]), _INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except SystemExit as end:  # by which Typer ends where whoever read has gone away
+        if isinstance(end.__context__, BrokenPipeError):
+            raise BrokenPipeError from None
+        raise
     except Exception as error:
-        _end(refusal(error), getattr(error, "exit_code", 2))
+        return refusal(error), getattr(error, "exit_code", 2)
     if code == _INTERRUPTED:
-        _end(_interrupted(sys.argv[1:]), code)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _interrupted(sys.argv[1:]), code
+    return "", code if isinstance(code, int) else 0
 
 
-def _end(sentence: str, code: int) -> NoReturn:
-    """Say one sentence on one line, and end."""
-    say(f"vestry: {' '.join(sentence.split())}", err=True)
-    sys.exit(code)
+def _open_closed_streams() -> None:
+    """Let nothing else take the place of a standard stream that is closed: a ledger could be opened in it.
+
+    Of a closed output it is said before anything is done; whoever is told nothing by a closed error has the exit code.
+    """
+    handle = 0
+    while handle <= _STANDARD_ERROR:  # the system gives the lowest number that is free
+        handle = os.open(os.devnull, os.O_RDWR)
+    os.close(handle)
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, "r", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+        say("vestry: standard output is closed, and nothing was done; write >/dev/null if nobody reads it.", err=True)
+        raise BrokenPipeError
+
+
+def _drop_unwritable() -> None:
+    """Drop what cannot be written: Python would try again at its end, and complain."""
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is None or stream.closed:
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, stream.fileno())
+            os.close(nothing)
 
 
 def _misused(error: Exception) -> str:

@@ -26,6 +26,7 @@ from vestry.errors import (
     LedgerStateError,
     MissingExtra,
     NoInterval,
+    ReleaseLost,
     VestryError,
 )
 from vestry.ledger import Charge, Ledger
@@ -116,15 +117,22 @@ class ReleaseRunner:
     ) -> list[ReleaseOutcome]:
         """Charge all that is due, and take each release from where it stands to its files."""
         outcomes: list[ReleaseOutcome] = []
+        lost: list[str] = []
         paid, index = self._pay(specs, index)
         try:
             for spec in specs:
                 progress(spec.name)
-                outcome = self.run(spec, index, paid.get(spec.name))
+                try:
+                    outcome = self.run(spec, index, paid.get(spec.name))
+                except ReleaseLost as error:  # the others are not held up
+                    lost.append(str(error))
+                    continue
                 outcomes.append(outcome)
                 on_outcome(outcome)
                 if outcome.done == RESUMED:  # what the index has as not opened is resumed once
                     index = ChargeIndex.of(self.ledger)
+            if lost:
+                raise ReleaseLost(" ".join(lost))
         except VestryError:
             with suppress(VestryError):  # what went wrong first is told
                 self._report((), progress)
@@ -358,18 +366,16 @@ class ReleaseRunner:
         if past.release_sha256 is None:
             content = self._recover(spec, past)
             if content is None:
-                raise LedgerStateError(
+                raise ReleaseLost(
                     f"{spec.name} was opened by entry {number} and its release was lost, unless another process is"
                     f" making it in another folder; noise is never drawn twice for one charge; {self._pay_again(spec)}"
                 )
             return content
         content = self.store.find(spec.name, past.release_sha256)
         if content is None:
-            raise InvalidParameter(
-                f"the release {spec.name}",
-                "not in this folder",
-                f"as entry {number} released it",
-                f"its folder by --output, or, {self._pay_again(spec).removesuffix('.')}",
+            raise ReleaseLost(
+                f"the release {spec.name} must be as entry {number} released it, and is not in this folder; name its"
+                f" folder by --output, or, {self._pay_again(spec)}"
             )
         return content
 
