@@ -20,7 +20,7 @@ ROWS = [
     {"data", "mechanisms", "posterior", "release_file"},
     {"display"},
     {"model", "mcmc", "noise_inversion"},
-    {"likelihood"},
+    {"likelihood", "purchases"},
     {"conjugate"},
     {"regression", "naive_bayes", "hmm", "persons", "data_quality", "tables", "levels"},
     {"planning"},

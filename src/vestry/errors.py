@@ -146,6 +146,17 @@ class AskedBefore(LedgerStateError):  # noqa: N818
         self.sequence = sequence
 
 
+class MissingRelease(VestryError, FileNotFoundError):  # noqa: N818
+    """A release that was paid for is not in the folder of its ledger."""
+
+    def __init__(self, charge: int, charged_at: str, path: Path) -> None:
+        super().__init__(
+            f"the release of charge {charge} ({charged_at}) was paid for, and {path} is missing; copy it there from"
+            " where it was made, or say again=True to pay again."
+        )
+        self.charge, self.charged_at, self.path = charge, charged_at, path
+
+
 class Interrupted(KeyboardInterrupt):
     """An interrupt, with what it left: what was paid for and drawn was saved first.
 

@@ -59,11 +59,14 @@ class JournalMoment:
 
     def newest_charge(self, definition: str) -> Entry | None:
         """Return the newest charge with a definition; None if there is none."""
+        return next(self.charges(definition), None)
+
+    def charges(self, definition: str) -> Iterator[Entry]:
+        """Yield every charge with a definition, the newest first."""
         for number in self.index.charges_keyed(definition):
             entry = self.line(number)
             if str(entry.facts.get("definition")) == definition:
-                return entry
-        return None
+                yield entry
 
     def stage(self, charge: int) -> str | None:
         """Return the last action of a charge: charge, open or release; None for what is no charge."""

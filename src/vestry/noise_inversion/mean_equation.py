@@ -249,8 +249,7 @@ def _ratio(total: float, records: float) -> float:
 
 
 def _evaluate(polynomial: Polynomial, points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    values: npt.NDArray[np.float64] = np.polynomial.polynomial.polyval(points, polynomial)
-    return values
+    return np.asarray(np.polynomial.polynomial.polyval(points, polynomial), dtype=np.float64)
 
 
 def _roots_within(quadratics: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

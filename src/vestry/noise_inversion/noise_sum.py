@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
+from vestry.errors import InvalidParameter
 from vestry.numerics import Array
-from vestry.posterior.discrete_noise import DROP, IntegerNoise, Laplace, RoundedGaussian
+from vestry.posterior.discrete_noise import DROP, Cube, IntegerNoise, Laplace, RoundedGaussian, law
 
 # The sum has about so many lattice steps to its standard deviation, at most.
 _STEPS = 100.0
@@ -40,9 +41,22 @@ class NoiseSum:
     @classmethod
     def of(cls, laws: Iterable[IntegerNoise]) -> Self:
         """Return the law of the sum of one noise of each law."""
-        counts = Counter(laws)
-        ordered = sorted(counts.items(), key=lambda part: repr(part[0]))
+        return cls.of_counts(Counter(laws))
+
+    @classmethod
+    def of_counts(cls, counts: Mapping[IntegerNoise, int]) -> Self:
+        """Return the law of a sum with so many noises of each law."""
+        present = [(single, count) for single, count in counts.items() if count > 0]
+        ordered = sorted(present, key=lambda part: repr(part[0]))
         return cls(tuple(ordered))
+
+    @classmethod
+    def of_one(cls, noise: str, scale: float) -> Self:
+        """Return the law of the noise on one integer, by its name."""
+        single = law(noise, scale, size=1)
+        if isinstance(single, Cube):
+            raise InvalidParameter("noise", noise, "of each integer for itself", "the noise of the release")
+        return cls(((single, 1),))
 
     @property
     def deviation(self) -> float:
@@ -52,7 +66,7 @@ class NoiseSum:
     @property
     def variance(self) -> float:
         """The variance."""
-        variances = [count * law.deviation**2 for law, count in self.parts]
+        variances = [count * single.deviation**2 for single, count in self.parts]
         return sum(variances)
 
     @property
@@ -92,27 +106,27 @@ class NoiseSum:
     @cached_property
     def _table(self) -> Array:
         """Log P at 0, 1, 2 ... steps, until it has fallen by `DROP`."""
-        laws = [(_on_lattice(law, self._step), count) for law, count in self.parts]
-        reaches = [law.reach_of_sum(count, DROP) for law, count in laws]
+        laws = [(_on_lattice(single, self._step), count) for single, count in self.parts]
+        reaches = [single.reach_of_sum(count, DROP) for single, count in laws]
         normal_reach = self.deviation / self._step * math.sqrt(2 * DROP)
         last = math.ceil(max(*reaches, normal_reach)) + 2
         # Partial sums go twice as far, so that nothing is missing at the end.
         k = np.arange(-2.0 * last, 2.0 * last + 1)
         total = np.where(k == 0, 1.0, 0.0)
-        for law, count in laws:
-            log_mass = law.log_mass(k)
+        for single, count in laws:
+            log_mass = single.log_mass(k)
             mass_of_sum = _power(np.exp(log_mass), count)
             total = np.convolve(total, mass_of_sum, mode="same")
         right = total[2 * last : 3 * last + 1]
         return np.asarray(np.log(right))
 
 
-def _on_lattice(law: IntegerNoise, step: float) -> IntegerNoise:
+def _on_lattice(noise: IntegerNoise, step: float) -> IntegerNoise:
     """Return a law of the same deviation, in units of a coarser lattice."""
     if step == 1:
-        return law
-    deviation = law.deviation / step
-    if isinstance(law, Laplace):
+        return noise
+    deviation = noise.deviation / step
+    if isinstance(noise, Laplace):
         # The deviation of discrete Laplace noise is 1/(sqrt(2) sinh(1/(2 scale))).
         ratio = 1 / (math.sqrt(2) * deviation)
         return Laplace(0.5 / math.asinh(ratio))
