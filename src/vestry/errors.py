@@ -58,6 +58,16 @@ class NoInterval(VestryError):  # noqa: N818
     """What was released has no credible interval, and why."""
 
 
+class ExtremeNumbers(VestryError):  # noqa: N818
+    """Numbers of a release or of a prior that no posterior can be computed from."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no posterior can be computed from these numbers: they are too large or too small, or do not go together;"
+            " use a more moderate prior, or the release as it was written."
+        )
+
+
 IN_LEDGER = "in the ledger"
 
 

@@ -32,7 +32,7 @@ from vestry.conjugate.family import (
     positive,
 )
 from vestry.conjugate.sparse_dirichlet import SparseDirichlet, SparsePrior, sparse_dirichlet
-from vestry.errors import InvalidParameter
+from vestry.errors import ExtremeNumbers, InvalidParameter
 from vestry.mechanisms.additive_noise import Additive
 from vestry.mechanisms.statistic_family import Layout
 from vestry.model.averaging import Averaged
@@ -349,7 +349,10 @@ def _onto_simplex(point: Array, total: float) -> Array:
     """Return the nearest point of {s >= 0, sum s = total}: subtract a constant and cut at 0."""
     ordered = np.sort(point)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, point.size + 1)
-    return np.asarray(np.maximum(point - excess[np.flatnonzero(ordered > excess)[-1]], 0.0))
+    above = np.flatnonzero(ordered > excess)
+    if above.size == 0:
+        raise ExtremeNumbers
+    return np.asarray(np.maximum(point - excess[above[-1]], 0.0))
 
 
 def swamping(alphas: Sequence[float], deviation: float, n: int) -> str:

@@ -28,9 +28,10 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
+from vestry.errors import ExtremeNumbers
 from vestry.numerics import Array
 from vestry.posterior.discrete_noise import DROP, Noise, NormalNoise, thin
-from vestry.posterior.mixture import NormalMixture, normalise
+from vestry.posterior.mixture import NormalMixture, likely_places, normalise
 
 # The quadrature over log w: steps of a first look, how far below w = 2 b^2 it begins, and nodes of the final rule.
 _LOOK, _BELOW, _NODES = 0.2, 40.0, 256
@@ -211,7 +212,7 @@ def _counts(
         step = np.ceil((high - low + 1) / _COUNTS)
         counts = np.arange(low, high + 1, step)
         logs = log_weight(counts)
-        inside = np.flatnonzero(logs > logs.max() - DROP)
+        inside = likely_places(logs, DROP)
         new_low, new_high = max(low, counts[inside[0]] - step), min(high, counts[inside[-1]] + step)
         if step == 1 or (new_high - new_low) > 0.5 * (high - low):
             return counts[inside], logs[inside]
@@ -255,6 +256,8 @@ def joined_private(
         counts = np.arange(np.floor(low), high + 1, step)
         posterior = _joined(y, counts, own(counts), model, noise.noises, scales)
         inside = np.flatnonzero(posterior.count_weights > np.exp(-DROP / 2))
+        if inside.size == 0:
+            raise ExtremeNumbers
         narrow = max(low, counts[inside[0]] - step), min(high, counts[inside[-1]] + step)
         if step == 1 or narrow[1] - narrow[0] > 0.9 * (high - low):
             return posterior
@@ -277,8 +280,7 @@ def _joined(
         spread = (((column[:, None] - best) ** 2 / w).sum(axis=0) + np.log(w).sum(axis=0) - np.log(together)) / 2
         total = model.spread(n)[:, None] + together
         weights = prior - spread - np.log(total) / 2 - (best - n[:, None] * model.prior_mean) ** 2 / (2 * total)
-        top = weights.max()
-        places = np.flatnonzero(weights.max(axis=0) > top - DROP)
+        places = likely_places(weights.max(axis=0), DROP)
         weights, best, own = weights[:, places], best[places], together[places]
         summit = weights.max(axis=1, keepdims=True)
         shares = np.exp(weights - summit)
@@ -296,7 +298,10 @@ def _variances(noise: Noise, scale: float, away: float) -> tuple[Array, Array]:
     """Return the variances of a noise, and the logs of their weights."""
     if isinstance(noise, NormalNoise):
         return np.array([scale**2]), np.zeros(1)
-    t = np.arange(-_BEGIN, np.log(50 + 2 * away / scale) + _STEP, _STEP)
+    end = np.log(50 + 2 * away / scale)
+    if not np.isfinite(end):
+        raise ExtremeNumbers
+    t = np.arange(-_BEGIN, end + _STEP, _STEP)
     return 2 * scale**2 * np.exp(t), t - np.exp(t)
 
 

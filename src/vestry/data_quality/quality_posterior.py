@@ -36,12 +36,12 @@ import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
 
 from vestry.data_quality.quality_warnings import Finding, finding
-from vestry.errors import InvalidParameter, VestryError
+from vestry.errors import ExtremeNumbers, InvalidParameter
 from vestry.numerics import Array
 from vestry.posterior.counts_given_total import Measure, Node, split, tree
 from vestry.posterior.discrete_noise import Cube, Noise, law_of, log_ratio
 from vestry.posterior.mixture import Marginal, normalise, probabilities
-from vestry.posterior.reader import EXTREME, NOISE_AWARE, Reader
+from vestry.posterior.reader import NOISE_AWARE, Reader
 from vestry.releases import NoisyStatistics
 from vestry.schema.statistics import CONDITIONS
 from vestry.validation import is_number
@@ -177,7 +177,7 @@ class ColumnCounts:
             logs = self.log_weights(totals)
             top = logs.max(axis=0)
             if not np.all(np.isfinite(top)):
-                raise VestryError(EXTREME)
+                raise ExtremeNumbers
             weights = np.exp(logs - top)
             self._chances[key] = weights / weights.sum(axis=0)
         return self._chances[key]
@@ -264,11 +264,11 @@ def shares_of(columns: Sequence[Array], *, alpha: float, noise: Noise, count: in
     low = max(values.sum() - values.size * reach for values in columns)
     high = min(np.maximum(values, 0.0).sum() + values.size * reach for values in columns)
     if high < max(low, step):
-        raise VestryError(EXTREME)
+        raise ExtremeNumbers
     totals = np.arange(max(1, math.floor(low / step)), math.floor(high / step) + 1, dtype=float)
     logs = np.sum([logsumexp(each.log_weights(totals), axis=0) for each in known], axis=0)
     if not np.any(np.isfinite(logs)):
-        raise VestryError(EXTREME)
+        raise ExtremeNumbers
     weights, places = normalise(logs)
     thinned = slice(None, None, math.ceil(len(places) / _NODES))
     return Shares(known, weights[thinned] / weights[thinned].sum(), totals[places][thinned])
@@ -351,7 +351,7 @@ def cube_shares_of(columns: Sequence[Array], *, alpha: float, scale: float, coun
             logs.append(total + math.log(share))
             best = max(best, total - edge / scale)
     if not parts:
-        raise VestryError(EXTREME)
+        raise ExtremeNumbers
     shares, places = normalise(np.array(logs))
     return MixedShares(shares, tuple(parts[place] for place in places))
 
@@ -371,7 +371,7 @@ def _edges(columns: Sequence[Array], scale: float, count: int) -> Array:
     highest = first + scale * (size * math.log(count + 1) + 3 * len(columns))
     end = math.ceil(min(max(bulk, *(each.min() for each in alone)), max(bulk, highest)) + _DROP * scale)
     if end - first > _MOST_CUBES:
-        raise VestryError(EXTREME)
+        raise ExtremeNumbers
     if end - first <= 4 * _CUBES:
         return np.arange(first, end + 1.0)
     jumps = np.ceil([each for column in alone for each in column if first <= each <= end])

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vestry.errors import InvalidParameter
+from vestry.errors import ExtremeNumbers, InvalidParameter
 from vestry.likelihood.array_math import ArrayMath, math_of
 from vestry.likelihood.count_terms import (
     CountTerm,
@@ -400,6 +400,8 @@ def _poisson(data: NoisyData, noisy: Array, facts: Mapping[str, Any]) -> Likelih
         records = np.full(noisy.shape[:-1], 1.0 if data.count is None else float(data.count))
         return PoissonLikelihood(**facts, term=poisson_term(noisy[..., 0], noise), records=records)
     units = round(1 / float(data.units[1]))
+    if units < 1:
+        raise ExtremeNumbers
     return PoissonLikelihood(**facts, term=rate_term(noisy[..., 1] / units, noisy[..., 0], noise, units))
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vestry.errors import ExtremeNumbers
 from vestry.numerics import Array
+from vestry.posterior.mixture import likely_places
 
 _PASSES = 8
 
@@ -77,12 +79,14 @@ def _open(arrays: Sequence[Array]) -> list[Array]:
 
 
 def _narrow(logs: Array, points: Sequence[Array], drop: float) -> list[Axis]:
+    if logs.size == 0:
+        raise ExtremeNumbers
     best = np.unravel_index(int(np.argmax(logs)), logs.shape)
     axes = []
     for axis, each in enumerate(points):
         others = tuple(i for i in range(logs.ndim) if i != axis)
         profile = logs.max(axis=others)
-        above = np.flatnonzero(profile > profile.max() - drop)
+        above = likely_places(profile, drop)
         low, high = each[max(above[0] - 1, 0)], each[min(above[-1] + 1, each.size - 1)]
         axes.append(Axis(float(low), float(high), float(each[best[axis]])))
     return axes

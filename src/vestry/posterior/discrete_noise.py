@@ -37,7 +37,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import erf, erfcx, gammaln, logsumexp
 
-from vestry.errors import InvalidParameter
+from vestry.errors import ExtremeNumbers, InvalidParameter
 from vestry.releases import NoisyStatistics
 from vestry.validation import require_choice, require_number
 
@@ -499,13 +499,17 @@ def lattice(low: float, high: float) -> tuple[Array, Array]:
     The integers, and the logarithm of how many each stands for.
     """
     size = high - low + 1
+    if not math.isfinite(size):
+        raise ExtremeNumbers
     if size <= TABLE:
         points = np.arange(low, high + 1)
         return points, np.zeros(points.size)
     inner = np.arange(low + _ENDS, high - _ENDS, np.ceil(size / TABLE))
     points = np.concatenate([np.arange(low, low + _ENDS), inner, np.arange(high - _ENDS, high + 1)])
     ends = np.concatenate([[low - 1], points, [high + 1]])
-    return points, np.log((ends[2:] - ends[:-2]) / 2)
+    # From 2^53 on doubles skip whole numbers, and some of these are equal: they stand for none.
+    with np.errstate(divide="ignore"):
+        return points, np.log((ends[2:] - ends[:-2]) / 2)
 
 
 def count_window(z: float, noise: Noise, drop: float, most: float = math.inf) -> tuple[Array, Array]:
@@ -542,7 +546,10 @@ def thin(points: Array, log_weights: Array, width: Array) -> tuple[Array, Array]
     if points.size <= NODES:
         return points, log_weights
     gaps = np.diff(points, prepend=points[0])
-    panel = np.floor(np.cumsum(np.maximum(gaps / (SPAN * width), 1 / _CROWD))).astype(np.int64)
+    along = np.cumsum(np.maximum(gaps / (SPAN * width), 1 / _CROWD))
+    if not np.isfinite(along[-1]):
+        raise ExtremeNumbers
+    panel = np.floor(along).astype(np.int64)
     starts = np.flatnonzero(np.diff(panel, prepend=-1))
     sizes = np.diff(starts, append=points.size)
     many = np.flatnonzero(sizes > NODES)

@@ -33,7 +33,7 @@ from scipy.special import (
     xlogy,
 )
 
-from vestry.errors import InvalidParameter
+from vestry.errors import ExtremeNumbers, InvalidParameter
 from vestry.numerics import Array
 from vestry.validation import require_number
 
@@ -460,6 +460,22 @@ def draw_dirichlet(rng: np.random.Generator, alphas: Array) -> Array:
     return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)))
 
 
+def likely_places(log_weights: Array, drop: float) -> npt.NDArray[np.intp]:
+    """Return the places whose log weights are less than `drop` below the greatest.
+
+    Raises
+    ------
+    ExtremeNumbers
+        If there are none, since a weight is not a number.
+    """
+    if log_weights.size == 0:
+        raise ExtremeNumbers
+    places = np.flatnonzero(log_weights > log_weights.max() - drop)
+    if places.size == 0:
+        raise ExtremeNumbers
+    return places
+
+
 def normalise(log_weights: Array) -> tuple[Array, npt.NDArray[np.intp]]:
     """Normalise weights given by their logarithms, and leave out those that together are negligible.
 
@@ -467,6 +483,8 @@ def normalise(log_weights: Array) -> tuple[Array, npt.NDArray[np.intp]]:
     -------
     The weights that are kept, and their places.
     """
+    if log_weights.size == 0:
+        raise ExtremeNumbers
     weights = np.exp(log_weights - log_weights.max())
     order = np.argsort(weights)
     below = np.cumsum(weights[order]) <= _NEGLIGIBLE * weights.sum()

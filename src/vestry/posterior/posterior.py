@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vestry.errors import InvalidParameter, VestryError
+from vestry.errors import ExtremeNumbers, InvalidParameter
 from vestry.numerics import Array
 from vestry.posterior.mixture import Marginal, PosteriorDistribution, tail_of
 from vestry.posterior.reader import (
-    EXTREME,
     NOISE_AWARE,
     PLUG_IN,
     Reader,
@@ -303,11 +302,12 @@ class Posterior:
     def distribution_function(self, prob: float = 0.9) -> DataFrame:
         """Return the probability of a value below each edge of the bins, by group: for histograms and quantiles."""
         method = Reader.interval_method(self.reader, self.label, several_rows=_has_several_rows(self.certificate))
-        rows = [
-            {"group": group, "below": edge, **_numbers(bins.below(place), prob), "interval_method": method}
-            for group, bins in self._bins()
-            for place, edge in enumerate(bins.edges.tolist())
-        ]
+        with refuse_extremes():
+            rows = [
+                {"group": group, "below": edge, **_numbers(bins.below(index), prob), "interval_method": method}
+                for group, bins in self._bins()
+                for index, edge in enumerate(bins.edges.tolist())
+            ]
         return _frame(rows, "group", "below")
 
     def quantiles(self, *quantiles: float, prob: float = 0.9) -> DataFrame:
@@ -316,11 +316,12 @@ class Posterior:
         probabilities = [
             require_number("a quantile", q, "for example quantiles(0.25, 0.5)", above=0, below=1) for q in quantiles
         ]
-        rows = [
-            {"group": group, "quantile": q, **_numbers(bins.quantile(q), prob), "interval_method": method}
-            for group, bins in self._bins()
-            for q in probabilities
-        ]
+        with refuse_extremes():
+            rows = [
+                {"group": group, "quantile": q, **_numbers(bins.quantile(q), prob), "interval_method": method}
+                for group, bins in self._bins()
+                for q in probabilities
+            ]
         return _frame(rows, "group", "quantile")
 
     def _bins(self) -> list[tuple[str, Any]]:
@@ -435,7 +436,7 @@ def _ends(marginal: Marginal, prob: float) -> dict[str, float]:
     if low > high and low - high <= _TOLERANCE * (1 + abs(low)):
         low = high = (low + high) / 2
     if low > high:
-        raise VestryError(EXTREME)
+        raise ExtremeNumbers
     return {"low": low, "high": high}
 
 
@@ -447,7 +448,7 @@ def _numbers(marginal: Marginal, prob: float) -> dict[str, float]:
 
 def _finite(number: float) -> float:
     if not math.isfinite(number):
-        raise VestryError(EXTREME)
+        raise ExtremeNumbers
     return float(number)
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from vestry.errors import InvalidParameter, VestryError
+from vestry.errors import ExtremeNumbers, InvalidParameter, VestryError
 from vestry.numerics import Array
 from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.noisy_data import SUMS, NoisyData, noisy_data
@@ -176,7 +176,7 @@ class Reader:
     def _released(self, content: Any) -> ReleasedDraws:
         values = np.array(content.values, dtype=float).reshape(len(content.values), -1)
         if values.shape[1] != self.dimension:
-            raise VestryError(EXTREME)
+            raise ExtremeNumbers
         return self.released(values)
 
     def released(self, values: Array) -> ReleasedDraws:
@@ -335,25 +335,18 @@ def reader_of(family: Mapping[str, Any], prior: tuple[float, ...]) -> Reader:
     return reader
 
 
+_ARITHMETIC: dict[str, Any] = {"over": "ignore", "under": "ignore", "divide": "raise", "invalid": "raise"}
+
+
 @contextmanager
 def refuse_extremes() -> Iterator[None]:
-    """Turn what arithmetic refuses into a sentence: a release or a prior may hold numbers of any size.
+    """Turn what arithmetic raises into a sentence: a release or a prior may hold numbers of any size.
 
-    What comes out infinite or undefined is refused by the posterior.
+    A number that overflows is infinite, and one that underflows is 0; what is undefined is an error of arithmetic.
+    Every other error or warning is a bug, and passes.
     """
-    failed = False
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(**_ARITHMETIC):
             yield
-    except VestryError:
-        raise
-    except (ArithmeticError, ValueError, IndexError):
-        failed = True
-    if failed:
-        raise VestryError(EXTREME)
-
-
-EXTREME = (
-    "no posterior can be computed from these numbers: they are too large or too small, or do not go together; use a"
-    " more moderate prior, or the release as it was written."
-)
+    except (FloatingPointError, OverflowError, ZeroDivisionError, np.linalg.LinAlgError) as error:
+        raise ExtremeNumbers from error

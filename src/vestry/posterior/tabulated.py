@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.special import expit, log_expit, logit
 
 from vestry.numerics import Array
-from vestry.posterior.mixture import Marginal, PosteriorDistribution, probabilities
+from vestry.posterior.mixture import Marginal, PosteriorDistribution, likely_places, probabilities
 
 # Points of the first look, and of those that follow; what lies below the summit by more is omitted; where it begins.
 _LOOK, _MORE, _DROP, _TAIL = 301, 300, 45.0, 1e-13
@@ -154,7 +154,7 @@ def multiply(
     points = np.linspace(min(each[0] for each in ends), max(each[1] for each in ends), _LOOK)
     heights = logs(points)
     for _ in range(_LOOKS):
-        inside = np.flatnonzero(heights > heights.max() - _DROP)
+        inside = likely_places(heights, _DROP)
         part = slice(max(inside[0] - 1, 0), inside[-1] + 2)
         points, heights = points[part], heights[part]
         new = np.setdiff1d(np.interp(_LEVELS, Tabulated(coordinate, points, heights)._ladder, points), points)

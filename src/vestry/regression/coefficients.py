@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from vestry.errors import InvalidParameter, VestryError
+from vestry.errors import ExtremeNumbers, InvalidParameter, VestryError
 from vestry.numerics import Array
-from vestry.posterior.reader import EXTREME, Reader, ReleasedDraws
+from vestry.posterior.reader import Reader, ReleasedDraws
 from vestry.releases import NoisyStatistics
 
 
@@ -103,7 +103,7 @@ class Coefficients(Reader):
         """Return the coefficients for the columns as they are."""
         unscaled = self.unscaled(values)
         if not np.isfinite(unscaled).all():
-            raise VestryError(EXTREME)
+            raise ExtremeNumbers
         return ReleasedDraws(unscaled, self.method)
 
     def unscaled(self, values: Array) -> Array:

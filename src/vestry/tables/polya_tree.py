@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln
 
+from vestry.errors import ExtremeNumbers
 from vestry.numerics import Array
 from vestry.posterior.counts_given_total import Measure, Node, convolve, split
 from vestry.posterior.discrete_noise import DROP, Noise, log_rising
@@ -37,6 +38,8 @@ CONCENTRATIONS = (0.125, 0.25, 0.5)
 _NUMBERS, _FEWEST, _MOST = 1 << 20, 1024, 4096
 # Counts of all bins together that are told apart; beyond it they are taken in steps.
 _COUNTS = 1 << 18
+# Numbers from here on are not whole numbers one by one.
+_LARGEST = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +110,10 @@ def _leaves(noisy: Array, noise: Noise, count: int | None) -> _Leaves:
     nearest = np.clip(noisy, 0.0, most)
     reach = np.ceil(noise.reach(DROP))
     lows, highs = np.maximum(0.0, np.floor(nearest) - reach), np.minimum(np.ceil(nearest) + reach, most)
-    step = int(np.ceil((highs - lows + 1).sum() / _COUNTS))
+    size = (highs - lows + 1).sum()
+    if not size < _LARGEST:
+        raise ExtremeNumbers
+    step = int(np.ceil(size / _COUNTS))
     tables, lows = [], lows + (step - 1) / 2
     for z, at, low, high in zip(noisy, nearest, lows, highs, strict=True):
         s = np.arange(low, max(high, low) + 1, step)
@@ -148,7 +154,7 @@ class _Tree:
             totals = np.array([round((count - leaves.lows.sum()) / leaves.step)])
         weights = root.measure.at(totals)
         if not weights.sum() > 0:
-            raise ValueError("the noisy counts leave no total possible")
+            raise ExtremeNumbers  # the noisy counts leave no total possible
         return cls(leaves, alpha, root, totals, weights, scale + float(np.log(weights.sum())))
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -193,6 +199,8 @@ def _weighted(measure: Measure, step: int, low: float, own: float | None, below:
     The measure with its largest weight 1, and the logarithm of what it was.
     """
     n = low + step * (measure.start + np.arange(measure.table.size, dtype=float))
+    if n.size == 0:
+        raise ExtremeNumbers
     logs = log_rising(n + below, (1.0 if own is None else own) - below)
     with np.errstate(divide="ignore"):
         logs = logs + np.log(measure.table)
