@@ -221,6 +221,8 @@ def test_a_form_that_nobody_knows_is_told(tmp_path):
 # Who may open files otherwise, and why.
 OTHER_DOORS = {
     "data/csv_reader.py": "reads in pieces, of what is_missing has found to be a file",
+    "data/databases.py": "reads a header, of what is_missing has found to be a file",
+    "data/parquet_files.py": "reads in pieces, of what is_missing has found to be a file",
     "data/dataframes.py": "reads six bytes, of what is_missing has found to be a file",
     "display/plotting.py": "draws into memory",
     "display/templates.py": "draws into memory",

@@ -7,11 +7,11 @@ under which neighbours, `vestry.compose` joins events, and `vestry.price` turns 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from typing import Literal
 
 from vestry.privacy.event import Event
 from vestry.privacy.pricing import event
+from vestry.validation import require_groups, require_list, shown_as_given
 
 # --- noise that is added --------------------------------------------------------------------------------------------
 
@@ -128,7 +128,8 @@ def renyi(*, orders: Sequence[float], epsilons: Sequence[float]) -> Event:
 
     Between orders the next one above bounds it; beyond the last there is no bound.
     """
-    return event("renyi", orders=tuple(orders), epsilons=tuple(epsilons))
+    with shown_as_given(orders=orders, epsilons=epsilons):
+        return event("renyi", orders=require_list("orders", orders), epsilons=require_list("epsilons", epsilons))
 
 
 def zcdp(*, rho: float) -> Event:
@@ -169,7 +170,8 @@ def conjugate_draw(
     (a, b, s) stands for Beta(a, b) against Beta(a + s, b - s), and (a, s) for Gamma(a) against Gamma(a + s) at one
     rate, both ways round. Renyi curve [GeumlekSC17, sec. 3], below an order lambda* only; the profile is exact.
     """
-    return event("conjugate-draw", betas=tuple(chain(*betas)), gammas=tuple(chain(*gammas)))
+    with shown_as_given(betas=betas, gammas=gammas):
+        return event("conjugate-draw", betas=require_groups("betas", betas), gammas=require_groups("gammas", gammas))
 
 
 def rate_draw(*, shape: float, ratio: float) -> Event:
@@ -204,16 +206,17 @@ def langevin(
     mu as in `vestry.privacy.gibbs_cost.chain_mu` [BokSA24, Thm 4.1]. `slacks` bounds, for each phase, how far a
     computed step is from the exact one; `start` is how far apart two neighbouring chains may begin.
     """
-    return event(
-        "langevin",
-        sensitivity=sensitivity,
-        strong_convexity=strong_convexity,
-        smoothness=smoothness,
-        step_sizes=tuple(step_sizes),
-        steps=tuple(steps),
-        slacks=tuple(slacks),
-        start=start,
-    )
+    with shown_as_given(step_sizes=step_sizes, steps=steps, slacks=slacks):
+        return event(
+            "langevin",
+            sensitivity=sensitivity,
+            strong_convexity=strong_convexity,
+            smoothness=smoothness,
+            step_sizes=require_list("step_sizes", step_sizes),
+            steps=require_list("steps", steps),
+            slacks=require_list("slacks", slacks),
+            start=start,
+        )
 
 
 # --- minima ---------------------------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.release_file import ReleaseFile
 from vestry.releases import Release
 from vestry.schema.table_schema import TableSchema
+from vestry.validation import require_path
 
 NEW = "new"
 CHARGED = "charged before"
@@ -332,7 +333,9 @@ def _open_ledger(ledger: object) -> Ledger:
 
 
 def _new_file(path: str | Path | None) -> NewFile:
-    return NoFile() if path is None else NewFile(Path(path))
+    if path is None:
+        return NoFile()
+    return NewFile(require_path("path", path, "for example path='release.json'"))
 
 
 class NewFile(ReleaseFile):

@@ -19,7 +19,7 @@ from vestry.notebook import html_table
 from vestry.privacy.guarantee import decimal
 from vestry.registry import FACADE
 from vestry.release_schema import check_release
-from vestry.validation import is_number
+from vestry.validation import is_number, require_path
 
 SCHEMA = "vestry-release-1"
 
@@ -231,8 +231,9 @@ def _hash(record: Mapping[str, Any]) -> str:
 
 def open_release(path: str | Path) -> Release:
     """Read a release from its file."""
+    file = require_path("a release file", path, "another path")
     try:
-        record = json.loads(read_text(Path(path), MOST_WRITTEN))
+        record = json.loads(read_text(file, MOST_WRITTEN))
     except OSError as error:
         raise InvalidParameter("a release file", str(path), f"readable ({error.strerror})", "another path") from None
     except (ValueError, RecursionError):

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 from vestry.errors import InvalidParameter
@@ -68,6 +72,51 @@ def require_moderate(name: str, value: Any, instead: str = "") -> float:
 
 _GREATEST = 1e30
 _INSIDE = {"above": operator.gt, "at least": operator.ge, "below": operator.lt, "at most": operator.le}
+
+
+@contextmanager
+def shown_as_given(**values: Any) -> Iterator[None]:
+    """Let messages show arguments as they were given, though they are turned into plain tuples inside.
+
+    A column of a table is then shown by its type: as a tuple of its own it would be quoted.
+    """
+    try:
+        yield
+    except InvalidParameter as error:
+        given = values.get(error.name, error.given)
+        raise InvalidParameter(error.name, given, error.allowed, error.instead) from None
+
+
+def require_list(name: str, value: Any, instead: str = "") -> tuple[Any, ...]:
+    """Return what stands in a list, or refuse what is none."""
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        return tuple(value)
+    raise InvalidParameter(name, value, "a list", instead or f"for example {name}=(1, 2)")
+
+
+def require_groups(name: str, value: Any, instead: str = "") -> tuple[Any, ...]:
+    """Return what stands in a list of lists, one after the other, or refuse what is none."""
+    groups = [require_list(name, group, instead) for group in require_list(name, value, instead)]
+    return tuple(chain.from_iterable(groups))
+
+
+def require_numbers(name: str, value: Any, instead: str = "") -> tuple[float, ...]:
+    """Return a list of numbers as plain ones, or refuse it as a whole: none of them is quoted alone."""
+    try:
+        return tuple(float(number) for number in require_list(name, value, instead))
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, InvalidParameter):
+            raise
+        raise InvalidParameter(name, value, "a list of numbers", instead or f"for example {name}=(1, 2)") from None
+
+
+def require_path(name: str, value: Any, instead: str = "") -> Path:
+    """Return the path of a file, or refuse what is none."""
+    if isinstance(value, (str, os.PathLike)):
+        path = os.fspath(value)
+        if isinstance(path, str):
+            return Path(path)
+    raise InvalidParameter(name, value, "a path", instead or f'for example {name}="file"')
 
 
 def require_choice(name: str, value: Any, choices: Iterable[str], instead: str = "") -> str:

@@ -29,6 +29,7 @@ from vestry.posterior.posterior import NOTHING
 from vestry.posterior.reader import DRAWS
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
+from vestry.validation import require_path
 
 Target = Path | io.BytesIO
 # Inches: a picture that a telephone shows whole.
@@ -295,7 +296,7 @@ def figure(
         if isinstance(path, io.BytesIO):
             fig.savefig(path)
         elif path is not None:
-            _save(fig, Path(path))
+            _save(fig, require_path("path", path, 'for example path="curve.png"'))
 
 
 def _save(fig: Any, path: Path) -> None:

@@ -427,7 +427,8 @@ class Ledger:
         """
         source = cls.open(copy)
         source.verify()
-        signed = {"reason": _text("reason", f"restored from a copy: {reason}"), **_signature(who)}
+        why = f"restored from a copy: {_text('reason', reason)}"
+        signed = {"reason": _text("reason", why), **_signature(who)}
         paid = None if lost is None else source._bill([Ask(lost, signed["reason"])], who=who, done=True)
         waiting = source.journal().index.never_opened()
         with source._database.reading() as (session, now):

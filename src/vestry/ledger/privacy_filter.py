@@ -156,7 +156,7 @@ class PrivacyFilter:
         if isinstance(budget, ApproxDP):
             return _equal_shares(budget, orders)
         if orders is not None:
-            raise InvalidParameter("orders", list(orders), "omitted", "orders only with an epsilon,delta budget")
+            raise InvalidParameter("orders", orders, "omitted", "orders only with an epsilon,delta budget")
         if type(budget) not in _NAMES:
             raise InvalidParameter("a budget", budget, "a guarantee", "for example epsilon=1,delta=1e-6")
         limit = _limit(exact(budget.value) ** (2 if isinstance(budget, GaussianDP) else 1))

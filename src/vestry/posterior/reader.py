@@ -15,6 +15,7 @@ from vestry.posterior.mixture import PosteriorDistribution
 from vestry.posterior.noisy_data import SUMS, NoisyData, noisy_data
 from vestry.registry import AVERAGES, MODELS
 from vestry.releases import Draws, NoisyStatistics, Release
+from vestry.validation import require_numbers
 
 NOISE_AWARE, PLUG_IN, DRAWS, POOLED = "noise-aware", "plug-in", "released draws", "pooled noise-aware"
 # What an interval says that does not have its nominal coverage.
@@ -331,7 +332,13 @@ def reader_of(family: Mapping[str, Any], prior: tuple[float, ...]) -> Reader:
     if average is not None and (not isinstance(average, str) or average not in AVERAGES):
         raise InvalidParameter("the release's average", average, "one of " + ", ".join(AVERAGES), "the original file")
     model = MODELS[name] if average is None else AVERAGES[average]
-    reader: Reader = model.reader(family, tuple(float(each) for each in prior))
+    numbers = require_numbers("prior", prior, "for example prior=(2, 2)")
+    try:
+        reader: Reader = model.reader(family, numbers)
+    except InvalidParameter as error:
+        if isinstance(error.given, tuple) and error.given == numbers:  # shown as it was given
+            raise InvalidParameter(error.name, prior, error.allowed, error.instead) from None
+        raise
     return reader
 
 

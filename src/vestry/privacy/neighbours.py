@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import NoReturn
 
 from vestry.errors import DeclarationMismatch, InvalidParameter
 from vestry.validation import require_choice, require_whole
@@ -25,6 +26,10 @@ class Neighbours(Enum):
         if isinstance(given, cls):
             return given
         return cls(require_choice("neighbours", given, [each.value for each in cls], "replace or add-remove"))
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        raise InvalidParameter("neighbours", value, "replace or add-remove", 'Neighbours("add-remove")')
 
     @classmethod
     def bind(cls, stated: Neighbours | None, given: object) -> Neighbours | None:

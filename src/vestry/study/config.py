@@ -35,7 +35,7 @@ from vestry.schema.statistics import SumQuery
 from vestry.schema.table_schema import DEFAULT_MAX_ROWS, TableSchema
 from vestry.server_address import SCHEMES, ServerAddress, parse_address
 from vestry.study.toml_table import EXAMPLES, LineIndex, Section, check_keys, check_text
-from vestry.validation import is_whole, require_moderate, require_number
+from vestry.validation import is_whole, require_moderate, require_number, require_path
 
 SECTIONS = ("study", "columns", "release")
 REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
@@ -181,7 +181,7 @@ def _name(path: str) -> str:
 
 def read(path: str | Path) -> StudyConfig:
     """Read a study file, or raise a fault that names file, line, key and what to write instead."""
-    file = Path(path)
+    file = require_path("a study file", path, "another path")
     try:
         text = read_file(file, encoding="utf-8-sig")
     except OSError as error:
