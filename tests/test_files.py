@@ -220,6 +220,7 @@ def test_a_form_that_nobody_knows_is_told(tmp_path):
 
 # Who may open files otherwise, and why.
 OTHER_DOORS = {
+    "cli/__init__.py": "standard streams",
     "data/csv_reader.py": "reads in pieces, of what is_missing has found to be a file",
     "data/databases.py": "reads a header, of what is_missing has found to be a file",
     "data/parquet_files.py": "reads in pieces, of what is_missing has found to be a file",
