@@ -12,8 +12,9 @@ so the posterior is a mixture of normals over w (a point for Gaussian noise, a q
 where the number of records is private: its prior is the improper uniform one on n >= 0.
 
 Integer noise of scale k grid units is treated as continuous noise of the same scale. The sum is a lattice variable of
-many grid units' spread, so by Poisson summation the Gaussian differs by about exp(-2 pi^2 k^2), and the Laplace one in
-its variance by a part 1/(12 k^2); scales are thousands of units and more, as a grid has about a million in an interval.
+many grid units' spread, so by Poisson summation the discrete Gaussian differs by about exp(-2 pi^2 k^2), and a rounded
+normal number and Laplace noise in their variance by a part 1/(12 k^2); scales are thousands of units and more, as a
+grid has about a million in an interval.
 
 The model takes the clipped values for normal ones. If many values are clipped, intervals are about the mean of the
 clipped values and not about theta.
