@@ -124,7 +124,7 @@ _DOUBTFUL = "^(true|True|TRUE|false|False|FALSE|-0|-?[0-9]+[.][0-9]+|[0-9]+[-:].
 
 def safe_type(dtype: Any) -> Any:
     """Return the type that a column of this type becomes."""
-    return clean_array(pa.array([], dtype), keep=True).type
+    return clean_array(pa.nulls(0, dtype), keep=True).type
 
 
 def clean_array(array: Any, *, keep: bool) -> Any:
