@@ -21,8 +21,10 @@ import pytest
 from closed_engines import closed_engines
 
 import vestry
-from vestry import events
+from vestry import estimators, events
 from vestry.errors import InvalidParameter, show
+from vestry.registry import MODELS
+from vestry.schema.domain import domain_from
 
 SECRET = "hunter2"
 NUMBER = -987654.0625
@@ -183,8 +185,27 @@ def entry_points(things: dict[str, Any]) -> Iterator[tuple[str, Callable[..., An
     for name, value in vars(events).items():
         if inspect.isfunction(value) and value.__module__ == events.__name__ and not name.startswith("_"):
             yield f"events.{name}", value
+    for name in MODELS:
+        yield name, MODELS[name]
+    yield "domain_from", domain_from
+    for name in estimators.__all__:
+        value = getattr(estimators, name)
+        if isinstance(value, type):
+            yield f"estimators.{name}", fitting(value)
     for name, thing in things.items():
         yield from methods(name.lower(), thing, classmethods=False)
+
+
+def fitting(estimator: type) -> Callable[..., Any]:
+    """Return what makes an estimator and fits it to a few records."""
+    features = np.arange(40.0).reshape(20, 2) % 3
+    classes = np.arange(20) % 2
+
+    def fit(**given: Any) -> Any:
+        return estimator(**{"guarantee": "epsilon=1", **given}).fit(features, classes)
+
+    fit.__signature__ = inspect.signature(estimator)  # type: ignore[attr-defined]
+    return fit
 
 
 def methods(owner: str, thing: Any, *, classmethods: bool) -> Iterator[tuple[str, Callable[..., Any]]]:

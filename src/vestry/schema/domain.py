@@ -293,6 +293,8 @@ def _edge(given: Any, since: datetime.date | None) -> float:
 
 def domain_from(record: Mapping[str, Any]) -> Domain:
     """Read a domain as a study file writes it: levels, or an interval, or a count's largest value; or a condition."""
+    if not isinstance(record, Mapping):
+        raise InvalidParameter("a column", record, "a declaration", '{ levels = ["no", "yes"] }')
     derived = parse(record["from"]) if "from" in record else None
     if derived is not None and derived.root.kind == TRUTH and not {"levels", "interval", "count"} & set(record):
         record = {**record, "levels": [False, True]}
