@@ -28,6 +28,11 @@ class HeldInterrupts:
         self._previous: dict[int, Handler] = {}
         self._came: set[int] = set()
 
+    @property
+    def came(self) -> bool:
+        """Whether a signal came and is held back."""
+        return bool(self._came)
+
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
             return self

@@ -213,3 +213,23 @@ def test_the_browser_is_given_a_file_and_no_secret(tmp_path, monkeypatch):
     assert len(given) == 1
     assert given[0].startswith("file:///")
     assert not re.search("[0-9a-f]{16}", given[0])
+
+
+TERMINATED = """
+import signal, sys
+from pathlib import Path
+import vestry.page.page_server as page_server
+from vestry.page.release_job import ReleaseJob
+
+async def end(*given):
+    signal.raise_signal(signal.SIGTERM)
+
+page_server._run = end
+ReleaseJob.wait = lambda self: print("the release is finished", flush=True)
+page_server.serve(Path(sys.argv[1]), [], browser=False)
+"""
+
+
+def test_a_page_that_is_terminated_finishes_its_release_first(tmp_path):
+    done = subprocess.run([sys.executable, "-c", TERMINATED, tmp_path], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "the release is finished\n", "")

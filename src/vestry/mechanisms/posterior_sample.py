@@ -131,7 +131,8 @@ def rehearse_draws(
     size = len(layout.names) + (layout.count is not None)
     single = _draw(mechanism, (0,) * size, Bits(noise), 1, scales, truncation)
     several = Draws(single.values * mechanism.draws, single.grid)
-    return (several,) * mechanism.adjacency.groups
+    groups: int = mechanism.adjacency.groups
+    return (several,) * groups
 
 
 def _draw(

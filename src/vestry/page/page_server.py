@@ -20,6 +20,7 @@ from typing import Any
 import uvicorn
 
 from vestry.errors import InvalidParameter
+from vestry.interrupts import HeldInterrupts
 from vestry.page.file_choice import FileChoice
 from vestry.page.guard import PageAddress
 from vestry.page.routes import application
@@ -61,11 +62,15 @@ def serve(
         announce(address.origin, door.path)
         if browser:
             webbrowser.open(door.path.as_uri())
-        with suppress(KeyboardInterrupt):
-            asyncio.run(_run(server, listening, lambda: desk.job.running or time.monotonic() - last[0] < idle, door))
-        if desk.job.running:
-            say("Finishing the release that runs.")
-        desk.job.wait()
+        with suppress(KeyboardInterrupt), HeldInterrupts() as held:
+
+            def in_use() -> bool:
+                return not held.came and (desk.job.running or time.monotonic() - last[0] < idle)
+
+            asyncio.run(_run(server, listening, in_use, door))
+            if desk.job.running:
+                say("Finishing the release that runs.")
+            desk.job.wait()
     finally:
         door.remove()
         listening.close()
