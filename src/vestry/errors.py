@@ -216,7 +216,7 @@ def _is_shown(character: str) -> bool:
 
 
 def show(value: Any, limit: int = 80) -> str:
-    """Write an argument for a message: text in quotes, numbers as they print, paths; of anything else its type alone.
+    """Write an argument for a message: text in quotes, numbers and types as they print, paths; else its type alone.
 
     Whatever an argument holds may be records, passed by mistake: arrays, tables, columns and objects that quote them
     are never written. Short lists and dictionaries are declarations, and are shown by the same rule, unless they hold
@@ -233,6 +233,8 @@ def _shown(value: Any) -> str:
         return str(value)
     if isinstance(value, str):
         return str.__repr__(value)
+    if isinstance(value, type):
+        return type.__repr__(value)
     if isinstance(value, Number):
         return _shown_number(value)
     if isinstance(value, (list, tuple)) and _is_declared(value):
