@@ -18,6 +18,10 @@ Number = Fraction | float
 Array = NDArray[np.float64]
 
 SLACK = 1e-12
+# The smallest double above 0.
+SMALLEST = math.ulp(0.0)
+# Fractions grow with each factor.
+_FEW_FACTORS = 32
 
 
 def exact(value: float) -> Fraction:
@@ -34,8 +38,32 @@ def ratio_up(numerator: float, denominator: float) -> Fraction:
 
 
 def outward(value: float) -> float:
-    """Enlarge a computed value by what its arithmetic may have lost."""
-    return value + abs(value) * SLACK
+    """Enlarge a computed value by what its arithmetic may have lost; an exact 0 stays.
+
+    Below the normal doubles that is a few of their steps, which elsewhere vanish.
+    """
+    if value == 0:
+        return value
+    return value + (abs(value) * SLACK + 4 * SMALLEST)
+
+
+def above_zero(value: float) -> float:
+    """Return a computed value, rounded up, whose true value is above 0: at least the smallest double."""
+    return max(outward(value), SMALLEST)
+
+
+def any_of(chances: Iterable[tuple[Number, int]]) -> Number:
+    """Return 1 - prod (1 - chance)^count, rounded up; exact for fractions where few are multiplied."""
+    pairs = [(chance, count) for chance, count in chances if chance > 0]
+    added = total(pairs)
+    if any(up(chance) >= 1 for chance, _ in pairs):
+        return Fraction(1)
+    if isinstance(added, Fraction) and sum(count for _, count in pairs) <= _FEW_FACTORS:
+        missed = [(1 - chance) ** count for chance, count in pairs]
+        return 1 - math.prod(missed)
+    logs = [count * math.log1p(-up(chance)) for chance, count in pairs]
+    joined = outward(-math.expm1(math.fsum(logs)))
+    return min(added, joined, 1)
 
 
 def up(value: Number) -> float:

@@ -24,7 +24,7 @@ from scipy.special import betainc, gammainc, gammaincc
 
 from vestry.conjugate.arb_divergence import gamma_integral
 from vestry.errors import GuaranteeUnreachable
-from vestry.numerics import outward
+from vestry.numerics import above_zero
 from vestry.privacy.event import Event
 from vestry.privacy.neighbours import Adjacency
 from vestry.privacy.pricing import Pricing, Rule, event
@@ -33,6 +33,10 @@ from vestry.privacy.pricing import Pricing, Rule, event
 _TRUST = 1e-13
 # Relative error that a result must have; a worse one is computed again by ball arithmetic.
 _WANTED = 1e-10
+# Below this doubles lose digits that no relative error counts, so that this stands for all of them.
+_SMALL = 1e-290
+# The exponential of more is beyond the doubles.
+_LARGEST_EXPONENT = 700.0
 
 Triple = tuple[float, float, float]
 Pair = tuple[float, float]
@@ -93,16 +97,18 @@ class BoundedEstimate(NamedTuple):
 
     def upper(self) -> float:
         """Return a tight upper bound, refined if doubles kept too few digits."""
+        if abs(self.value) + self.error <= _SMALL:
+            return _SMALL
         if self.error <= _WANTED * abs(self.value):
             return self.value + self.error
         return _refine(self.formula)
 
 
 def greatest(estimates: list[BoundedEstimate]) -> float:
-    """Return the largest of the values, rounded up; only those that may be the largest are refined."""
+    """Return the largest of the values, which are above 0, rounded up; those that may be the largest are refined."""
     bar = max(0.0, *(estimate.value - estimate.error for estimate in estimates))
     rivals = [estimate for estimate in estimates if estimate.value + estimate.error >= bar > 0 or bar == 0]
-    return outward(max(0.0, *(estimate.upper() for estimate in rivals)))
+    return above_zero(max(0.0, *(estimate.upper() for estimate in rivals)))
 
 
 def _triples(flat: tuple[float, ...]) -> Iterator[Triple]:
@@ -190,7 +196,7 @@ def _beta_delta(epsilon: float, a: float, b: float, s: float) -> BoundedEstimate
         trust = 1e-15 * (4 + abs(log_p) + abs(log_q) + abs(x) * (a + s))
     else:
         t = 1 / (1 + math.exp(-x))
-        p, q = float(betainc(a, b, t)), math.exp(epsilon) * float(betainc(a + s, b - s, t))
+        p, q = float(betainc(a, b, t)), _exp(epsilon) * float(betainc(a + s, b - s, t))
         trust = _TRUST
     return _difference(p, q, trust, lambda arb: _arb_beta_delta(arb, epsilon, a, b, s))
 
@@ -204,7 +210,7 @@ def _gamma_delta(epsilon: float, a: float, s: float) -> BoundedEstimate:
         trust = 1e-15 * (4 + abs(log_p) + abs(log_q) + abs(x) * (a + s))
     else:
         t = math.exp(min(x, 700.0))
-        p, q = float(gammainc(a, t)), math.exp(epsilon) * float(gammainc(a + s, t))
+        p, q = float(gammainc(a, t)), _exp(epsilon) * float(gammainc(a + s, t))
         trust = _TRUST
     return _difference(p, q, trust, lambda arb: _arb_gamma_delta(arb, epsilon, a, s))
 
@@ -213,13 +219,19 @@ def _gamma_delta_back(epsilon: float, a: float, s: float) -> BoundedEstimate:
     """Return H(Gamma(a + s) || Gamma(a)) = G(a + s, t) - e^epsilon G(a, t), t = exp((c + epsilon)/s)."""
     x = (_log_gamma_step(a, s).value + epsilon) / s
     t = math.exp(min(x, 700.0))
-    p, q = float(gammaincc(a + s, t)), math.exp(epsilon) * float(gammaincc(a, t))
+    p, q = float(gammaincc(a + s, t)), _exp(epsilon) * float(gammaincc(a, t))
     return _difference(p, q, _TRUST, lambda arb: _arb_gamma_delta_back(arb, epsilon, a, s))
 
 
 def _difference(p: float, q: float, trust: float, formula: Callable[[Any], Any]) -> BoundedEstimate:
-    """Estimate p - q."""
+    """Estimate p - q; where a double cannot hold q, by p, which is above it."""
+    if not math.isfinite(q):
+        return BoundedEstimate(p, trust * p, formula)
     return BoundedEstimate(p - q, trust * (p + q), formula)
+
+
+def _exp(epsilon: float) -> float:
+    return math.exp(epsilon) if epsilon < _LARGEST_EXPONENT else math.inf
 
 
 def _log_beta(a: float, b: float) -> float:

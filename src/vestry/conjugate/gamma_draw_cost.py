@@ -75,8 +75,8 @@ def _profile(epsilon: float, shape: float, ratio: float) -> float:
 
 
 def _estimate(p: float, q: float, formula: Callable[[Any], Any]) -> BoundedEstimate:
-    if not (math.isfinite(p) and math.isfinite(q)):
-        return BoundedEstimate(0.0, math.inf, formula)
+    if not math.isfinite(q):
+        return BoundedEstimate(p, _TRUST * p, formula)
     return BoundedEstimate(p - q, _TRUST * (p + q), formula)
 
 

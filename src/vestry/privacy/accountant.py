@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 
 from vestry.errors import ConversionError, GuaranteeUnreachable, InvalidParameter
-from vestry.numerics import Number, format_up, largest, outward, root, smallest, total, up
+from vestry.numerics import Number, any_of, format_up, largest, outward, root, smallest, total, up
 from vestry.privacy import profile as profiles
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP, RenyiDP, decimal, number
@@ -54,8 +54,8 @@ def squared_mu(event: Event) -> Number:
 
 
 def failure(event: Event) -> Number:
-    """Return the probability that some part has no bound at all; failures add [BunS16, Lemma 8.2]."""
-    return _sum(event, lambda pricing, **p: pricing.failure(**p))
+    """Return the probability that some part has no bound at all: 1 - prod (1 - failure) [BunS16, Lemma 8.2]."""
+    return any_of((PRICINGS[leaf.kind].failure(**dict(leaf.parameters)), count) for leaf, count in event.leaves())
 
 
 def delta(event: Event, epsilon: float) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import log_ndtr
 
-from vestry.numerics import outward
+from vestry.numerics import above_zero, outward
 from vestry.privacy.profile import gaussian
 
 Curve = Callable[..., float]
@@ -34,7 +34,7 @@ def published_jacobian(*, smoothness: float, regularisation: float) -> float:
 def lecture(epsilon: float, *, mu: float, shift: float) -> float:
     """Return delta where epsilon = J + mu^2/2 + mu sqrt(2 log(2/delta)), the lecture's bound; for comparison."""
     room = (epsilon - shift - mu * mu / 2) / mu
-    return 1.0 if room <= 0 else min(1.0, outward(2 * math.exp(-room * room / 2)))
+    return 1.0 if room <= 0 else min(1.0, above_zero(2 * math.exp(-room * room / 2)))
 
 
 def general(epsilon: float, *, mu: float, shift: float) -> float:
@@ -69,7 +69,7 @@ def one_sided_replace(epsilon: float, *, mu: float, shift: float) -> float:
 def _below(room: float, profile: Callable[[float], float]) -> float:
     if room >= 0:
         return min(1.0, outward(profile(room)))
-    return min(1.0, outward(1 - math.exp(room) * (1 - min(1.0, profile(0.0)))))
+    return min(1.0, outward(-math.expm1(room) + math.exp(room) * min(1.0, profile(0.0))))
 
 
 def general_renyi(order: float, *, mu: float, shift: float) -> float:
@@ -99,4 +99,4 @@ def profile_of_group(profile: Curve, epsilon: float, *, mu: float, shift: float,
     # log of (e^epsilon - 1)/(e^share - 1), which may be beyond every double
     steps = epsilon - share + math.log1p(-math.exp(-epsilon)) - math.log1p(-math.exp(-share))
     total = steps + math.log(single)
-    return 1.0 if total >= 0 else min(1.0, outward(math.exp(total)))
+    return 1.0 if total >= 0 else min(1.0, above_zero(math.exp(total)))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from scipy.special import erfcx, ndtr
 
-from vestry.numerics import minimum, outward, smallest
+from vestry.numerics import SMALLEST, above_zero, minimum, outward, smallest
 
 Profile = Callable[[float], float]
 
@@ -23,17 +23,19 @@ def gaussian(epsilon: float, *, mu: float) -> float:
     With u, v = (epsilon/mu -+ mu/2)/sqrt(2) this is e^(-u^2) [erfcx(u) - erfcx(v)] / 2; for small mu the difference is
     integrated, because -erfcx' has no cancellation to speak of.
     """
-    u, v = (epsilon / mu - mu / 2) / math.sqrt(2), (epsilon / mu + mu / 2) / math.sqrt(2)
-    if u > 27:
-        return math.exp(-(27.0**2))
+    ratio = epsilon / mu
+    u = (ratio - mu / 2) / math.sqrt(2)
+    v = (ratio + mu / 2) / math.sqrt(2)
+    if ratio == math.inf or u > _NO_DOUBLE:
+        return SMALLEST
     if mu < 0.1:
         width = mu / math.sqrt(2)  # v - u, which would have lost its digits
         nodes = epsilon / mu / math.sqrt(2) + width / 2 * _NODES
         fall = 2 / math.sqrt(math.pi) - 2 * nodes * erfcx(nodes)
-        return outward(math.exp(-u * u) * width / 4 * float(_WEIGHTS @ fall))
+        return above_zero(math.exp(-u * u) * width / 4 * float(_WEIGHTS @ fall))
     if u < 0:
-        return outward(float(ndtr(-math.sqrt(2) * u)) - math.exp(-u * u) * float(erfcx(v)) / 2)
-    return outward(math.exp(-u * u) * (float(erfcx(u)) - float(erfcx(v))) / 2)
+        return above_zero(float(ndtr(-math.sqrt(2) * u)) - math.exp(-u * u) * float(erfcx(v)) / 2)
+    return above_zero(math.exp(-u * u) * (float(erfcx(u)) - float(erfcx(v))) / 2)
 
 
 def randomised_response(epsilon: float, *, total: float, failure: float = 0.0) -> float:
@@ -44,12 +46,13 @@ def randomised_response(epsilon: float, *, total: float, failure: float = 0.0) -
     gap = _gap(epsilon, total)
     if gap == 0:
         return failure
-    return outward(failure + (1 - failure) * -math.expm1(-gap) / (1 + math.exp(-total)))
+    return above_zero(failure + (1 - failure) * -math.expm1(-gap) / (1 + math.exp(-total)))
 
 
 def laplace(epsilon: float, *, total: float) -> float:
     """Return 1 - e^((epsilon - total)/2) for Laplace noise at sensitivity / scale = total [BalleBG18, Thm 3]."""
-    return outward(-math.expm1(-_gap(epsilon, total) / 2))
+    gap = _gap(epsilon, total)
+    return above_zero(-math.expm1(-gap / 2)) if gap > 0 else 0.0
 
 
 def discrete_laplace(epsilon: float, *, sensitivity: float, scale: float) -> float:
@@ -61,10 +64,10 @@ def discrete_laplace(epsilon: float, *, sensitivity: float, scale: float) -> flo
     """
     k = max(0, math.ceil((sensitivity - epsilon * scale) / 2) - 1)
     excess = _gap(epsilon, math.nextafter((sensitivity - 2 * k) / scale, math.inf))
-    if excess == 0:
+    if excess == 0 and k == 0:
         return 0.0
     last = math.exp(-k / scale) * -math.expm1(-excess) / (1 + math.exp(-1 / scale))
-    return outward(-math.expm1(-k / scale) + last)
+    return above_zero(-math.expm1(-k / scale) + last)
 
 
 def bounded_range(epsilon: float, *, total: float) -> float:
@@ -72,7 +75,8 @@ def bounded_range(epsilon: float, *, total: float) -> float:
 
     Two outputs with losses t and t - total; the worst t is (epsilon + total)/2 [DongDR20, sec. 4].
     """
-    return outward(math.expm1(-_gap(epsilon, total) / 2) ** 2 / -math.expm1(-total))
+    gap = _gap(epsilon, total)
+    return above_zero(math.expm1(-gap / 2) ** 2 / -math.expm1(-total)) if gap > 0 else 0.0
 
 
 def _gap(epsilon: float, total: float) -> float:
@@ -92,7 +96,8 @@ def from_renyi(epsilon: float, *, curve: Callable[[float], float], orders: Itera
         lost = 4e-16 * below * (divergence + epsilon)  # what the next line's subtraction may lose
         return below * (divergence - epsilon + math.log1p(-1 / (1 + below))) - math.log1p(below) + lost
 
-    return min(1.0, outward(math.exp(min(0.0, _best(log_delta, orders)))))
+    exponent = min(0.0, _best(log_delta, orders))
+    return min(1.0, above_zero(math.exp(exponent)))
 
 
 def epsilon_from_renyi(delta: float, *, curve: Callable[[float], float], orders: Iterable[float] = ()) -> float:
@@ -122,4 +127,6 @@ def epsilon_from_profile(delta: float, *, profile: Profile) -> float:
     return smallest(lambda x: profile(x) <= delta, low=0.0, high=high)
 
 
+# At u above this e^(-u^2) erfcx(u)/2 is below the smallest double.
+_NO_DOUBLE = 27.3
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
