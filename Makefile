@@ -4,13 +4,16 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check test-all test-models bench coverage reproduce docs lint clean
+.PHONY: demo test test-oldest check test-all test-models bench coverage reproduce docs lint clean
 
 demo: $(VENV)/.core            ## the main job, end to end, on example data
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test            ## the tests a newcomer runs, in about three minutes
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-oldest: $(VENV)-oldest/.done  ## the same, with the oldest versions that pyproject.toml declares
+	$(VENV)-oldest/bin/python -m pytest -n 2 --dist worksteal
 
 # What looks at fewer examples above, or at frozen numbers, runs again: with every example, and its oracle asked.
 check: $(VENV)/.lint           ## what `make test` left out, style, types and the site; needs no server
@@ -49,7 +52,7 @@ lint: $(VENV)/.lint            ## style, types
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(VENV)-peer $(VENV)-models demo-output bench-output reproduced site
+	rm -rf $(VENV) $(VENV)-peer $(VENV)-models $(VENV)-oldest demo-output bench-output reproduced site
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Vestry needs Python 3.11 or newer; set PYTHON=python3.11")'
@@ -79,6 +82,12 @@ $(VENV)-models/.done: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)-models
 	@$(VENV)-models/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
 		'pymc>=5.28,<6' 'pystan>=3.10,<4' 'matplotlib<3.11' 'pytest>=9' 'hypothesis>=6.170' 'mpmath>=1.4'
+	@touch $@
+
+$(VENV)-oldest/.done: pyproject.toml constraints-oldest.txt
+	@$(PYTHON) -m venv $(VENV)-oldest
+	@$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt \
+		--editable '.[test,postgres,polars,delta]'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.core

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from packaging.version import Version
 
 from vestry.data import Table
 from vestry.schema.domain import Interval, Levels
@@ -177,9 +178,17 @@ def test_levels_of_text_over_numbers_with_one_missing(tmp_path, odd):
         assert counts(data, Levels("1", "2", missing="level")) == (2, 1, 1)
 
 
-@pytest.mark.parametrize("dtype", [object, pd.StringDtype("python"), pd.StringDtype("python", na_value=math.nan)])
-def test_a_lone_surrogate_of_pandas(dtype):
+@pytest.mark.parametrize("text", [{}, {"na_value": math.nan}], ids=["NA", "nan"])
+def test_a_lone_surrogate_of_pandas(text):
+    if text and Version(pd.__version__) < Version("2.3"):
+        pytest.skip("this version of pandas has no text whose missing values are nan")
+    dtype = pd.StringDtype("python", **text)
     frame = pd.DataFrame({"x": pd.Series(["yes", "no", "\ud800"], dtype=dtype)})
+    assert counts(frame, Levels("no", "yes", missing="level")) == (1, 1, 1)
+
+
+def test_a_lone_surrogate_of_pandas_objects():
+    frame = pd.DataFrame({"x": pd.Series(["yes", "no", "\ud800"], dtype=object)})
     assert counts(frame, Levels("no", "yes", missing="level")) == (1, 1, 1)
 
 
