@@ -54,7 +54,12 @@ def test_a_broken_installation_costs_no_fit(tmp_path, broken_opendp):
 
     study_in(tmp_path)
     learner = PrivateLinearRegression(
-        "epsilon=1", ledger=ledger_of(tmp_path), bounds=(-1, 1), outcome_bounds=(-1, 1), max_rows=9, method="moments"
+        "epsilon=3",
+        ledger=ledger_of(tmp_path),
+        bounds=(-1, 1),
+        outcome_bounds=(-1, 1),
+        max_rows=10**6,
+        method="moments",
     )
     with pytest.raises(VestryError, match=SENTENCE):
         learner.fit(np.zeros((5, 2)), np.zeros(5))
