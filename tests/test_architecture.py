@@ -23,7 +23,7 @@ ROWS = [
     {"likelihood", "purchases"},
     {"conjugate"},
     {"regression", "naive_bayes", "hmm", "persons", "data_quality", "tables", "levels"},
-    {"planning"},
+    {"planning", "models"},
     {"pipeline"},
     {"estimators", "audit", "report"},
     {"study"},

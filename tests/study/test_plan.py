@@ -32,7 +32,6 @@ from typer.testing import CliRunner
 from vestry.cli import app
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
-from vestry.conjugate.dirichlet_posterior import Categories
 from vestry.conjugate.family import family_from
 from vestry.conjugate.normal_inverse_gamma import NormalInverseGamma
 from vestry.conjugate.normal_mean import NormalMean
@@ -249,7 +248,7 @@ def _wide_windows(monkeypatch) -> None:
         reach = np.ceil(self.noise.reach(45.0))
         return np.maximum(0.0, self.nearest - reach), np.minimum(self.highest, self.nearest + reach)
 
-    monkeypatch.setattr(Categories, "_windows", wide)
+    monkeypatch.setattr(HiddenCategories, "_windows", wide)
 
 
 @pytest.mark.long

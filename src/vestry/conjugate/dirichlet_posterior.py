@@ -76,7 +76,7 @@ class Tilted:
 
 
 @dataclass(frozen=True, eq=False)
-class Categories:
+class HiddenCategories:
     """The prior and the noisy counts of all categories.
 
     Attributes
@@ -101,9 +101,9 @@ class Categories:
         """The allowed counts nearest to the noisy ones."""
         return np.clip(self.noisy, 0.0, self.highest)
 
-    def only(self, index: int) -> Categories:
+    def only(self, index: int) -> HiddenCategories:
         """Return one category alone."""
-        return Categories(self.alphas[[index]], self.noisy[[index]], self.noise, self.highest)
+        return HiddenCategories(self.alphas[[index]], self.noisy[[index]], self.noise, self.highest)
 
     def log_factor(self, counts: Array) -> Array:
         """Return log f_i(s), up to a constant; one row per category."""
@@ -167,7 +167,7 @@ class ConditionedDirichlet:
         The tilted distributions.
     """
 
-    categories: Categories
+    categories: HiddenCategories
     count: int
     tilt: float
     tables: Tilted
@@ -228,7 +228,7 @@ def public_count(noisy: Array, *, count: int, alphas: Array, noise: Noise) -> Co
     about 25,000) the counts of the *other* categories are taken in steps h, and their spread is wrong by a part
     (h/scale)^2/12.
     """
-    categories = Categories(alphas, noisy, noise, float(count))
+    categories = HiddenCategories(alphas, noisy, noise, float(count))
     tilt, low, high, stride = 0.0, -np.inf, np.inf, 1 / noise.scale
     for _ in range(_SEARCH):
         tables = categories.tilted(tilt)
@@ -259,7 +259,7 @@ def private_count(noisy: Array, *, alphas: Array, noise: Noise) -> DirichletMixt
     their Dirichlet distributions stand for the posterior. Probabilities are then right to about 0.002. The generator of
     these draws is seeded by the noisy counts themselves, so the posterior is a function of the release.
     """
-    categories = Categories(alphas, noisy, noise, np.inf)
+    categories = HiddenCategories(alphas, noisy, noise, np.inf)
     total = float(alphas.sum())
     depths, node_weights = _tilt_nodes(categories, total)
     wanted = int(np.clip(_NUMBERS / alphas.size, _FEWEST, _MOST))
@@ -274,7 +274,7 @@ def private_count(noisy: Array, *, alphas: Array, noise: Noise) -> DirichletMixt
     return DirichletMixture(joined / joined.sum(), alphas + np.concatenate(parts))
 
 
-def _tilt_nodes(categories: Categories, total: float) -> tuple[Array, Array]:
+def _tilt_nodes(categories: HiddenCategories, total: float) -> tuple[Array, Array]:
     """Return nodes t = log(-log u) and the weights of the integral over u, as a trapezoid sum one deviation apart."""
 
     def log_weight(t: float) -> tuple[float, float]:

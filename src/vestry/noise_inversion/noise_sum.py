@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -49,6 +49,15 @@ class NoiseSum:
         present = [(single, count) for single, count in counts.items() if count > 0]
         ordered = sorted(present, key=lambda part: repr(part[0]))
         return cls(tuple(ordered))
+
+    @classmethod
+    def of_sums(cls, sums: Sequence[NoiseSum], repeats: Sequence[int] | None = None) -> Self:
+        """Return the law of the sum of sums, each so many times; once each if nothing is said."""
+        counts: Counter[IntegerNoise] = Counter()
+        for noise, times in zip(sums, repeats or [1] * len(sums), strict=True):
+            for single, count in noise.parts:
+                counts[single] += count * times
+        return cls.of_counts(counts)
 
     @classmethod
     def of_one(cls, noise: str, scale: float) -> Self:

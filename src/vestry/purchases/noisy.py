@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from vestry.errors import InvalidParameter
 from vestry.noise_inversion.noise_sum import NoiseSum
-from vestry.posterior.discrete_noise import IntegerNoise
 from vestry.statistics.axis import NO_INDEX, Indices
+from vestry.statistics.coordinates import Name
 from vestry.statistics.integer_matrix import IntegerMatrix, Integers
 from vestry.statistics.names import IntegerNames
 
@@ -51,8 +51,16 @@ class Observation:
         counts = np.zeros((len(matrix.rows), len(self.laws)), dtype=np.int64)
         np.add.at(counts, (rows, self.law_of_integer[used]), 1)
         distinct, law_of_row = np.unique(counts, axis=0, return_inverse=True)
-        laws = [_sum_of(self.laws, numbers) for numbers in distinct]
+        laws = [NoiseSum.of_sums(self.laws, numbers.tolist()) for numbers in distinct]
         return Observation(matrix @ self.values, tuple(laws), np.ravel(law_of_row))
+
+
+@dataclass(frozen=True)
+class NoisyInteger:
+    """A noisy integer and the law of its noise."""
+
+    value: int
+    law: NoiseSum
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +97,15 @@ class Noisy:
             raise InvalidParameter("releases", len(self.observations), "one", "a reading of one release")
         return self.observations[0]
 
+    def total_of(self, names: Iterable[Name]) -> NoisyInteger:
+        """Return the sum of some integers of a statistic with one table, and the law of its noise."""
+        table = self.names.tables[0]
+        places = [table.index(name) for name in names]
+        observation = self.only
+        laws = [observation.laws[index] for index in observation.law_of_integer[places]]
+        value = int(observation.values[places].sum())
+        return NoisyInteger(value, NoiseSum.of_sums(laws))
+
     def table(self, index: int) -> Noisy:
         """Return one of the statistic's tables."""
         start = self.names.starts[index]
@@ -107,12 +124,3 @@ class Noisy:
         if other.names != self.names or other.grid != self.grid or other.total != self.total:
             raise InvalidParameter("releases", "different integers", "releases of one statistic", "each by itself")
         return Noisy(self.names, (*self.observations, *other.observations), self.grid, self.total)
-
-
-def _sum_of(laws: Sequence[NoiseSum], numbers: Sequence[int]) -> NoiseSum:
-    """Return the law of a sum of so many numbers of each law."""
-    parts: dict[IntegerNoise, int] = {}
-    for law, number in zip(laws, numbers, strict=True):
-        for single, count in law.parts:
-            parts[single] = parts.get(single, 0) + count * int(number)
-    return NoiseSum.of_counts(parts)

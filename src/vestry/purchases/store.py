@@ -100,6 +100,14 @@ class PurchaseStore:
                 Charge(ledger, journal.line(charge)).finish(content)
             self.finish(unfinished)
 
+    def all(self, ledger: Ledger) -> Iterator[Bought]:
+        """Yield every release that is here and that the ledger knows, the oldest first."""
+        journal = ledger.journal()
+        for path in sorted(self.folder.glob(f"[0-9]*{_SUFFIX}")):
+            content = read_bytes(path, MOST_WRITTEN)
+            if journal.charge_of_release(_sha256(content)) is not None:
+                yield Bought.from_text(content.decode())
+
     def read(self, entry: Entry, sha256: str) -> Bought:
         """Return the release of a charge; raise if its file is not here, or is not the one that the ledger knows."""
         path = self._path(entry.sequence)

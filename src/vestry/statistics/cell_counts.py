@@ -83,7 +83,7 @@ class CellCounts:
 
     def derive(self, wanted: Statistic) -> IntegerMatrix | None:
         """Return the matrix that sums these cells to coarser ones; None if they do not nest."""
-        if isinstance(wanted, CellCounts) and wanted.total == self.total:
+        if isinstance(wanted, CellCounts):
             return summing_matrix(self.names, wanted.names)
         return None
 

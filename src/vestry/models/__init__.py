@@ -1,0 +1,1 @@
+"""Questions: each names the statistics from which it can be read, and reads them."""
