@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import beta
+from seeded_noise import SeededNoise
 
 from vestry.data import Table
 from vestry.errors import InvalidParameter
@@ -37,7 +38,7 @@ class Shop:
 
     def ask(self, model, spend="epsilon=1"):
         guarantee = Guarantee.parse(spend, neighbours=self.table.neighbours)
-        return release(model, self.table, self.ledger, guarantee)
+        return release(model, self.table, self.ledger, guarantee, noise=SeededNoise(5))
 
     def read(self, model):
         return read(model, self.table.declared, self.ledger)

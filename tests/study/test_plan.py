@@ -32,6 +32,7 @@ from typer.testing import CliRunner
 from vestry.cli import app
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
 from vestry.conjugate.dirichlet_categorical import DirichletCategorical
+from vestry.conjugate.dirichlet_posterior import HiddenCategories
 from vestry.conjugate.family import family_from
 from vestry.conjugate.normal_inverse_gamma import NormalInverseGamma
 from vestry.conjugate.normal_mean import NormalMean
