@@ -34,7 +34,7 @@ _TRUST = 1e-13
 # Relative error that a result must have; a worse one is computed again by ball arithmetic.
 _WANTED = 1e-10
 # Below this doubles lose digits that no relative error counts, so that this stands for all of them.
-_SMALL = 1e-290
+_SMALL = 1e-301
 # The exponential of more is beyond the doubles.
 _LARGEST_EXPONENT = 700.0
 
