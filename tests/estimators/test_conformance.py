@@ -26,10 +26,19 @@ OF_COUNT = {"check_estimators_empty_data_messages": "under add-remove the number
 
 OF_MOMENTS = {"check_fit2d_1sample": "one row says nothing of ten coefficients; it is refused before the charge"}
 
+TOO_MANY_CELLS = "a table has a cell for every combination of bins, and at most 5,000 numbers"
+OF_TABLES = {
+    "check_dtype_object": EXEMPT["check_dtype_object"],
+    "check_estimators_dtypes": TOO_MANY_CELLS,
+    "check_fit2d_1sample": TOO_MANY_CELLS,
+}
+
 
 def exempt(estimator):
     if estimator.get_params().get("method") == "moments" and estimator.neighbours == "replace":
         return {**EXEMPT, **OF_MOMENTS}
+    if estimator.get_params().get("method") == "table":
+        return {**OF_TABLES, **OF_CLASSES, **(OF_COUNT if estimator.neighbours == "add-remove" else {})}
     classes = OF_CLASSES if isinstance(estimator, (PrivateLogisticRegression, PrivateNaiveBayes)) else {}
     return {**EXEMPT, **classes, **(OF_COUNT if estimator.neighbours == "add-remove" else {})}
 
