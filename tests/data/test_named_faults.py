@@ -34,10 +34,15 @@ def total(data, low: float = 0, high: float = 10, grid: float = 0.001) -> int:
     return reveal(table.collect(SumQuery((), (Sum("x", 0.0, grid),)), row_key="k"))[0]
 
 
+def series(values: list) -> pd.Series:
+    """Return a column of the type that pandas finds; pandas 2.2 does not look at a number beyond the doubles."""
+    return pd.Series(values, dtype=object if HUGE in values else None)
+
+
 @pytest.mark.parametrize("odd", [None, "?", 7, math.nan, HUGE])
 @pytest.mark.parametrize("declared", [Levels(False, True), Levels("0", "1"), Levels(0, 1), Levels("false", "true")])
 def test_truth_values_of_pandas_beside_an_odd_one(odd, declared):
-    frame = pd.DataFrame({"x": pd.Series([*TRUTHS, odd])})
+    frame = pd.DataFrame({"x": series([*TRUTHS, odd])})
     found = counts(frame, declared)
     assert (found[0], found[1]) in {(2 + 1, 4), (2, 4 + 1)}
 
@@ -54,7 +59,7 @@ def test_float_persons_of_pandas_beside_an_odd_one(odd):
     ids = [float(at // 4) for at in range(40)]
 
     def kept(values):
-        frame = pd.DataFrame({"id": pd.Series(values), "who": [f"r{at}" for at in range(len(values))]})
+        frame = pd.DataFrame({"id": series(values), "who": [f"r{at}" for at in range(len(values))]})
         domains = {"who": Levels(*(f"r{at}" for at in range(41)))}
         table = Table(frame, domains, unit="person=id,rows=2", neighbours="add-remove")
         return reveal(table.collect(SumQuery(("who",), (Count(),)), row_key="k"))
