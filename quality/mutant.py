@@ -11,16 +11,18 @@ import ast
 import builtins
 import copy
 import gc
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 # Samplers for experiments, whose law statistical tests hold; no release uses them.
 SKIP = {"truncated_beta", "truncated_dirichlet"}
 _UNTOUCHED = ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom
-_SIGNS: dict[type, tuple[type, ...]] = {
+SIGNS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub,),
     ast.Sub: (ast.Add,),
     ast.Mult: (ast.Div,),
@@ -63,14 +65,16 @@ def places(node: ast.AST, top: Any = None, inside: Any = None) -> Iterator[Place
 
 def changes(node: Any) -> Iterator[ast.AST]:
     """Yield every fault that a node may have."""
-    numeric = isinstance(node, ast.BinOp) and not _text(node) and type(node.op) in _SIGNS
+    numeric = isinstance(node, ast.BinOp) and not _text(node) and type(node.op) in SIGNS
     if numeric or isinstance(node, ast.BoolOp):
-        yield from (_with(node, op=sign()) for sign in _SIGNS[type(node.op)])
+        yield from (with_fields(node, op=sign()) for sign in SIGNS[type(node.op)])
     if numeric:
         yield copy.deepcopy(node.left)
     if isinstance(node, ast.Compare):
         for i, each in enumerate(node.ops):
-            yield from (_with(node, ops=[*node.ops[:i], sign(), *node.ops[i + 1 :]]) for sign in _SIGNS[type(each)])
+            yield from (
+                with_fields(node, ops=[*node.ops[:i], sign(), *node.ops[i + 1 :]]) for sign in SIGNS[type(each)]
+            )
     if isinstance(node, ast.UnaryOp):
         yield copy.deepcopy(node.operand)
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
@@ -78,14 +82,15 @@ def changes(node: Any) -> Iterator[ast.AST]:
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         yield from (ast.Constant(value) for value in (node.value + 1, node.value / 2) if value)
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("min", "max"):
-        yield _with(node, func=ast.Name("max" if ast.unparse(node.func) == "min" else "min", ast.Load()))
+        yield with_fields(node, func=ast.Name("max" if ast.unparse(node.func) == "min" else "min", ast.Load()))
     if isinstance(node, ast.If | ast.IfExp) and not isinstance(node.test, ast.Compare):
-        yield _with(node, test=ast.UnaryOp(ast.Not(), node.test))
+        yield with_fields(node, test=ast.UnaryOp(ast.Not(), node.test))
     if isinstance(node, ast.Return) and isinstance(node.value, ast.BinOp | ast.Call) and not _text(node.value):
         yield ast.Return(ast.UnaryOp(ast.USub(), node.value))
 
 
-def _with(node: Any, **fields: Any) -> Any:
+def with_fields(node: Any, **fields: Any) -> Any:
+    """Return a copy of a node with other fields."""
     new = copy.deepcopy(node)
     for name, value in fields.items():
         setattr(new, name, copy.deepcopy(value))
@@ -105,10 +110,12 @@ def numbered(text: str) -> list[tuple[int, int]]:
 class Mutant:
     """One fault in one file."""
 
-    def __init__(self, path: Path, number: int, which: int) -> None:
+    def __init__(
+        self, path: Path, number: int, which: int, faults: Callable[[Any], Iterator[ast.AST]] = changes
+    ) -> None:
         self.path, self.tree = str(path), ast.parse(path.read_text())
         owner, field, index, old, self.top, self.inside = list(places(self.tree))[number]
-        new = list(changes(old))[which]
+        new = list(faults(old))[which]
         self.id, self.line = f"{number}.{which}", old.lineno
         self.function = getattr(self.inside or self.top, "name", "") or ast.unparse(self.top)[:24].split("\n")[0]
         shown = (ast.unparse(x.test if isinstance(x, ast.If) else x).replace("\n", " ") for x in (old, new))
@@ -123,17 +130,33 @@ class Mutant:
         """Give the loaded module the fault; False where it cannot be done without importing everything anew."""
         if self.inside:
             return patch_functions(self.path, self.tree)
-        if not (isinstance(self.top, ast.Assign) and isinstance(self.top.value, ast.Constant)):
-            return False  # other values may have been handed on already
-        name = ast.unparse(self.top.targets[0])
+        if not isinstance(self.top, ast.Assign | ast.AnnAssign):
+            return False
         module = next(x for x in list(sys.modules.values()) if getattr(x, "__file__", None) == self.path)
         scratch: dict[str, Any] = {"__name__": module.__name__}
         exec(compile(self.tree, self.path, "exec"), scratch)
-        old = module.__dict__[name]
-        for other in [x for x in list(sys.modules.values()) if x.__name__.startswith("vestry")]:
-            if other.__dict__.get(name) is old:
-                setattr(other, name, scratch[name])
+        # Numbers, and what the module makes of them; functions and classes would be others than those in use.
+        changed = {
+            name: value
+            for name, value in scratch.items()
+            if name in module.__dict__ and _is_plain(value) and value != module.__dict__[name]
+        }
+        if not changed:
+            return False  # values that hold it may have been handed on already
+        for name, value in changed.items():
+            old = module.__dict__[name]
+            for other in [x for x in list(sys.modules.values()) if x.__name__.startswith("vestry")]:
+                if other.__dict__.get(name) is old:
+                    setattr(other, name, value)
         return True
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, dict):
+        return _is_plain([*value, *value.values()])
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(map(_is_plain, value))
+    return isinstance(value, int | float | str | Fraction | re.Pattern)
 
 
 def patch_functions(path: str, tree: ast.Module) -> bool:

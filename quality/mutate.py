@@ -21,7 +21,7 @@ import sys
 import time
 import types
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +121,9 @@ def forked(work: Callable[[Tell], None], limit: float = 0) -> tuple[int, list[An
 class Timer:
     """Tells of each test how long it took, how it ended, and which functions of the files it called."""
 
-    def __init__(self, tell: Tell, limit: float) -> None:
+    def __init__(self, tell: Tell, limit: float, files: Iterable[str]) -> None:
         self.tell, self.limit, self.called = tell, limit, dict[str, set[int]]()
-        for name in TABLE:
+        for name in files:
             mark(str(SOURCE / name), lambda path, line: self.called.setdefault(path, set()).add(line))
 
     def pytest_runtest_setup(self) -> None:
@@ -228,7 +228,7 @@ class Campaign:
 
     def timed(self, items: list[Any], tell: Tell) -> None:
         """Run the tests on the code as it is."""
-        timer, self.session.items = Timer(tell, 2 * self.given.slowest), items
+        timer, self.session.items = Timer(tell, 2 * self.given.slowest, TABLE), items
         self.session.config.pluginmanager.register(timer)
         run_loop(self.session)
 
@@ -256,16 +256,21 @@ class Campaign:
             self.session.config.pluginmanager.register(Watch(tell, mine))
             run_loop(self.session)
             return
-        for name, module in list(sys.modules.items()):
-            if str(getattr(module, "__file__", None)).startswith((str(SOURCE), str(ROOT / "tests"))):
-                del sys.modules[name]
-        sys.meta_path.insert(0, Renewed(mutant))
-        files = sorted({str(ROOT / x.split("::")[0]) for x in mine})
-        os._exit(4 if pytest.main([*files, *OPTIONS], plugins=[Watch(tell, mine)]) else 0)
+        import_anew(mutant, mine, tell, ["-m", "not slow"])
+
+
+def import_anew(mutant: Mutant, nodeids: list[str], tell: Tell, options: list[str]) -> None:
+    """Import everything again from the mutated tree, run tests there, and end this process."""
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith((str(SOURCE), str(ROOT / "tests"))):
+            del sys.modules[name]
+    sys.meta_path.insert(0, Renewed(mutant))
+    files = sorted({str(ROOT / nodeid.split("::")[0]) for nodeid in nodeids})
+    os._exit(4 if pytest.main([*files, *OPTIONS, *options], plugins=[Watch(tell, nodeids)]) else 0)
 
 
 OPTIONS = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"-c{ROOT / 'pyproject.toml'}"]
-OPTIONS += ["-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
 
 
 def campaign(name: str, given: argparse.Namespace, tell: Tell) -> None:
@@ -280,7 +285,12 @@ def campaign(name: str, given: argparse.Namespace, tell: Tell) -> None:
     sys.path.insert(0, str(SOURCE.parent))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     pytest.main(
-        [*(str(ROOT / "tests" / x) for x in TABLE[name] if (ROOT / "tests" / x.split("::")[0]).exists()), *OPTIONS],
+        [
+            *(str(ROOT / "tests" / x) for x in TABLE[name] if (ROOT / "tests" / x.split("::")[0]).exists()),
+            *OPTIONS,
+            "-m",
+            "not slow",
+        ],
         plugins=[Campaign(name, given, tell)],
     )
 
