@@ -6,7 +6,7 @@
 A number n becomes n + 1, and n - 1 (n / 2 where it is not whole); a comparison is turned at its limit and reversed.
 Messages stay: whatever stands in a `raise` or an f-string. `guards.toml` lists the faults that no test of `make test`
 notices, each with its reason. The exit status is 1 where another fault survives, or where one of the list is caught.
-What fewer tests catch, more tests catch: a survivor of `--tests` is tried again by all of them.
+What fewer tests catch, more tests catch: a survivor of `--tests` or `--patience` is tried again by all of them.
 
 The tests are collected and timed once, with the functions that each one calls. Each fault is then a fork of that
 process whose functions get the changed code, and meets the tests that call its function, the likeliest first. Running
@@ -182,23 +182,30 @@ class Recorder(Timer):
 
 @dataclass
 class Recording:
-    """What each test takes and calls, kept in a file for as long as the guarded files and the tests are the same."""
+    """What each test takes and calls, kept in a file.
+
+    A test is recorded again where its own file, or a guarded file that it calls, has changed.
+    """
 
     path: Path
 
     def __post_init__(self) -> None:
-        digest = hashlib.sha256()
-        for file in guarded_files():
-            digest.update((SOURCE / file).read_bytes())
-        self.sources = digest.hexdigest()
-        known = json.loads(self.path.read_text()) if self.path.exists() else {}
-        is_same = known.get("sources") == self.sources
-        self.tests: dict[str, list[Any]] = known["tests"] if is_same else {}
-        self.modules: list[str] = known["modules"] if is_same else []
+        self.sources = {file: _digest(SOURCE / file) for file in guarded_files()}
+        known = {}
+        if self.path.exists():
+            known = json.loads(self.path.read_text())
+        self.modules: list[str] = known.get("modules", [])
+        self.tests: dict[str, list[Any]] = {}
+        recorded_sources = known.get("sources", {}).items()
+        same = {file for file, digest in recorded_sources if digest == self.sources.get(file)}
+        for nodeid, recorded in known.get("tests", {}).items():
+            called = recorded[-1]
+            if called.keys() <= same:
+                self.tests[nodeid] = recorded
 
     def unknown(self, tests: Iterable[Any]) -> list[Any]:
         """Return the tests that were not recorded as they are."""
-        return [test for test in tests if self.tests.get(test.nodeid, [""])[0] != _digest(test)]
+        return [test for test in tests if self.tests.get(test.nodeid, [""])[0] != _digest(test.path)]
 
     def record(self, session: Any, tests: Sequence[Any], limit: float) -> None:
         """Run tests on the code as it is."""
@@ -211,7 +218,7 @@ class Recording:
             recorder.pytest_sessionfinish()
 
         _, told = forked(work)
-        digests = {test.nodeid: _digest(test) for test in tests}
+        digests = {test.nodeid: _digest(test.path) for test in tests}
         for line in told:
             if isinstance(line[-1], dict):
                 nodeid, seconds, end, called = line
@@ -232,9 +239,8 @@ class Recording:
         return seconds_of
 
 
-def _digest(test: Any) -> str:
-    text = Path(test.path).read_bytes()
-    return hashlib.sha256(text).hexdigest()
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class Trial:
@@ -301,8 +307,13 @@ class Trial:
         def likeliest_first(nodeid: str) -> tuple[float, ...]:
             return -self.kills[fault.function, nodeid], -self.kills[fault.file, nodeid], seconds_of[nodeid]
 
-        chosen = sorted(seconds_of, key=likeliest_first)
-        limit = 10 + 3 * sum(seconds_of.values())
+        chosen: list[str] = []
+        total = 0.0
+        for nodeid in sorted(seconds_of, key=likeliest_first):
+            total += seconds_of[nodeid]
+            if total < self.options.patience:
+                chosen.append(nodeid)
+        limit = 10 + 3 * total
         status, told = forked(lambda tell: self.run(mutant, chosen, tell), limit)
         if told:
             self.kills[fault.function, told[0]] += 1
@@ -334,6 +345,7 @@ def main() -> int:
     parser.add_argument("files", nargs="*", default=guarded_files(), help="below src/vestry; all if none")
     parser.add_argument("--tests", nargs="*", default=[""], help="folders or files below tests/; all if none")
     parser.add_argument("--only", default="", help="the faults whose change has this text")
+    parser.add_argument("--patience", type=float, default=sys.maxsize, help="processor seconds of tests for one fault")
     parser.add_argument("--slowest", type=float, default=30.0, help="processor seconds of one test at most")
     parser.add_argument("--times", default=str(ROOT / "build" / "guard-times.json"), help="where recordings are kept")
     options = parser.parse_args()
