@@ -40,6 +40,9 @@ def test_a_number_and_a_comparison_have_two_faults_and_messages_none(guards, tmp
         "    if x < 3:\n"
         "        raise ValueError('at least 3', 3)\n"
         "    return f'{x + 1}', x * 0, True\n"
+        "TABLE = {'short': 7}\n"
+        "class Sampler(Protocol):\n"
+        "    size: int = 1\n"
     )  # fmt: skip
     tmp_path.joinpath("limited.py").write_text(source)
     monkeypatch.setattr(guards, "SOURCE", tmp_path)
@@ -50,6 +53,8 @@ def test_a_number_and_a_comparison_have_two_faults_and_messages_none(guards, tmp
         "x < 3  ->  x < 4",
         "x < 3  ->  x < 2",
         "(f'{x + 1}', x * 0, True)  ->  (f'{x + 1}', x * 1, True)",
+        "'short': 7  ->  8",
+        "'short': 7  ->  6",
     ]
     mutant = guards.faults_of("limited.py")[-1].mutant()
-    assert ast.unparse(mutant.tree).endswith("x * 1, True)")
+    assert "TABLE = {'short': 6}" in ast.unparse(mutant.tree)

@@ -135,9 +135,9 @@ APART = ["ann", "Ann", "7", "7.1", "-7", "x7", "70", "1e400", "inf", "nan", "7,0
 APART += ["2024-01-30", "2024-01-31 10:00", "2024-01-31T10:00Z", "9007199254740992e0", "9007199254740992.5", "x" * 100]
 
 
-def persons_of(values: list) -> list[int]:
+def persons_of(values: list, dtype: str = "object") -> list[int]:
     """Return how many records count if each person has one, and if each has all."""
-    frame = pd.DataFrame({"id": pd.Series(values, dtype=object)})
+    frame = pd.DataFrame({"id": pd.Series(values, dtype=dtype)})
     frame["x"] = "a"
     from vestry.schema.domain import Levels
 
@@ -162,3 +162,12 @@ def test_nobody():
 def test_persons_that_are_not_one():
     assert len({oracle.person(value) for value in APART}) == len(APART)
     assert persons_of(APART) == [len(APART), len(APART)]
+
+
+def test_doubles_name_persons_below_2_to_the_53_and_nobody_from_there_on():
+    largest = 2.0**53 - 1
+    somebody = [largest, largest, -largest, 0.0, -0.0, 0.5]
+    nobody = [2.0**53, -(2.0**53), 2.0**54, math.inf, math.nan]
+    assert {oracle.person(value) for value in nobody} == {None}
+    names = {oracle.person(value) for value in somebody}
+    assert persons_of([*somebody, *nobody], "float64") == [len(names), len(somebody)]

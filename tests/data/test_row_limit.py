@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from vestry import Interval, Ledger, Table
-from vestry.data.row_limit import limit_records
+from vestry.data.row_limit import limit_records, places_of
 from vestry.regression.problem import first_rows
 from vestry.schema.design_matrix import Design
 from vestry.schema.private import reveal_rows
@@ -78,6 +78,31 @@ def test_the_order_of_records_does_not_matter_and_by_order_it_does():
             assert counted(by_key("k", 3), shuffled) == counted(by_key("k", 3), table)
             moved += counted(by_order, shuffled) != counted(by_order, table)
     assert moved > 0
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_lowest_places_count_and_equal_records_are_numbered_from_0(key):
+    for table in (table for table in TABLES if len(table) == 5):
+        [block] = blocks(table, cut=5)
+        numbers = [table[:index].count(kind) for index, kind in enumerate(table)]
+        places = places_of(block, numbers, key)
+        assert len(set(places)) == 5
+        lowest = sorted(zip(places, table, strict=True))[:3]
+        assert counted(by_key(key, 3), table) == Counter(kind for _, kind in lowest)
+
+
+def test_records_that_differ_by_little_are_not_equal():
+    """Records that were taken for equal would be numbered, and so chosen, in the order in which they come."""
+    tiny = np.arange(1, 6, dtype=np.float32) * np.float32(1e-20)
+    for key, place in itertools.product(KEYS, ["features", "outcomes"]):
+        kept = set()
+        for order in itertools.permutations(range(5)):
+            values = tiny[list(order)]
+            same = np.zeros(5)
+            block = (values[:, None], same) if place == "features" else (same[:, None], values)
+            [(features, outcomes)] = limit_records([block], 2, row_key=key)
+            kept.add(frozenset((features[:, 0] + outcomes).tolist()))
+        assert len(kept) == 1
 
 
 def test_no_rule_keeps_neighbours_one_record_apart():
