@@ -34,7 +34,7 @@ from scipy.special import betaincinv, gammaincinv, ndtri
 import vestry
 from vestry import pipeline
 from vestry.conjugate.sparse_dirichlet import SparsePrior
-from vestry.model.request import WIDE, Request, question_of
+from vestry.model.request import WIDE, Request, averaged_model
 from vestry.planning import best_forecast, compare_mechanisms
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
@@ -467,7 +467,7 @@ def planned(case: Case) -> tuple[float, ...]:
     asked = case.asked
     unit = Unit("person", asked.rows) if asked.rows > 1 else Unit()
     schema = TableSchema(DOMAINS, unit, Neighbours.parse(case.neighbours))
-    question, _ = question_of(asked.model, unit, None, of_draws=asked.draws is not None)
+    question = averaged_model(asked.model, unit, None, of_draws=asked.draws is not None)
     guarantee = Guarantee.parse(case.spend, neighbours=schema.neighbours)
     request = Request(question, guarantee, case.mechanism, asked.draws)
     found = best_forecast(compare_mechanisms(request, schema, expected_rows=asked.n))

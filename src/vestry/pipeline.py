@@ -34,12 +34,12 @@ from vestry.model.request import (
     Model,
     PreparedRelease,
     Request,
+    averaged_model,
     check_size,
     counts_publicly,
     grouping,
     pools,
     purpose_of,
-    question_of,
 )
 from vestry.noise import NoiseSource
 from vestry.planning import choose_mechanism
@@ -105,11 +105,8 @@ def release(
         `release`. An interrupt before that leaves a charge that the same call resumes, free.
     """
     ledger = _open_ledger(ledger)
-    question, earlier = question_of(model, table.unit, average, of_draws=is_drawn(mechanism, draws))
+    question = averaged_model(model, table.unit, average, of_draws=is_drawn(mechanism, draws))
     request = Request(question, Guarantee.parse(guarantee, neighbours=table.neighbours), mechanism, draws, truncation)
-    before = request.earlier(earlier)
-    if before is not None and asked_as(before, request, ChargeIndex.of(ledger), schema_of(table)):
-        request = before
     prepared = prepare(request, table, ledger)
     definition = request.definition(schema_of(table))
     drawn: list[tuple[Charge, str]] = []
@@ -139,11 +136,6 @@ def release(
 def is_drawn(mechanism: str, draws: int | None) -> bool:
     """Tell whether draws are asked for, and not noisy statistics."""
     return draws is not None or mechanism not in (AUTO, *ADDITIVE)
-
-
-def asked_as(earlier: Request, request: Request, index: ChargeIndex, schema: TableSchema) -> bool:
-    """Tell whether words that may mean either were charged as the earlier question, and never as the other."""
-    return not index.was_asked(request.definition(schema)) and index.was_asked(earlier.definition(schema))
 
 
 @dataclass(frozen=True)
@@ -176,10 +168,6 @@ class ChargeIndex:
     def of(cls, ledger: Ledger) -> ChargeIndex:
         """Walk what of the journal was not walked before."""
         return cls(ledger.journal())
-
-    def was_asked(self, definition: str) -> bool:
-        """Tell whether a question was charged."""
-        return self.find_charge(definition).state != NEW
 
     def find_charge(self, definition: str) -> PastCharge:
         """Return the newest charge for a question, and how far it went."""

@@ -177,7 +177,6 @@ CASES = {
     ),
     # how a command is called
     "no such command": (2, "buzz", "No such command 'buzz'; see --help."),
-    "renamed option": (2, "posterior release.json --level 0.9", "--level was renamed: write --prob"),
     "no such option": (2, "convert epsilon=1 --into rho", "No such option: --into"),
     "no guarantee": (2, "convert", "Missing argument 'GUARANTEE'; see --help."),
     "no purpose": (2, "ledger charge patients.ledger epsilon=0.01", "Missing option '--purpose'; see --help."),

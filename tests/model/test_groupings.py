@@ -8,7 +8,7 @@ from share import cases
 
 import vestry
 from vestry.errors import InvalidParameter
-from vestry.model.request import Request, groups_of, question_of
+from vestry.model.request import Request, averaged_model, groups_of
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.schema.domain import Interval, Levels
@@ -40,7 +40,7 @@ def test_two_columns_are_as_one_of_their_combinations(name, neighbours, unit):
     for by in (("ward", "sex"), "both"):
         table = vestry.Table(FRAME, JOINED, unit=unit, neighbours=neighbours, max_rows=1000)
         schema = TableSchema(JOINED, Unit.parse(unit), Neighbours.parse(neighbours), 1000)
-        model, _ = question_of(make(by), schema.unit, None, of_draws=False)
+        model = averaged_model(make(by), schema.unit, None, of_draws=False)
         prepared = Request(model, Guarantee.parse("epsilon=1"), "laplace").prepare(schema, None)
         sums = reveal(prepared.collect(table, row_key="k"))
         found.append((prepared.mechanism, prepared.groups, prepared.labels, None if unit != "row" else sums))

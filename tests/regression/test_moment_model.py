@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import replace
 
@@ -18,7 +17,6 @@ from vestry.audit.builtin import audit_shipped
 from vestry.errors import InvalidParameter, NoInterval, StudyFileError
 from vestry.model.request import Request
 from vestry.noise import SystemNoise
-from vestry.pipeline import ChargeIndex
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency, Neighbours, Unit
 from vestry.regression.moment_reader import MomentReader, NoPosterior
@@ -138,41 +136,6 @@ def test_what_follows_is_free(released):
     assert (folder / "odds" / "posterior.nc").exists()
     (once_more,) = Study.open(path).release()
     assert once_more.done == "released before, free"
-
-
-@pytest.mark.long
-def test_a_question_of_0_1_0_keeps_its_method(tmp_path):
-    """There a linear regression without a method was a posterior over rows, and its charge is found."""
-    path = study(tmp_path, LINEAR + MUCH)
-    book = ledger(tmp_path)
-    spec = Study.open(path).config.release("odds")
-    assert spec.request.model.chosen == "moments"
-    schema = Study.open(path).config.schema
-    old = spec.earlier.request
-    assert old.model.chosen == "posterior"
-    assert spec.settled(ChargeIndex.of(book), schema) == spec
-    prepared = old.prepare(schema, None)
-    book.charge(prepared.mechanism.charge, purpose="as 0.1.0 asked it", definition=old.definition(schema))
-    assert spec.settled(ChargeIndex.of(book), schema).request.model.chosen == "posterior"
-    assert Study.open(path).check()["state"].iloc[0] == "charged before"
-    assert Study.open(path).check()["mechanism"].iloc[0] == "posterior"
-    assert Study.open(path).plan().index.get_level_values("mechanism").tolist() == ["posterior"]
-
-
-def test_the_hash_of_an_old_question_is_the_same():
-    """Written out as 0.1.0 hashed it."""
-    model = LinearRegression(outcome="stay", predictors=("age",), method="posterior")
-    schema = TableSchema(COLUMNS, Unit(), Neighbours.ADD_REMOVE)
-    request = Request(model, Guarantee.parse("epsilon=1,delta=1e-6", neighbours="add-remove"))
-    asked = {
-        "model": "linear", "outcome": "stay", "predictors": ["age"], "intercept": True, "method": "posterior",
-        "prior_precision": None, "regularisation": None, "radius": None, "threshold": None,
-        "spend": {"epsilon": 1.0, "delta": 1e-6, "neighbours": "add-remove"},
-        "mechanism": "auto", "draws": None, "truncation": None,
-    }  # fmt: skip
-    columns = {"age": COLUMNS["age"].to_dict(), "stay": COLUMNS["stay"].to_dict()}
-    text = json.dumps({"request": asked, "columns": columns}, sort_keys=True)
-    assert request.definition(schema) == hashlib.sha256(text.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from share import cases, examples
 
 from vestry import Interval, Ledger, Levels, LinearRegression, Table, release
 from vestry.errors import InvalidParameter
-from vestry.model.request import Request, question_of
+from vestry.model.request import Request, averaged_model
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.regression.linear_model import PersonRegression
@@ -118,18 +118,17 @@ def test_the_bound_of_a_person_who_is_replaced_is_attained():
 @pytest.mark.parametrize("unit", ["person=id,rows=3", "person=id,rows=1", "row"])
 def test_new_questions_are_about_persons(unit):
     model = LinearRegression(outcome="stay", predictors=("age",))
-    asked, earlier = question_of(model, Unit.parse(unit), None, of_draws=False)
+    asked = averaged_model(model, Unit.parse(unit), None, of_draws=False)
     assert isinstance(asked, PersonRegression) == (unit == "person=id,rows=3")
-    assert earlier.chosen == "posterior"
     assert asked.to_dict().get("average") == ("person" if unit == "person=id,rows=3" else None)
-    by_row, _ = question_of(model, Unit.parse(unit), "row", of_draws=False)
+    by_row = averaged_model(model, Unit.parse(unit), "row", of_draws=False)
     assert type(by_row) is LinearRegression
 
 
 def test_over_rows_there_is_no_average():
     model = LinearRegression(outcome="stay", predictors=("age",), method="objective")
     with pytest.raises(InvalidParameter, match="average must be row or omitted for linear"):
-        question_of(model, Unit.parse("person=id,rows=3"), "person", of_draws=False)
+        averaged_model(model, Unit.parse("person=id,rows=3"), "person", of_draws=False)
 
 
 def test_levels_of_persons_are_refused_with_what_to_write():

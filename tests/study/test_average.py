@@ -12,7 +12,7 @@ from closed_engines import closed_engines
 from study.fault_study import RELEASES, actions, ledger_of, study_in, vestry
 
 from vestry.conjugate.beta_bernoulli import BetaBernoulli
-from vestry.errors import InvalidParameter, StudyFileError
+from vestry.errors import DeclarationMismatch, InvalidParameter, StudyFileError
 from vestry.model.request import Request
 from vestry.persons.person_average import PersonAverage
 from vestry.pipeline import release
@@ -100,41 +100,26 @@ def definitions(path: Path) -> tuple[str, ...]:
     return tuple(spec.request.definition(config.schema) for spec in config.releases)
 
 
-def test_rows_have_the_hash_of_0_1_0_and_persons_their_own(tmp_path):
+def test_rows_and_persons_are_two_questions(tmp_path):
     study = study_in(tmp_path, "readmission", "stay", "wards", unit=PERSON)
-    schema = Study.open(study).config.schema
-    plain = [spec.earlier.request for spec in Study.open(study).config.releases]
-    assert all("average" not in request.to_dict() for request in plain)
     persons = definitions(study)
     written(study, "row")
     rows = definitions(study)
-    assert rows == tuple(request.definition(schema) for request in plain)
     written(study, "person")
     assert definitions(study) == persons
     assert not set(persons) & set(rows)
 
 
 @pytest.mark.long
-def test_what_was_asked_before_without_the_key_stays_what_it_was(tmp_path, page):
-    """Rows were charged, as 0.1.0 did; the same lines go on meaning rows, and cost nothing."""
+def test_without_the_key_persons_are_meant_whatever_was_asked_before(tmp_path, page):
     study = study_in(tmp_path, "readmission", unit=PERSON)
     written(study, "row")
-    released(study)
+    assert released(study)["note"].startswith(ROWS)
     written(study, "")
-    again = released(study)
-    assert (again["done"], charges(tmp_path)) == ("released before, free", 1)
-    assert again["note"].startswith(ROWS)
-    checked = json.loads(vestry("check", study, "--json").out)["releases"][0]
-    assert (checked["state"], checked["question"]) == (
-        "released before",
-        "The probability that readmitted is yes, by ward",
-    )
-    assert "scale 10" in vestry("check", study).out  # three rows at epsilon 0.3, and not a person's weight
-    written(study, "person")
     assert released(study)["note"].startswith(PERSONS)
     assert charges(tmp_path) == 2
-    written(study, "")  # both were asked: the lines mean what they would mean now
-    assert released(study)["note"].startswith(PERSONS)
+    written(study, "person")
+    assert released(study)["done"] == "released before, free"
     assert charges(tmp_path) == 2
 
 
@@ -145,9 +130,9 @@ def test_python_asks_the_same_questions(tmp_path, page):
     model = BetaBernoulli("readmitted", success="yes")
     ask = {"guarantee": "epsilon=0.3", "ledger": ledger}
     assert release(model, table, average="row", **ask).note.startswith(ROWS)
-    with pytest.raises(Exception, match="released before, by entry 1"):
-        release(model, table, **ask)  # without the key it means what was asked before
     assert release(model, table, average="person", **ask).note.startswith(PERSONS)
+    with pytest.raises(DeclarationMismatch, match="released before, by entry"):
+        release(model, table, **ask)  # without the key persons are meant
     other = BetaBernoulli("readmitted", success="no")
     assert release(other, table, **ask).label == "normal approximation"
     drawn = release(other, table, guarantee="epsilon=0.4,delta=1e-8", ledger=ledger, draws=1, mechanism="diffused")
@@ -180,13 +165,13 @@ def test_groups_of_persons_are_not_pooled(tmp_path):
 
 def test_a_model_without_an_average_is_refused():
     from vestry.conjugate.gamma_exponential import GammaExponential
-    from vestry.model.request import question_of
+    from vestry.model.request import averaged_model
     from vestry.privacy.neighbours import Unit
 
     model = GammaExponential("days")
     with pytest.raises(InvalidParameter, match="average must be row or omitted for gamma-exponential, not 'person'"):
-        question_of(model, Unit("id", 3), "person", of_draws=False)
-    assert question_of(model, Unit("id", 3), None, of_draws=False) == (model, None)
+        averaged_model(model, Unit("id", 3), "person", of_draws=False)
+    assert averaged_model(model, Unit("id", 3), None, of_draws=False) == model
 
 
 @pytest.mark.long

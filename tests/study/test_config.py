@@ -559,37 +559,6 @@ SHAPE = re.compile(
 )
 
 
-def test_keys_of_0_1_0_are_read_with_a_notice(tmp_path):
-    path = tmp_path / "study.toml"
-    path.write_text(GOOD.replace("expected_rows = ", "n = ").replace("max_rows = ", "largest = "))
-    found = Study.open(path).config
-    path.write_text(GOOD)
-    today = Study.open(path).config
-    assert (found.expected_rows, found.max_rows, found.schema) == (2000, 1_000_000, today.schema)
-    assert found.notices == (
-        "study.toml, line 8: n was renamed: write expected_rows = 2000.",
-        "study.toml, line 9: largest was renamed: write max_rows = 1000000.",
-    )
-    assert today.notices == ()
-    for old, new in zip(found.releases, today.releases, strict=True):
-        assert old.request.definition(found.schema) == new.request.definition(today.schema)
-
-
-@pytest.mark.parametrize(
-    ("new", "sentence"),
-    [
-        ("n = 2000\nexpected_rows = 2000", "line 8, study.n: n was renamed to expected_rows, which is here too; write"),
-        ("n = 0", "line 8, study.expected_rows: expected_rows must be a whole number from 1 to 1000000, not 0"),
-        ('n = "many"', "line 8, study.expected_rows: expected_rows must be a whole number"),
-    ],
-)
-def test_a_key_of_0_1_0_is_refused_by_its_new_name(new, sentence, tmp_path):
-    path = tmp_path / "study.toml"
-    path.write_text(GOOD.replace("expected_rows = 2000", new))
-    with pytest.raises(StudyFileError, match=re.escape(sentence)):
-        Study.open(path)
-
-
 def test_broken_files_are_invalid_by_the_schema():
     found = 0
     for old, new, _, key, sentence in BROKEN:

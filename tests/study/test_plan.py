@@ -529,7 +529,7 @@ def test_a_plan_shows_what_auto_takes_beside_what_else_would_give(tmp_path):
     path = study_in(tmp_path, "stay")
     path.write_text(re.sub(r"spend = .*", "spend = { epsilon = 0.5, delta = 1e-8 }", path.read_text()))
     study = Study.open(path)
-    request = study.meant("stay").request
+    request = study.config.release("stay").request
     planned = study.plan()
     taken = choose_mechanism(request, study.config.schema, study.config.expected_rows).mechanism
     assert planned.loc["stay"]["chosen"].to_dict() == {

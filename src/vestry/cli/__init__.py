@@ -92,8 +92,6 @@ for _panel, _commands in _PANELS.items():
 
 # What typer raises for a missing or unknown option; it exports the subclass only.
 _USAGE: type[Exception] = typer.BadParameter.__mro__[2]
-# Options of 0.1.0 that have another name now.
-_RENAMED = {"--level": "--prob"}
 # The exit code of what was interrupted, which typer returns too.
 _INTERRUPTED = 130
 _STANDARD_ERROR = 2
@@ -191,9 +189,6 @@ def _drop_unwritable() -> None:
 
 def _misused(error: Exception) -> str:
     """Say what is wrong with a call, and show a right one where the command is known."""
-    option = getattr(error, "option_name", None)
-    if option in _RENAMED:
-        return f"{option} was renamed: write {_RENAMED[option]}; see --help."
     message = getattr(error, "format_message", lambda: "")().rstrip(".") or "the command is not complete"
     said = f"{message} See --help." if message.endswith("?") else f"{message}; see --help."
     command = getattr(getattr(error, "ctx", None), "command", None)

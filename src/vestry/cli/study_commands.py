@@ -144,7 +144,7 @@ def plan(
     where = "declared" if opened.config.expected_rows else "assumed; to change it write expected_rows under [study]"
     lines = [f"With {opened.assumed} records ({where})."]
     for spec in specs:
-        name, request = spec.name, opened.meant(spec.name).request
+        name, request = spec.name, spec.request
         with working(f"simulating {name}"):
             forecasts = opened.forecasts(name)
         chosen = opened.chosen(name, forecasts)
@@ -205,7 +205,7 @@ def _draw_widths(study: Study, names: list[str], path: Path) -> list[str]:
     width_curves(list(curves.values()), path=path)
     lines, schema = [f"plot: {path}"], study.config.schema
     for name in curves:
-        guarantee = study.meant(name).request.guarantee
+        guarantee = study.config.release(name).request.guarantee
         guess = sentences(Promise(guarantee, None, schema.unit, schema.neighbours))[-1]
         lines.append(f"{name} at {guarantee}: {' '.join(guess.split())}")
     return lines
@@ -317,10 +317,7 @@ def _is_folder(path: Path) -> bool:
 def _open(path: Path) -> Study:
     from vestry.study import Study
 
-    opened = Study.open(path)
-    for notice in opened.config.notices:
-        _say(notice)
-    return opened
+    return Study.open(path)
 
 
 def _plan_warnings(study: Study, due: list[str]) -> list[str]:
@@ -353,7 +350,7 @@ def _cost_lines(study: Study, costs: list[Cost]) -> list[str]:
         faint = cost.value if cost.parameter == "likelihood_power" and cost.value < _FAINT else None
         shows = getattr(study.config.release(cost.name).request.model, "shows", "")
         notes = [state or fits, "" if faint is None else f"each record counts {100 * faint:.2g} %", shows]
-        value = study.format_parameter(cost.name, cost.parameter, cost.value, cost.question)
+        value = study.format_parameter(cost.name, cost.parameter, cost.value)
         rows.append((cost.name, cost.spend, cost.mechanism, value, "; ".join(filter(None, notes))))
     return columns(rows)
 

@@ -102,17 +102,16 @@ def can_average(model: Any) -> bool:
     return hasattr(model, "averaged") or getattr(model, "over_persons", None) is not None
 
 
-def question_of(model: Any, unit: Unit, average: object, *, of_draws: bool) -> tuple[Any, Any | None]:
-    """Return the model that is asked, and the one that the same words asked in 0.1.0, where they leave it open.
+def averaged_model(model: Any, unit: Unit, average: object, *, of_draws: bool) -> Any:
+    """Return the model that is asked: over persons or over rows.
 
-    Where nothing is said, new questions are about persons, if their rows can be averaged and no draws are released.
+    Where nothing is said it is over persons, if their rows can be averaged and no draws are released.
     """
     if average is None:
-        able = has_average(model, unit) and not of_draws
-        earlier = getattr(model, "earlier", None)
-        return (_over_persons(model), earlier or model) if able else (model, earlier)
+        can_average_rows = has_average(model, unit) and not of_draws
+        return _over_persons(model) if can_average_rows else model
     if require_choice("average", average, (PERSON, ROW), f'average = "{PERSON}"') == ROW:
-        return model, None
+        return model
     for broken, allowed in (
         (not can_average(model), f"{ROW} or omitted for {model.name}"),
         (unit.person is None, f"{ROW} or omitted where the unit is a row"),
@@ -120,7 +119,7 @@ def question_of(model: Any, unit: Unit, average: object, *, of_draws: bool) -> t
     ):
         if broken:
             raise InvalidParameter("average", average, allowed, f'average = "{ROW}"')
-    return (_over_persons(model) if unit.rows > 1 else model), None
+    return _over_persons(model) if unit.rows > 1 else model
 
 
 def _over_persons(model: Any) -> Any:
@@ -262,15 +261,6 @@ class Request:
     def prepare(self, schema: TableSchema, count: int | None) -> PreparedRelease:
         """Calibrate the mechanism that is named, from declarations and, where it is public, the number of records."""
         return self.model.prepare(self, schema, count if counts_publicly(schema, self.model) else None)
-
-    def earlier(self, model: Model | None) -> Request | None:
-        """Return the same request of the model that its words meant in 0.1.0; None if there is no such request."""
-        if model is None or self.mechanism not in (
-            AUTO,
-            *(PARAMETERS if model.mechanisms is None else model.mechanisms),
-        ):
-            return None
-        return replace(self, model=model)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""

@@ -134,7 +134,7 @@ def _turned(draft: StudyDraft, study: Study, steps: Mapping[str, int]) -> dict[s
     """Return the dials at these steps, and whether all of them fit what remains."""
     config = study.config
     index, state = study.standing()
-    specs = [spec.settled(index, config.schema) for spec in config.releases]
+    specs = config.releases
     states = {spec.name: index.find_charge(spec.request.definition(config.schema)).state for spec in specs}
     turned = {
         spec.name: spec.request.guarantee.at(amount_at(steps[spec.name]))

@@ -45,7 +45,7 @@ def _facts(study: Study) -> dict[str, Any]:
             faults = study.data_faults()
     rows = [
         (cost.name, cost.question, cost.spend, cost.mechanism,
-         study.format_parameter(cost.name, cost.parameter, cost.value, cost.question),
+         study.format_parameter(cost.name, cost.parameter, cost.value),
          cost.state if cost.state != "new" else "fits" if cost.fits else "does not fit the budget")
         for cost in costs
     ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -108,13 +108,8 @@ class LinearRegression(RowModel):
 
     @classmethod
     def default_method(cls, keys: Mapping[str, Any]) -> str | None:
-        """Return the method of a release that names none: one that asks for draws is over rows, as in 0.1.0."""
+        """Return the method of a release that names none: one that asks for draws is over rows."""
         return POSTERIOR if "draws" in keys or keys.get("mechanism") == POSTERIOR else None
-
-    @property
-    def earlier(self) -> LinearRegression | None:
-        """The same declaration as 0.1.0 read it; None where it names its method."""
-        return replace(self, method=POSTERIOR) if self.method is None and self.chosen == MOMENTS else None
 
     @property
     def over_persons(self) -> LinearRegression | None:
@@ -195,11 +190,6 @@ class PersonRegression(LinearRegression):
     """
 
     averages_persons = True
-
-    @property
-    def earlier(self) -> None:
-        """Nothing: 0.1.0 had no such question."""
-        return None
 
     def question(self) -> str:
         """Say in words what is asked."""

@@ -15,7 +15,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -24,8 +24,8 @@ from vestry.data.source import Dialect, dialect_from, find_way
 from vestry.data.table import LIMIT, check_bound
 from vestry.errors import InvalidParameter, StudyFileError
 from vestry.files import read_text as read_file
-from vestry.model.request import AUTO, Request, check_size, purpose_of, question_of
-from vestry.pipeline import ChargeIndex, asked_as, is_drawn
+from vestry.model.request import AUTO, Request, averaged_model, check_size, purpose_of
+from vestry.pipeline import is_drawn
 from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Neighbours, Unit
 from vestry.registry import MODELS, SOURCES
@@ -35,15 +35,13 @@ from vestry.schema.statistics import SumQuery
 from vestry.schema.table_schema import DEFAULT_MAX_ROWS, TableSchema
 from vestry.server_address import SCHEMES, ServerAddress, parse_address
 from vestry.study.toml_table import EXAMPLES, LineIndex, Section, check_keys, check_text
-from vestry.validation import is_whole, require_moderate, require_number, require_path
+from vestry.validation import require_moderate, require_number, require_path
 
 SECTIONS = ("study", "columns", "release")
 REQUIRED = ("name", "data", "unit", "neighbours", "budget", "ledger")
 # What the first page of the report says. No question and no price depends on it.
 IMPRINT = ("title", "issuer", "contact", "date", "purpose")
 OPTIONAL = ("csv", "dataset", "expected_rows", "max_rows", *IMPRINT)
-# Keys of 0.1.0, which still count: the old word and the new one.
-RENAMED = {"n": "expected_rows", "largest": "max_rows"}
 COLUMN = ("levels", "interval", "count", "missing", "exact", "format", "bins", "from")
 PERSON = ("person", "rows")
 # What a ledger can write.
@@ -90,8 +88,6 @@ class StudyConfig:
         Where each key stands.
     csv
         How a CSV file is written.
-    notices
-        Sentences that say which keys have another name now, and what to write.
     imprint
         What the first page of the report says, by key: who issues it, and why.
     """
@@ -109,7 +105,6 @@ class StudyConfig:
     releases: tuple[ReleaseSpec, ...]
     lines: LineIndex
     csv: Dialect
-    notices: tuple[str, ...] = ()
     imprint: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -200,25 +195,8 @@ def read_text(file: Path, text: str) -> StudyConfig:
         record = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise _syntax(file.name, text, str(error)) from None
-    record, lines, notices = _renamed(record, LineIndex.of(file.name, text))
-    return replace(_config_of(file, text, Section("", record, lines)), notices=notices)
-
-
-def _renamed(record: dict[str, Any], lines: LineIndex) -> tuple[dict[str, Any], LineIndex, tuple[str, ...]]:
-    """Read the keys of 0.1.0 by their new names, and say so; the old and the new one together are refused."""
-    study = record.get("study")
-    if not isinstance(study, dict):
-        return record, lines, ()
-    notices = []
-    for old, new in RENAMED.items():
-        if old in study and new in study:
-            raise lines.fault(f"study.{old}", f"{old} was renamed to {new}, which is here too; write {new} alone.")
-        if old in study:
-            written = f" = {study[old]}" if is_whole(study[old]) else " = ..."
-            notices.append(f"{lines.path}, line {lines.line(f'study.{old}')}: {old} was renamed: write {new}{written}.")
-            lines.lines[f"study.{new}"] = lines.line(f"study.{old}")
-    named = {RENAMED.get(key, key): value for key, value in study.items()}
-    return {**record, "study": named}, lines, tuple(notices)
+    lines = LineIndex.of(file.name, text)
+    return _config_of(file, text, Section("", record, lines))
 
 
 def _syntax(path: str, text: str, message: str) -> StudyFileError:
@@ -354,20 +332,13 @@ _DRAWS = 10**6
 class ReleaseSpec:
     """One release of a study: its name, what is asked, and why.
 
-    `earlier` is what the same lines asked in 0.1.0, where they leave open which question is meant. `want` is how wide
-    its interval should be at most; plans go by it, and neither the question nor its price does.
+    `want` is how wide its interval should be at most; plans go by it, and neither the question nor its price does.
     """
 
     name: str
     request: Request
     purpose: str
-    earlier: ReleaseSpec | None = None
     want: float | None = None
-
-    def settled(self, index: ChargeIndex, schema: TableSchema) -> ReleaseSpec:
-        """Return what is meant: what was charged before by the same lines, if it was."""
-        before = self.earlier is not None and asked_as(self.earlier.request, self.request, index, schema)
-        return self.earlier if before and self.earlier is not None else self
 
 
 def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSpec:
@@ -394,7 +365,7 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
     mechanism = section.record.get("mechanism", AUTO)
     with section.at("average") if "average" in section.record else releases.at(name):
         of_draws = is_drawn(mechanism, draws)
-        model, earlier = question_of(model, schema.unit, section.record.get("average"), of_draws=of_draws)
+        model = averaged_model(model, schema.unit, section.record.get("average"), of_draws=of_draws)
     with releases.at(name):
         check_size(model, schema.domains)
     with section.at("mechanism") if "mechanism" in section.record else releases.at(name):
@@ -402,13 +373,8 @@ def read_release(name: str, releases: Section, schema: TableSchema) -> ReleaseSp
         if request.mechanism == "ops" and truncation is None:
             raise InvalidParameter("truncation", None, "given for ops", "truncation = 0.05")
 
-    want = _want(section)
-
-    def spec(each: Request, other: ReleaseSpec | None = None) -> ReleaseSpec:
-        return ReleaseSpec(name, each, section.text("purpose", purpose_of(each.model.question())), other, want)
-
-    before = request.earlier(earlier)
-    return spec(request, None if before is None else spec(before))
+    purpose = section.text("purpose", purpose_of(model.question()))
+    return ReleaseSpec(name, request, purpose, _want(section))
 
 
 def _want(section: Section) -> float | None:

@@ -88,8 +88,7 @@ class ReleaseRunner:
     def preview(self, specs: Sequence[ReleaseSpec], state: State) -> tuple[list[Cost], list[str]]:
         """Return what a run would charge, and notes. Of the records at most their number is read, if it is public."""
         index = ChargeIndex.of(self.ledger)
-        meant = self._settled(specs, index)
-        return costs(self.config, meant, state, index, self._mechanism), _clock_notes(index)
+        return costs(self.config, specs, state, index, self._mechanism), _clock_notes(index)
 
     def release(
         self,
@@ -103,7 +102,6 @@ class ReleaseRunner:
         outcomes: list[ReleaseOutcome] = []
         with locked(self.store.path, on_wait), self.store.keeping_room():
             index = ChargeIndex.of(self.ledger)
-            specs = self._settled(specs, index)
             try:
                 self._check_folder(specs, index)
                 outcomes += self._release_all(specs, index, progress, on_outcome)
@@ -159,10 +157,6 @@ class ReleaseRunner:
 
         known = {each.name: each.computed for each in outcomes if each.computed is not None}
         return warnings_by_release(self.config, self.store, known)
-
-    def _settled(self, specs: Sequence[ReleaseSpec], index: ChargeIndex) -> list[ReleaseSpec]:
-        """Return what is meant by each: what was charged before by the same lines stays what it was."""
-        return [spec.settled(index, self.config.schema) for spec in specs]
 
     def after(self, outcomes: Sequence[ReleaseOutcome]) -> Summary:
         """Return the ledger after these: as it was seen last, or now."""

@@ -162,7 +162,7 @@ class Study:
         config = self.config
         return costs(
             config,
-            [spec.settled(index, config.schema) for spec in config.releases],
+            config.releases,
             state,
             index,
             lambda spec, past: calibrated(config, spec, assumed_count(config, spec)).mechanism,
@@ -179,20 +179,15 @@ class Study:
         fresh = PrivacyFilter.new(self.config.budget)
         return ChargeIndex(), State(fresh, fresh.nothing)
 
-    def meant(self, name: str) -> ReleaseSpec:
-        """Return a release; where its lines leave open what they ask, as the ledger was charged for them."""
-        spec = self.config.release(name)
-        return spec if spec.earlier is None else spec.settled(self.standing()[0], self.config.schema)
-
     def forecasts(self, name: str) -> list[Forecast]:
         """Return what each mechanism is expected to give for a release, from its prior and declarations alone."""
         with self.config.lines.at(f"release.{name}"):
-            request = self.meant(name).request
+            request = self.config.release(name).request
             return compare_mechanisms(request, self.config.schema, expected_rows=self.config.expected_rows)
 
     def chosen(self, name: str, forecasts: Sequence[Forecast]) -> Forecast | None:
         """Return which of a release's forecasts will run: the one that `auto` takes, or the only one."""
-        chosen = chosen_forecast(self.meant(name).request, forecasts)
+        chosen = chosen_forecast(self.config.release(name).request, forecasts)
         return forecasts[0] if chosen is None and len(forecasts) == 1 else chosen
 
     def wishes(self) -> WishPlan | None:
@@ -203,8 +198,11 @@ class Study:
         if all(spec.want is None for spec in self.config.releases):
             return None
         index, state = self.standing()
-        specs = [spec.settled(index, self.config.schema) for spec in self.config.releases]
-        new = [spec for spec in specs if index.find_charge(spec.request.definition(self.config.schema)).state == NEW]
+        new = [
+            spec
+            for spec in self.config.releases
+            if index.find_charge(spec.request.definition(self.config.schema)).state == NEW
+        ]
         return plan_wishes(self.config, new, state)
 
     def width_curve(self, name: str) -> WidthCurve:
@@ -212,7 +210,7 @@ class Study:
         from vestry.display.plotting import WidthCurve
         from vestry.report.guarantee_section import Promise
 
-        request, config = self.meant(name).request, self.config
+        request, config = self.config.release(name).request, self.config
         guarantee, schema = request.guarantee, config.schema
         spends = [guarantee.at(guarantee.value * 10 ** (step / _STEPS)) for step in range(-_STEPS, _STEPS + 1)]
         forecasts = [forecast_at(request, schema, each.value, expected_rows=config.expected_rows) for each in spends]
@@ -227,15 +225,10 @@ class Study:
             tuple(Promise(spend, None, schema.unit, schema.neighbours).best_guess() for spend, _ in known),
         )
 
-    def format_parameter(self, name: str, parameter: str, value: float, question: str | None = None) -> str:
-        """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column.
-
-        `question` tells which one is meant, where a release's lines leave it open.
-        """
+    def format_parameter(self, name: str, parameter: str, value: float) -> str:
+        """Write a parameter for a reader: the scale of noise on sums of numbers in units of their column."""
         schema, spec = self.config.schema, self.config.release(name)
         model = spec.request.model
-        if spec.earlier is not None and spec.earlier.request.model.question() == question:
-            model = spec.earlier.request.model
         unit = model.sum_unit(schema) if parameter == "scale" and hasattr(model, "sum_unit") else 1
         if unit != 1:
             columns = ", ".join(own_columns(model))
@@ -244,7 +237,7 @@ class Study:
 
     def budget_for(self, name: str, width: float) -> Guarantee:
         """Return what a release would have to spend for 90 % credible intervals of this width."""
-        request = self.meant(name).request
+        request = self.config.release(name).request
         return budget_for_width(request, self.config.schema, expected_rows=self.config.expected_rows, width=width)
 
     def choose(self, names: tuple[str, ...] = ()) -> list[ReleaseSpec]:

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from vestry.ledger.journal import Opened
 from vestry.models.run import charge_for, ready_for
 
 import vestry
 from vestry.cli import main
 from vestry.errors import NoConversion
+from vestry.ledger.journal import Opened
 from vestry.privacy import accountant
 from vestry.privacy.event import Event
 from vestry.privacy.guarantee import Guarantee
