@@ -330,10 +330,13 @@ class NewFile(ReleaseFile):
     """The new file of a release; what goes wrong is said of the argument `path`."""
 
     def make_room(self, size: int) -> None:
-        """Refuse a name that is taken, and take room for so many bytes at least."""
+        """Refuse a name that is taken or a folder that is missing, and take room for so many bytes at least."""
         with self._refusing():
             if os.path.lexists(self.path):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self.path))
+            # A folder that is misspelt is not made.
+            if not self.path.parent.is_dir():
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.path))
             super().make_room(size)
 
     def stage(self, charge: Entry, text: str) -> None:
