@@ -397,11 +397,11 @@ def test_typical_sums_are_those_of_values_that_are_spread_evenly(form):
 
 def test_typical_counts_are_equal_and_of_nobody_who_is_left_out():
     schema = schema_of(Neighbours.ADD_REMOVE, Unit())
-    ward = LevelAxis.of_levels(schema, "ward")  # two levels, and two cells of those that are left out
+    ward = LevelAxis.of_levels(schema, "ward")  # two levels, and two cells of records that are left out
     stay = BinAxis.of_width(schema, "stay", 3)
     assert CellCounts.of(ward).typical_values(7).tolist() == [4, 4, 0, 0]
     typical = CellCounts(((stay,), (ward,))).typical_values(60).tolist()
-    assert sorted(typical) == [0, 0, 20, 20, 20, 30, 30]
+    assert sorted(typical) == [0, 0, 0, 0, 20, 20, 20, 30, 30]
     sizes = TableSchema({"size": Levels("s", "m", "l")}, Unit(), Neighbours.REPLACE)
     public = CellCounts.of(LevelAxis.of_levels(sizes, "size"), total="public")
     assert public.typical_values(60).tolist() == [20, 20]
