@@ -244,6 +244,10 @@ def test_what_can_be_derived_and_what_cannot():
     table = CellCounts.of(LevelAxis.of_levels(dropping, "ward"), LevelAxis.of_levels(dropping, "ill"))
     assert table.derive(CellCounts.of(LevelAxis.of_levels(dropping, "ward"))) is not None
     assert table.derive(CellCounts.of(LevelAxis.of_levels(dropping, "ill"))) is None
+    # Each table of several is found, whichever is the first.
+    several = CellCounts(((ward,), (stay[6].tables[0][0],)))
+    assert several.derive(CellCounts.of(ward)) is not None
+    assert several.derive(stay[3]) is not None
     # Two margins of one table would share its integers, and so their noises.
     both = CellCounts(((ward,), (LevelAxis.of_levels(schema, "sex"),)))
     assert CellCounts.of(ward, LevelAxis.of_levels(schema, "sex")).derive(both) is None
@@ -258,6 +262,10 @@ def test_a_public_total_gives_the_sums_of_released_cells_alone():
     small = CellCounts.of(LevelAxis.of_success(schema, "size", "s"), total="public")
     assert bought.derive(large).row_of_column.tolist() == [0, -1]
     assert bought.derive(small).row_of_column.tolist() == [0, 0]  # l and m together, the first block
+    [pair] = bought.worst_pairs(schema.population)
+    distance = exact_integers(bought, pair.first, schema.population)
+    distance = distance - exact_integers(bought, pair.second, schema.population)
+    assert sorted(distance.tolist()) == [-1, 1]  # neither of the two cells is the one that is not released
     with pytest.raises(InvalidParameter, match="private where records are left out"):
         CellCounts.of(LevelAxis.of_levels(SCHEMAS[0], "ward"), total="public")
 
@@ -387,7 +395,7 @@ def test_typical_sums_are_those_of_values_that_are_spread_evenly(form):
     values = [6 * (index + 0.5) / rows for index in range(rows)]
     wards = ["A", "B"]
     records = [{"stay": repr(value), "ill": wards[index % 2]} for index, value in enumerate(values)]
-    schema = TableSchema({"stay": Interval(0, 6), "ill": Levels(*wards)}, Unit(), Neighbours.REPLACE)
+    schema = TableSchema({"stay": Interval(0, 6), "ill": Levels(*wards)}, Unit(), Neighbours.ADD_REMOVE)
     moments = MomentAxis.of_column(schema, "stay", form)
     for groups in ((), (LevelAxis.of_levels(schema, "ill"),)):
         statistic = BoundedSums(moments, groups)
@@ -405,3 +413,64 @@ def test_typical_counts_are_equal_and_of_nobody_who_is_left_out():
     sizes = TableSchema({"size": Levels("s", "m", "l")}, Unit(), Neighbours.REPLACE)
     public = CellCounts.of(LevelAxis.of_levels(sizes, "size"), total="public")
     assert public.typical_values(60).tolist() == [20, 20]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_the_l1_of_a_sphere_is_attained_at_one_half(neighbours, unit):
+    schema = schema_of(neighbours, unit)
+    sphere = BoundedSums(MomentAxis.of_column(schema, "stay", "sphere"))
+    row = {"stay": "3", "who": "1"}
+    middle = exact_integers(sphere, [row] * unit.rows, schema.population)
+    moved = 2 if neighbours is Neighbours.REPLACE else 1
+    assert sphere.layout(schema.population).l1 == moved * int(middle.sum())
+
+
+@pytest.mark.parametrize("schema", SCHEMAS[:1])
+def test_the_grid_is_what_one_record_adds(schema):
+    row = {"ward": "A", "ill": "no", "sex": "m", "stay": "2.5", "age": "17", "cost": "1"}
+    for statistic in (*CellCounts.examples(schema), *BoundedSums.examples(schema)):
+        added = int(exact_integers(statistic, [row], schema.population).sum())
+        is_sphere = isinstance(statistic, BoundedSums) and statistic.moments.form == "sphere"
+        if is_sphere or getattr(statistic, "total", "private") == "public":
+            continue
+        assert added == statistic.layout(schema.population).grid * len(statistic.names.tables)
+
+
+def test_bins_of_intervals_with_other_ends_are_not_related():
+    """A value beyond the end of one interval is clipped to another place in the other."""
+    ends = {"low": (-3, 6), "same": (0, 6), "high": (0, 9)}
+    schemas = {name: TableSchema({"x": Interval(*pair)}, Unit(), Neighbours.REPLACE) for name, pair in ends.items()}
+    fine = CellCounts.of(BinAxis.of_width(schemas["same"], "x", 2))
+    coarse = {name: CellCounts.of(BinAxis.of_width(schema, "x", 1)) for name, schema in schemas.items()}
+    assert fine.derive(coarse["same"]) is not None
+    assert fine.derive(coarse["low"]) is None
+    assert fine.derive(coarse["high"]) is None
+
+
+def test_a_name_has_the_place_of_its_integer_and_other_names_have_none():
+    for schema in SCHEMAS:
+        stay = MomentAxis.of_column(schema, "stay")
+        sizes = TableSchema({"size": Levels("s", "m", "l")}, Unit(), Neighbours.REPLACE)
+        public = CellCounts.of(LevelAxis.of_levels(sizes, "size"), total="public")
+        for statistic in (*CellCounts.examples(schema), BoundedSums(stay), public):
+            for table in statistic.names.tables:
+                assert [table.index(name) for name in table] == list(range(len(table)))
+    pair = CellCounts.of(LevelAxis.of_levels(schema, "ward"), LevelAxis.of_levels(schema, "ill")).names.tables[0]
+    name = next(iter(pair))
+    part = frozenset(list(name)[:1])
+    withheld = frozenset([LevelAxis.of_levels(sizes, "size").coordinates[-1]])
+    strangers = [(pair, part), (pair, name | withheld), (pair, frozenset()), (public.names.tables[0], withheld)]
+    for table, stranger in strangers:
+        with pytest.raises(KeyError, match="frozenset"):
+            table.index(stranger)
+
+
+def test_summands_are_the_places_that_a_row_sums():
+    schema = schema_of(Neighbours.ADD_REMOVE, Unit())
+    fine = CellCounts.of(LevelAxis.of_levels(schema, "ward"), LevelAxis.of_levels(schema, "sex"))
+    for column in ("ward", "sex"):
+        matrix = fine.derive(CellCounts.of(LevelAxis.of_levels(schema, column)))
+        rows = matrix.row_of_column.tolist()
+        expected = [[place for place, own in enumerate(rows) if own == row] for row in range(len(matrix.rows))]
+        assert [sorted(places.tolist()) for places in matrix.summands()] == expected

@@ -12,7 +12,7 @@ from vestry.privacy.neighbours import Neighbours
 from vestry.schema.domain import Bins, Interval
 from vestry.schema.table_schema import Population, TableSchema
 from vestry.statistics.axis import Axis, CountAxis, LevelAxis, MomentAxis, sorted_axes
-from vestry.statistics.coordinates import Moment, MomentTerm
+from vestry.statistics.coordinates import Moment, MomentTerm, Name, is_excluded
 from vestry.statistics.identity import Identity
 from vestry.statistics.integer_matrix import IntegerMatrix, Integers, summing_matrix
 from vestry.statistics.names import IntegerNames, TableNames
@@ -126,8 +126,10 @@ class BoundedSums:
         return (*whole, *grouped)
 
 
-def _even_mean(name: frozenset[object]) -> float:
+def _even_mean(name: Name) -> float:
     """Return the mean of the term that a name holds; 0 where the name counts records that are left out."""
+    if is_excluded(name):
+        return 0.0
     terms = [coordinate.term for coordinate in name if isinstance(coordinate, Moment)]
     if len(terms) != 1:
         return 0.0
