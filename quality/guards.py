@@ -326,10 +326,10 @@ class Trial:
         chosen: list[str] = []
         total = 0.0
         for nodeid in sorted(seconds_of, key=likeliest_first):
-            total += seconds_of[nodeid]
-            if total < self.options.patience:
+            if total + seconds_of[nodeid] < self.options.patience:
+                total += seconds_of[nodeid]
                 chosen.append(nodeid)
-        limit = 10 + 3 * total
+        limit = 4 + 3 * total
         status, told = forked(lambda tell: self.run(mutant, chosen, tell), limit)
         if told:
             self.kills[fault.function, told[0]] += 1

@@ -23,7 +23,7 @@ from vestry.privacy.guarantee import Guarantee
 from vestry.privacy.neighbours import Adjacency
 from vestry.schema.private import Private
 
-SCALES = [0.2, 0.5, 1.0, 1.99, 2.0, 2.01, 3.0, 9.0]
+SCALES = [0.2, 0.5, 1.0, 1.05, 1.99, 2.0, 2.01, 3.0, 9.0]
 WEIGHTS = {
     LAPLACE: lambda k, scale: math.exp(-k / scale),
     GAUSSIAN: lambda k, scale: math.exp(-((k / scale) ** 2) / 2),

@@ -474,3 +474,25 @@ def test_summands_are_the_places_that_a_row_sums():
         rows = matrix.row_of_column.tolist()
         expected = [[place for place, own in enumerate(rows) if own == row] for row in range(len(matrix.rows))]
         assert [sorted(places.tolist()) for places in matrix.summands()] == expected
+
+
+def counts_by(domain, values):
+    """Return the counts of values in the bins of a column, by the query."""
+    schema = TableSchema({"x": domain}, Unit(), Neighbours.REPLACE)
+    table = Table(pd.DataFrame({"x": values}), {"x": domain}, neighbours="replace")
+    return list(reveal(table.evaluate(CellCounts.of(BinAxis.of_declared(schema, "x")), row_key="key")))
+
+
+def test_numbers_nearer_to_0_than_1e_100_are_0_and_so_not_below_an_edge_at_0():
+    domain = Interval(-1, 1).bins(-1, 0, 1)
+    below = [-1.0, -0.5, -1e-99, -1e-100]
+    from_0_on = [-9e-101, -1e-300, -0.0, 0.0, 5e-324, 0.5, 1.0]
+    assert counts_by(domain, below) == [4, 0]
+    assert counts_by(domain, from_0_on) == [0, 7]
+
+
+@pytest.mark.parametrize("stand_in", [0.0, 17.9, 18.0, 64.0, 65.0, 100.0])
+def test_a_number_that_stands_in_counts_in_its_own_bin(stand_in):
+    domain = Interval(0, 100, missing={"value": stand_in}).bins(0, 18, 65, 100)
+    inside = [stand_in < 18, 18 <= stand_in < 65, stand_in >= 65]
+    assert counts_by(domain, [None, None]) == [2 * here for here in inside]
