@@ -496,3 +496,50 @@ def test_a_number_that_stands_in_counts_in_its_own_bin(stand_in):
     domain = Interval(0, 100, missing={"value": stand_in}).bins(0, 18, 65, 100)
     inside = [stand_in < 18, 18 <= stand_in < 65, stand_in >= 65]
     assert counts_by(domain, [None, None]) == [2 * here for here in inside]
+
+
+@pytest.mark.parametrize("files", [1, 2, 3])
+def test_all_files_of_a_table_are_counted(files, tmp_path):
+    """Files whose columns have other types are parts of their own."""
+    kinds = ["float64", "int64", "str"]
+    rows = [{"stay": str(index % 7), "ill": "no"} for index in range(6 * files)]
+    for index in range(files):
+        frame = pd.DataFrame(rows[6 * index : 6 * index + 6])
+        frame.astype({"stay": kinds[index]}).to_parquet(tmp_path / f"{index}.parquet")
+    columns = {"stay": COLUMNS["stay"], "ill": COLUMNS["ill"]}
+    schema = TableSchema(columns, Unit(), Neighbours.REPLACE)
+    table = Table(tmp_path / "*.parquet", columns, neighbours="replace")
+    counts = CellCounts.of(BinAxis.of_width(schema, "stay", 3))
+    sums = BoundedSums(MomentAxis.of_column(schema, "stay"), (LevelAxis.of_levels(schema, "ill"),))
+    for statistic in (counts, sums):
+        computed = list(reveal(table.evaluate(statistic, row_key="key")))
+        assert computed == exact_integers(statistic, rows, schema.population).tolist()
+
+
+@pytest.mark.parametrize("form", ["partition", "sphere"])
+def test_terms_are_rounded_as_the_definition_rounds_them(form):
+    numbers = np.random.default_rng(8).uniform(-0.5, 6.5, 300)
+    rows = [{"stay": repr(float(number))} for number in numbers]
+    columns = {"stay": COLUMNS["stay"]}
+    schema = TableSchema(columns, Unit(), Neighbours.REPLACE)
+    statistic = BoundedSums(MomentAxis.of_column(schema, "stay", form))
+    table = Table(pd.DataFrame({"stay": numbers}), columns, neighbours="replace")
+    computed = list(reveal(table.evaluate(statistic, row_key="key")))
+    assert computed == exact_integers(statistic, rows, schema.population).tolist()
+
+
+def test_which_rows_of_a_person_count_does_not_depend_on_their_order():
+    schema = schema_of(Neighbours.ADD_REMOVE, Unit("who", 2))
+    ward = LevelAxis.of_levels(schema, "ward")
+    statistics = [CellCounts.of(ward), BoundedSums(MomentAxis.of_column(schema, "stay"), (ward,))]
+    rng = np.random.default_rng(9)
+    rows = random_rows(rng, 8)
+    rows += [{**row, "who": "1", "stay": str(index)} for index, row in enumerate(random_rows(rng, 8))]
+    for statistic in statistics:
+        answers = set()
+        for _ in range(6):
+            shuffled = [rows[index] for index in rng.permutation(len(rows))]
+            frame = pd.DataFrame(shuffled, columns=[*COLUMNS, "who"], dtype="str")
+            table = Table(frame, COLUMNS, unit=schema.unit, neighbours=schema.neighbours)
+            answers.add(tuple(reveal(table.evaluate(statistic, row_key="key"))))
+        assert len(answers) == 1
