@@ -74,7 +74,9 @@ def pandas_frame(rows: list[dict]):
         name: pd.Series([row[name] for row in rows], dtype=kinds[kind], name=name) for name, kind in TYPES.items()
     }
     columns["ward"] = columns["ward"].astype("category")
-    return pd.DataFrame({**columns, "truth": columns["truth"].astype("boolean"), "name": columns["name"].astype("str")})
+    # Pandas 2.2 writes a missing text out, as "None".
+    names = columns["name"].astype("str").where(columns["name"].notna(), None)
+    return pd.DataFrame({**columns, "truth": columns["truth"].astype("boolean"), "name": names})
 
 
 def polars_frame(rows: list[dict]):
