@@ -5,6 +5,7 @@ What is expected is written from the table of meanings (`oracle_meaning`) and fr
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 from collections import Counter
@@ -225,3 +226,39 @@ def test_a_failure_tells_nothing(tmp_path):
     with pytest.raises(VestryError, match="must be a file that exists") as caught:
         table.count_values("text", least=1, most=1, row_key="k")
     assert "secret" not in str(caught.value)
+
+
+def values_of(values: list, **options) -> dict[str, int]:
+    return found(Table(pd.DataFrame({"x": values}), {}, neighbours="replace"), "x", **options)
+
+
+def test_doubles_that_every_engine_writes_alike_are_values_and_others_are_missing():
+    shown = [0.5, -0.5, 0.001, -0.001, 6_000_000.5, 9_999_999.5, 3.0, 1e10, 2.0**53 - 1, -(2.0**53) + 1]
+    missing = [0.0009, -0.0009, 0.00075, 10_000_000.5, -10_000_000.5, 2.0**53, -(2.0**53), 1e300, math.inf, math.nan]
+    assert {value(each) for each in missing} == {None}
+    assert values_of([*shown, *missing]) == counted(shown)
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_values_that_fewer_hold_stay_where_they_are(least):
+    held = {"a": 1, "b": 2, "c": 3, "d": 4}
+    values = [text for text, count in held.items() for _ in range(count)]
+    assert values_of(values, least=least) == {text: count for text, count in held.items() if count >= least}
+
+
+@pytest.mark.parametrize("files", [1, 2, 3])
+def test_the_values_of_all_files_are_counted(files, tmp_path):
+    """Files whose columns have other types are parts of their own."""
+    for index, kind in enumerate(["float64", "int64", "str"][:files]):
+        pd.DataFrame({"x": [1, 2, 2]}).astype(kind).to_parquet(tmp_path / f"{index}.parquet")
+    assert found(Table(tmp_path / "*.parquet", {}, neighbours="replace"), "x") == {"1": files, "2": 2 * files}
+
+
+def test_times_and_instants_are_values_to_the_microsecond():
+    texts = ["23:59:59", "00:00:01.000001", "12:30:00.5", "1969-12-31T23:59:59.999999", "2024-02-29T12:00:01Z"]
+    assert values_of(texts) == dict.fromkeys(texts, 1)
+
+
+@pytest.mark.parametrize("text", ["0", "1"])
+def test_any_text_may_be_the_only_level_that_is_named(text):
+    assert values_of([text, text]) == {text: 2}
