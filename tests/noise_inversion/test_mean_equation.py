@@ -114,6 +114,19 @@ def test_an_estimate_outside_is_cut_off_and_a_count_near_zero_says_little():
     assert not MeanEquation.of_partition(30, 12, 5, 8).says_little
 
 
+@pytest.mark.parametrize("records", [1e4, 1e6, 1e9, 1e12])
+def test_intervals_of_many_records_are_as_narrow_as_their_noise(records):
+    f = 0.3
+    sums = [records * (1 - f) ** 2, records * 2 * f * (1 - f), records * f * f]
+    noisy = np.array(sums) + np.array([0.7, -0.4, 0.9])
+    interval = MeanEquation.of_partition(*noisy, 8).interval()
+    # Constant values: the spread is 0, and the score has the noise alone.
+    deviation = math.sqrt(8 * (0.7**2 + 0.2**2 + 0.3**2) + 0.5 * (0.7**2 + 0.3**2))
+    expected = 2 * Z * deviation / records
+    assert expected * 0.99 < interval.width < expected * 1.6
+    assert interval.lower < f < interval.upper
+
+
 def test_mirrored_sums_give_mirrored_intervals():
     for square, product, remainder, variance in PARTITIONS:
         interval = MeanEquation.of_partition(square, product, remainder, variance).interval()

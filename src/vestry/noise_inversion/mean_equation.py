@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -128,11 +129,7 @@ class MeanEquation:
 
     def statistic(self, mean: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return t(m), which decreases from positive to negative values as m passes the estimate."""
-        means = np.asarray(mean, dtype=float)
-        spread = np.maximum(_evaluate(self.spread, means), 0.0)
-        variance = spread + _evaluate(self.noise, means)
-        statistic: npt.NDArray[np.float64] = _evaluate(self.score, means) / np.sqrt(variance)
-        return statistic
+        return self._statistic_at(np.asarray(mean, dtype=float) - self._centre)
 
     @property
     def cut_off(self) -> float | None:
@@ -157,10 +154,11 @@ class MeanEquation:
             beyond = tail * ndtr(-abs(cut_off))
             widened = float(-ndtri(beyond))
             deviations = max(deviations, widened)
-        means = self._candidates(np.array([deviations]))[0]
-        distances = np.abs(self.statistic(means))
-        inside = means[distances <= deviations + _TOLERANCE]
-        return IntervalEnds(inside.min(), inside.max())
+        offsets = self._candidates(np.array([deviations]))[0]
+        distances = np.abs(self._statistic_at(offsets))
+        inside = offsets[distances <= deviations + _TOLERANCE]
+        lower, upper = self._means_at(np.array([inside.min(), inside.max()])).tolist()
+        return IntervalEnds(lower, upper)
 
     def estimate(self, prob: float = 0.9) -> float:
         """Return the ratio of sums, cut to the interval; the median where the number of records says little."""
@@ -182,10 +180,11 @@ class MeanEquation:
             bounds = -ndtri(levels * ndtr(-cut_off))
         else:
             bounds = ndtri((1 - levels) * ndtr(cut_off))
-        means = self._candidates(np.abs(bounds))
-        is_reached = self.statistic(means) <= bounds[:, None] + _TOLERANCE
-        reached: npt.NDArray[np.float64] = np.where(is_reached, means, 1.0).min(axis=1)
-        return reached
+        offsets = self._candidates(np.abs(bounds))
+        is_reached = self._statistic_at(offsets) <= bounds[:, None] + _TOLERANCE
+        last = 1.0 - self._centre
+        reached = np.where(is_reached, offsets, last).min(axis=1)
+        return self._means_at(reached)
 
     def sample(self, draws: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
         """Return draws, whose central intervals are the intervals."""
@@ -196,20 +195,52 @@ class MeanEquation:
         """Half of the distance between the quantiles at one standard deviation from the median."""
         return (self.quantile(_UPPER_SD) - self.quantile(1 - _UPPER_SD)) / 2
 
+    # Roots are sought as offsets from the estimate, so that narrow intervals keep their digits.
+
+    @cached_property
+    def _centre(self) -> float:
+        """The root of the score, cut to [0, 1]."""
+        constant = float(self.score[0])
+        slope = float(self.score[1])
+        if slope == 0:
+            return 0.5
+        return min(max(-constant / slope, 0.0), 1.0)
+
+    @cached_property
+    def _centred(self) -> tuple[Polynomial, Polynomial, Polynomial]:
+        """Score, spread and noise as polynomials in the offset from the centre."""
+        centre = self._centre
+        score = _shifted(self.score, centre)
+        if 0 < centre < 1 and self.score[1] != 0:
+            score[0] = 0.0
+        return score, _shifted(self.spread, centre), _shifted(self.noise, centre)
+
+    def _statistic_at(self, offsets: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        score, spread, noise = self._centred
+        variance = np.maximum(_evaluate(spread, offsets), 0.0) + _evaluate(noise, offsets)
+        statistic: npt.NDArray[np.float64] = _evaluate(score, offsets) / np.sqrt(variance)
+        return statistic
+
+    def _means_at(self, offsets: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        means: npt.NDArray[np.float64] = np.clip(self._centre + offsets, 0.0, 1.0)
+        return means
+
     def _candidates(self, deviations: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return, for each z, the ends of [0, 1] and the roots there of U^2 = z^2 (V + W0) and of U^2 = z^2 W0."""
-        squared = np.convolve(self.score, self.score)
-        ends = np.broadcast_to([0.0, 1.0], (len(deviations), 2))
-        columns = [ends]
-        for variance in (self.spread + self.noise, self.noise):
+        """Return, for each z, the offsets of 0, of 1, and of the roots of U^2 = z^2 (V + W0) and U^2 = z^2 W0."""
+        score, spread, noise = self._centred
+        squared = np.convolve(score, score)
+        least = -self._centre
+        greatest = 1.0 - self._centre
+        columns = [np.broadcast_to([least, greatest], (len(deviations), 2))]
+        for variance in (spread + noise, noise):
             quadratics = squared - deviations[:, None] ** 2 * variance
-            roots = _roots_within(quadratics)
+            roots = _roots_between(quadratics, least, greatest)
             columns.append(roots)
         return np.concatenate(columns, axis=1)
 
 
 # Beyond rounding errors of roots, and far below what an interval shows.
-_TOLERANCE = 1e-8
+_TOLERANCE = 1e-6
 _UPPER_SD = float(ndtr(1.0))
 
 
@@ -252,8 +283,16 @@ def _evaluate(polynomial: Polynomial, points: npt.NDArray[np.float64]) -> npt.ND
     return np.asarray(np.polynomial.polynomial.polyval(points, polynomial), dtype=np.float64)
 
 
-def _roots_within(quadratics: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return both roots of each quadratic; 0 in place of one that is not real or not in [0, 1]."""
+def _shifted(polynomial: Polynomial, centre: float) -> Polynomial:
+    """Return the polynomial of the offset from a centre, by its derivatives there."""
+    derivatives = [np.polynomial.polynomial.polyder(polynomial, order) for order in range(len(polynomial))]
+    values = [np.polynomial.polynomial.polyval(centre, derivative) for derivative in derivatives]
+    factorials = [math.factorial(order) for order in range(len(polynomial))]
+    return np.asarray(np.array(values) / np.array(factorials), dtype=np.float64)
+
+
+def _roots_between(quadratics: npt.NDArray[np.float64], least: float, greatest: float) -> npt.NDArray[np.float64]:
+    """Return both roots of each quadratic; `least` in place of one that is not real or not between the ends."""
     constant, linear, square = quadratics.T
     discriminant = linear**2 - 4 * square * constant
     sign = np.where(linear < 0, -1.0, 1.0)
@@ -262,5 +301,5 @@ def _roots_within(quadratics: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
     large = -(linear + sign * distance) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         roots = np.stack([large / square, constant / large], axis=1)
-    usable = (roots > 0) & (roots < 1) & (discriminant >= 0)[:, None]
-    return np.where(usable, roots, 0.0)
+    is_between = (roots > least) & (roots < greatest) & (discriminant >= 0)[:, None]
+    return np.where(is_between, roots, least)
