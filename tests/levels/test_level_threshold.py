@@ -208,3 +208,87 @@ def test_noise_for_one_value_where_a_unit_has_two_is_refuted():
         lambda data, source, n: run(twin, data, source, n), pair, real.event, source=SeededNoise(6), trials=200_000
     )
     assert verdict.refuted
+
+
+# --- kinds of noise ---------------------------------------------------------------------------------------------------
+
+
+def weight(noise: str, k: int, scale: float) -> float:
+    match noise:
+        case "discrete-laplace":
+            return math.exp(-k / scale)
+        case "discrete-gaussian":
+            return math.exp(-((k / scale) ** 2) / 2)
+        case _:
+            near, far = ((k + side) / scale / math.sqrt(2) for side in (-0.5, 0.5))
+            return (math.erfc(near) - math.erfc(far)) / 2
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("noise", EVENTS)
+@pytest.mark.parametrize("scale", [1.5, 4.0])
+def test_the_deviation_is_that_of_noise_that_is_not_truncated(noise, scale):
+    weights = [weight(noise, k, scale) for k in range(300)]
+    squares = 2 * sum(k * k * own for k, own in enumerate(weights))
+    expected = math.sqrt(squares / (weights[0] + 2 * sum(weights[1:])))
+    assert replace(made(noise), scale=scale).deviation == pytest.approx(expected, rel=1e-9)
+
+
+class Spy(SeededNoise):
+    """Notes which noise is drawn, and adds a constant of each kind."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.drawn = []
+
+    def discrete_laplace(self, values, *, scale):
+        self.drawn.append((LAPLACE, len(values), scale))
+        return [value + 1 for value in values]
+
+    def discrete_gaussian(self, values, *, scale):
+        self.drawn.append((GAUSSIAN, len(values), scale))
+        return [value + 2 for value in values]
+
+    def rounded_gaussian(self, values, *, scale):
+        self.drawn.append((ROUNDED_GAUSSIAN, len(values), scale))
+        return [value + 3 for value in values]
+
+
+@pytest.mark.parametrize(("noise", "added"), [(LAPLACE, 1), (GAUSSIAN, 2), (ROUNDED_GAUSSIAN, 3)])
+def test_the_noise_that_is_charged_is_drawn_once_for_each_value(noise, added):
+    mechanism = replace(made(noise, least=2), scale=2.5, margin=4)
+    spy = Spy()
+    # The threshold is 6; a value that one holds takes no part, whatever its noise.
+    counts = {"one": 1, "below": 5 - added, "at": 6 - added, "b": 20, "a": 20, "most": 30}
+    shown = released(mechanism, counts, spy)
+    held = [name for name, count in counts.items() if count >= 2]
+    assert spy.drawn == [(noise, len(held), 2.5)]
+    assert list(shown.items()) == [("most", 30 + added), ("a", 20 + added), ("b", 20 + added), ("at", 6)]
+    mechanism.rehearse(spy)
+    assert spy.drawn[1:] == [(noise, 1, 2.5)]
+
+
+class Drawn(SeededNoise):
+    """Laplace noise that is these numbers, in order."""
+
+    def __init__(self, *numbers: int) -> None:
+        super().__init__(1)
+        self.numbers = list(numbers)
+
+    def discrete_laplace(self, values, *, scale):
+        return [value + self.numbers.pop(0) for value in values]
+
+
+def test_laplace_noise_at_the_margin_stays_and_beyond_it_is_drawn_again():
+    mechanism = replace(made(), scale=2.0, margin=4)
+    noise = Drawn(4, -4, 5, -5, 7, 3, 0)  # the third and the fourth again: 7, which is beyond it too, and 3; then 0
+    assert released(mechanism, dict.fromkeys("abcd", 10), noise) == {"a": 14, "d": 13, "c": 10, "b": 6}
+    assert noise.numbers == []
+
+
+def test_a_margin_below_2_to_the_50_is_allowed_and_one_above_is_not():
+    epsilon = 1e-15
+    below, above = (epsilon / (2 * math.expm1(size * epsilon)) for size in (2**49.5, 2**50.5))
+    assert 2**49 < made(guarantee=f"epsilon={epsilon},delta={below:.6g}").margin < 2**50
+    with pytest.raises(GuaranteeUnreachable, match=r"above 2\^50"):
+        made(guarantee=f"epsilon={epsilon},delta={above:.6g}")
