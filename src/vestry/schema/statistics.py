@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from vestry.errors import InvalidParameter
-from vestry.schema.domain import Domain, Interval, Levels, drops
+from vestry.schema.domain import Domain, Interval, Levels
 from vestry.validation import require_choice
 
 
@@ -107,10 +107,6 @@ class SumQuery:
         """List the combinations of levels, the last key's changing fastest: the order of the sums."""
         return product(*(self._levels(key, domains).names for key in self.keys))
 
-    def drops(self, domains: Mapping[str, Domain]) -> bool:
-        """Tell whether a record may be omitted, so that the number of records that count is private."""
-        return any(drops(domains[column]) for column in self.columns if column not in self.examined)
-
     @property
     def examined(self) -> frozenset[str]:
         """The columns that are read for the condition of their values; no record is omitted because of them."""
@@ -181,7 +177,7 @@ class PersonQuery(SumQuery):
         Whether the last key holds the levels of what is asked, and not of groups.
     """
 
-    units: int = 1
+    units: int
     spans: tuple[int, ...] = ()
     within: bool = False
 
@@ -213,7 +209,7 @@ class PersonProducts(SumQuery):
         The two factors of each sum: 0 for the constant 1, and then the terms' places from 1 on.
     """
 
-    units: int = 1
+    units: int
     pairs: tuple[tuple[int, int], ...] = ()
 
     @property

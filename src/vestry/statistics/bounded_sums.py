@@ -130,10 +130,8 @@ def _even_mean(name: Name) -> float:
     """Return the mean of the term that a name holds; 0 where the name counts records that are left out."""
     if is_excluded(name):
         return 0.0
-    terms = [coordinate.term for coordinate in name if isinstance(coordinate, Moment)]
-    if len(terms) != 1:
-        return 0.0
-    return _EVEN_MEANS[terms[0]]
+    [term] = (coordinate.term for coordinate in name if isinstance(coordinate, Moment))
+    return _EVEN_MEANS[term]
 
 
 def _largest_scaled_product() -> int:
