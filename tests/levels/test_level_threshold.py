@@ -286,6 +286,12 @@ def test_laplace_noise_at_the_margin_stays_and_beyond_it_is_drawn_again():
     assert noise.numbers == []
 
 
+def test_the_least_margin_is_1():
+    mechanism = made(guarantee="epsilon=4,delta=0.3")
+    assert mechanism.margin == 1
+    assert accountant.meets(mechanism.event, mechanism.guarantee)
+
+
 def test_a_margin_below_2_to_the_50_is_allowed_and_one_above_is_not():
     epsilon = 1e-15
     below, above = (epsilon / (2 * math.expm1(size * epsilon)) for size in (2**49.5, 2**50.5))
