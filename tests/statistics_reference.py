@@ -64,7 +64,7 @@ def axis_part(axis: LevelAxis | BinAxis | MomentAxis, value: object) -> list[int
             case Kept(fallback=str() as level):
                 text = level
             case Kept(fallback=float() as level):
-                number = Fraction(level)
+                number = Fraction(repr(level))
             case OwnLevel():
                 return [int(coordinate == MissingLevel(axis.column)) * unit(axis) for coordinate in axis.coordinates]
             case LeftOut(counted=False):
@@ -101,7 +101,7 @@ def as_number(text: str) -> Fraction | None:
         return None
     if math.isnan(number):
         return None
-    return Fraction(min(max(number, -1e300), 1e300))
+    return Fraction(repr(min(max(number, -1e300), 1e300)))
 
 
 def moments(axis: MomentAxis, number: Fraction) -> list[int]:

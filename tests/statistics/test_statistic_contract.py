@@ -3,7 +3,9 @@
 import datetime
 import itertools
 import json
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -489,6 +491,30 @@ def test_numbers_nearer_to_0_than_1e_100_are_0_and_so_not_below_an_edge_at_0():
     from_0_on = [-9e-101, -1e-300, -0.0, 0.0, 5e-324, 0.5, 1.0]
     assert counts_by(domain, below) == [4, 0]
     assert counts_by(domain, from_0_on) == [0, 7]
+
+
+def test_a_number_that_was_declared_as_an_edge_begins_its_bin():
+    """Whether its double is above the decimal, as of 0.1, or below it, as of 0.3 and 0.7."""
+    edges = [0.1, 0.3, 0.7]
+    domain = Interval(0, 1).bins(0, *edges, 1)
+    assert [Fraction(edge) < Fraction(repr(edge)) for edge in edges] == [False, True, True]
+    for index, edge in enumerate(edges):
+        below, above = math.nextafter(edge, 0), math.nextafter(edge, 1)
+        by_bin = [0, 0, 0, 0]
+        by_bin[index] = 1
+        by_bin[index + 1] = 2
+        assert counts_by(domain, [below, edge, above]) == by_bin
+        stands_in = Interval(0, 1, missing={"value": edge}).bins(0, *edges, 1)
+        assert counts_by(stands_in, [None])[index + 1] == 1
+
+
+def test_a_third_lies_below_the_edge_of_thirds():
+    domain = Interval(0, 1)
+    schema = TableSchema({"x": domain}, Unit(), Neighbours.REPLACE)
+    thirds = CellCounts.of(BinAxis.of_width(schema, "x", 3))
+    values = [0.3333333333333333, 0.33333333333333337, 0.6666666666666666, 0.6666666666666667]
+    table = Table(pd.DataFrame({"x": values}), {"x": domain}, neighbours="replace")
+    assert list(reveal(table.evaluate(thirds, row_key="key"))) == [1, 2, 1]
 
 
 @pytest.mark.parametrize("stand_in", [0.0, 17.9, 18.0, 64.0, 65.0, 100.0])

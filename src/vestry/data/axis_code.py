@@ -13,7 +13,7 @@ from vestry.data.source import Expression
 from vestry.data.text_value import double
 from vestry.schema.domain import DROP, Domain, Levels
 from vestry.schema.left_out import Kept, LeftOut, OwnLevel, Reason
-from vestry.statistics.axis import BinAxis, LevelAxis, MomentAxis
+from vestry.statistics.axis import BinAxis, LevelAxis, MomentAxis, exact
 from vestry.statistics.coordinates import Coordinate, Excluded, MissingLevel
 
 
@@ -101,11 +101,14 @@ def _bin_code(held: HeldColumn, axis: BinAxis) -> Expression:
 
 
 def _is_below(value: Expression, edge: Fraction) -> Expression:
-    """Return whether a double is below an exact edge; numbers nearer to 0 than `NEGLIGIBLE` count as 0."""
+    """Return whether a double, as its shortest decimal, is below an edge.
+
+    So 0.3 is not below an edge that was declared as 0.3. Numbers nearer to 0 than `NEGLIGIBLE` count as 0.
+    """
     if abs(edge) < NEGLIGIBLE:
         return value <= double(-NEGLIGIBLE)
     threshold = float(edge)
-    if Fraction(threshold) < edge:
+    if exact(threshold) < edge:
         threshold = math.nextafter(threshold, math.inf)
     return value < double(threshold)
 
@@ -120,7 +123,7 @@ def _outside_code(held: HeldColumn, axis: LevelAxis | BinAxis | MomentAxis) -> E
         case Kept(fallback=float() as number):
             assert isinstance(axis, BinAxis)  # noqa: S101 - a moment has no coordinate for it
             inner_edges = axis.edges[1:-1]
-            return _whole(sum(edge <= number for edge in inner_edges))
+            return _whole(sum(edge <= exact(number) for edge in inner_edges))
         case OwnLevel():
             return _whole(_place(axis, MissingLevel(axis.column)))
         case LeftOut(counted=False):
