@@ -298,3 +298,18 @@ def test_a_margin_below_2_to_the_50_is_allowed_and_one_above_is_not():
     assert 2**49 < made(guarantee=f"epsilon={epsilon},delta={below:.6g}").margin < 2**50
     with pytest.raises(GuaranteeUnreachable, match=r"above 2\^50"):
         made(guarantee=f"epsilon={epsilon},delta={above:.6g}")
+
+
+@pytest.mark.parametrize("noise", EVENTS)
+def test_what_fewer_than_are_looked_at_hold_is_never_shown(noise):
+    mechanism = replace(made(noise, least=3), scale=5.0, margin=6)
+    assert mechanism.probability_shown(2) == 0
+    assert mechanism.probability_shown(3) > 0.01
+
+
+@pytest.mark.parametrize("count", [20, 250, 302, 550])
+def test_laplace_noise_of_a_large_scale_is_not_taken_for_normal(count):
+    mechanism = replace(made(), scale=50.0, margin=300)
+    weights = {k: math.exp(-abs(k) / 50) for k in range(-300, 301)}
+    shown = sum(own for k, own in weights.items() if count + k >= 301)
+    assert mechanism.probability_shown(count) == pytest.approx(shown / sum(weights.values()), rel=1e-9)
