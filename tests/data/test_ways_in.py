@@ -211,6 +211,10 @@ def test_a_table_of_ibis_on_an_engine_that_no_test_covers_is_refused(tmp_path):
     ):
         sums(kept)
     sqlite.disconnect()
+
+
+def test_a_table_of_ibis_on_polars_is_refused():
+    pytest.importorskip("polars", reason="polars is not installed")
     polars = ibis.polars.connect({"kept": RECORDS})
     with pytest.raises(InvalidParameter, match=r"not 'on polars'; write data=table.to_pandas\(\), a frame"):
         sums(polars.table("kept"))
