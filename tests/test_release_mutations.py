@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from share import cases
 
 from vestry import open_release
 from vestry.errors import InvalidParameter, VestryError
@@ -221,7 +222,7 @@ SLOW = {"logistic table", "poisson table", "table", "histogram", "quantile"}
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", cases(FAMILIES, quick=["beta-bernoulli", "linear moments", "levels"]))
 def test_a_changed_field_gives_a_release_or_a_sentence(name):
     refused = 0
     for words, changed in mutants(record_of(name)):

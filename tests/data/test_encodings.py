@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from share import cases
 
 from vestry import Interval, Levels, Table
 from vestry.data.arrow_values import clean_stream
@@ -108,7 +109,7 @@ def by_arrow(path: Path, array: pa.Array, encoding: str, **more: object) -> None
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("encoding", TEXT_ENCODINGS)
-@pytest.mark.parametrize("carrier", ["string", "large_string", "binary", *DICTIONARIES])
+@pytest.mark.parametrize("carrier", cases(["string", "large_string", "binary", *DICTIONARIES], quick=["string"]))
 def test_text_of_every_encoding_by_arrow(carrier, encoding, version, tmp_path):
     """Also where the Arrow schema that the file stores asks for a dictionary."""
     path = tmp_path / "a.parquet"

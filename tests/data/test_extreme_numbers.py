@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from data import oracle_meaning as oracle
+from share import cases
 
 from vestry import Interval, Levels, Table
 from vestry.estimators.input_checks import features
@@ -157,7 +158,9 @@ def in_pandas(table: pa.Table, folder: Path) -> object:
     return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
-@pytest.mark.parametrize("reader", [in_memory, in_batches, in_a_dataset, in_arrow_file, in_pandas])
+@pytest.mark.parametrize(
+    "reader", cases([in_memory, in_batches, in_a_dataset, in_arrow_file, in_pandas], quick=[in_memory, in_pandas])
+)
 def test_every_numeric_type_of_arrow(reader, tmp_path):
     arrays, values = arrow_columns()
     table = pa.table(twice(arrays))

@@ -77,14 +77,14 @@ def naive_bayes(relation):
 POSTERIOR = {"draws": 10, "prior_precision": 1.0}
 QUICK = [
     linear("objective", **ADD_REMOVE),
-    linear("posterior", **REPLACE, **POSTERIOR),
     moments(**REPLACE),
-    moments(**ADD_REMOVE),
-    logistic("objective", **ADD_REMOVE),
-    logistic("posterior", **REPLACE, **POSTERIOR),
     logistic("output", **REPLACE),
 ]
 LONG = [
+    linear("posterior", **REPLACE, **POSTERIOR),
+    moments(**ADD_REMOVE),
+    logistic("objective", **ADD_REMOVE),
+    logistic("posterior", **REPLACE, **POSTERIOR),
     linear("output", **REPLACE),
     naive_bayes("replace"),
     naive_bayes("add-remove"),

@@ -235,7 +235,7 @@ def test_two_threads_that_ask_the_same_make_one_charge(shop):
 def bought_examples(shop):
     schema = shop.table.declared
     statistics = [*CellCounts.examples(schema), *BoundedSums.examples(schema)]
-    return [shop.ask(statistic, "epsilon=0.01").bought for statistic in statistics[:8]]
+    return [shop.ask(statistic, "epsilon=0.01").bought for statistic in (statistics[0], statistics[4], statistics[-1])]
 
 
 def test_every_statistic_is_read_back_as_it_was(shop):
