@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 
 import pytest
 from study.fault_study import actions, study_in
 
-RUN = f"{sys.executable} -c 'from vestry.cli import main; main()'"
+RUN = f"{shlex.quote(sys.executable)} -c 'from vestry.cli import main; main()'"
 CLOSED = "vestry: standard output is closed, and nothing was done; write >/dev/null if nobody reads it.\n"
 
 
@@ -47,7 +48,7 @@ def test_a_closed_stream(arguments, code, told):
 @pytest.mark.long
 def test_nothing_is_charged_where_nobody_would_read(tmp_path):
     study = study_in(tmp_path)
-    done = shell(f"{RUN} release {study} --yes >&-")
+    done = shell(f"{RUN} release {shlex.quote(str(study))} --yes >&-")
     assert (done.returncode, done.stderr) == (141, CLOSED)
     assert actions(tmp_path) == []
 
@@ -55,6 +56,6 @@ def test_nothing_is_charged_where_nobody_would_read(tmp_path):
 @pytest.mark.long
 def test_a_release_with_a_closed_error_is_made(tmp_path):
     study = study_in(tmp_path)
-    done = shell(f"{RUN} release {study} --yes --json 2>&- <&-")
+    done = shell(f"{RUN} release {shlex.quote(str(study))} --yes --json 2>&- <&-")
     assert (done.returncode, done.stderr) == (0, "")
     assert actions(tmp_path) == ["charge", "open", "release"]

@@ -227,14 +227,15 @@ def test_a_spill_is_private_and_removed(tmp_path):
 
 @pytest.mark.parametrize(("more", "shown"), [("", False), ("SET temp_file_encryption = false", True)])
 @pytest.mark.long
-def test_what_is_spilled_cannot_be_read(more, shown, tmp_path):
+def test_what_is_spilled_cannot_be_read(more, shown, tmp_path, monkeypatch):
+    monkeypatch.setattr("vestry.data.source.LOCK", "SELECT 1")
     with connect(planted(tmp_path, 300_000)) as source:
         connection = source.backend.con
         connection.execute(f"SET memory_limit = '12MB'; SET threads = 1; {more}")
         folder = connection.execute("SELECT current_setting('temp_directory')").fetchone()[0]
         # A table is held, so that what was spilled is there to be looked at.
         connection.execute("SET force_compression = 'uncompressed'")
-        connection.execute("CREATE TEMP TABLE held AS SELECT name || '-' || i AS name FROM records")
+        connection.execute("CREATE TEMP TABLE held AS SELECT name || '-' || i AS name FROM data_file.records")
         spilled = b"".join(path.read_bytes() for path in Path(folder).iterdir())
         assert len(spilled) > 1_000_000
         assert (b"canary" in spilled) is shown

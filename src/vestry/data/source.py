@@ -303,6 +303,8 @@ class Source:
 # and greatest value leave NaN out by definition, and DuckDB 2.0 concludes from them that nothing is NaN or beyond an
 # end, so that a record would be summed unclipped (duckdb issue 25521). The second rewrites "at most k rows per person",
 # and keeps one too few in DuckDB 2.0 if filters are not pushed down first: a precaution.
+# From here on nothing that is read can change how it is read.
+LOCK = "SET lock_configuration = true"
 UNTRUSTED = "statistics_propagation,top_n_window_elimination"
 # Records that are handed on at once.
 _BATCH = 2**16
@@ -337,7 +339,7 @@ def of_duckdb(kind: str, parts: Callable[[Any], Sequence[Expression]], *, clean:
         backend.con.execute("SET autoload_known_extensions = false")
         tables = tuple(parts(backend))
         backend.con.execute("SET enable_external_access = false")
-        backend.con.execute("SET lock_configuration = true")
+        backend.con.execute(LOCK)
         return Source(kind, tables, backend, close=opened.close, clean=clean)
     except BaseException:
         opened.close()
