@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from vestry import events
 from vestry.data import Table
 from vestry.errors import BudgetExceeded, GuaranteeUnreachable, InvalidParameter, LedgerStateError, MissingRelease
 from vestry.ledger import Charge, Ledger, OpenCharge
@@ -140,6 +141,24 @@ def test_an_open_charge_with_too_much_noise_stays_open(shop):
     charge = shop.ledger.charge(noise.charge, purpose="by hand", definition=identity)
     assert shop.ask(statistic, "epsilon=1").bought.charge != charge.sequence
     assert shop.spent == 1.5
+
+
+@pytest.mark.parametrize("sensitivity", [1, 5])
+def test_a_charge_for_another_sensitivity_is_not_run(shop, sensitivity):
+    statistic = BoundedSums(MomentAxis.of_column(shop.table.declared, "stay"))
+    cheap = events.discrete_laplace(sensitivity=sensitivity, scale=1e6)
+    identity = statistic.identity().sha256
+    charge = shop.ledger.charge(cheap, purpose="too little", definition=identity)
+    receipt = shop.ask(statistic, "epsilon=0.5")
+    assert receipt.bought.charge != charge.sequence
+    assert shop.spent > 0.5
+
+
+def test_a_file_of_somebody_else_does_not_hold_up_the_others(shop):
+    shop.ask(wards(shop))
+    (shop.folder / "000009.new").write_bytes(b"\xff no release")
+    assert not shop.ask(wards(shop)).is_new
+    assert (shop.folder / "000009.new").exists()
 
 
 class PowerCut(BaseException):

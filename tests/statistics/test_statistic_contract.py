@@ -273,6 +273,21 @@ def test_a_public_total_gives_the_sums_of_released_cells_alone():
         CellCounts.of(LevelAxis.of_levels(SCHEMAS[0], "ward"), total="public")
 
 
+@pytest.mark.parametrize("form", ["partition", "sphere"])
+@pytest.mark.parametrize("ends", [(1e-120, 2e-120), (-2e-120, -1e-120), (0.0, 1e-150), (-1e30, 1e30), (0.1, 0.3)])
+def test_no_value_adds_more_than_the_grid_however_narrow_the_interval(form, ends):
+    low, high = ends
+    values = [low, high, (low + high) / 2, 0.0, -1.0, 1.0, 1e-110, -1e-110, math.inf, -math.inf, 1e308]
+    for value in values:
+        table = Table(pd.DataFrame({"x": [value]}), {"x": Interval(low, high)}, neighbours="add-remove")
+        statistic = BoundedSums(MomentAxis.of_column(table.declared, "x", form))
+        layout = statistic.layout(table.declared.population)
+        integers = np.array(reveal(table.evaluate(statistic, row_key="key")))
+        assert integers.min() >= 0
+        assert integers.sum() <= layout.l1
+        assert (integers**2).sum() <= layout.l2_squared
+
+
 def test_a_table_that_declares_a_column_otherwise_is_refused():
     schema = schema_of(Neighbours.REPLACE, Unit())
     statistic = CellCounts.of(BinAxis.of_width(schema, "stay", 3))

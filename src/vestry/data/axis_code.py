@@ -69,10 +69,11 @@ def moment_value(held: HeldColumn, axis: MomentAxis) -> Expression:
         stand_in = float(axis.treatment.fallback)
         outside = double(stand_in)
     has_no_number = lacks_number(value), outside
-    below = value < double(lower), double(lower)
-    above = value > double(upper), double(upper)
-    negligible = value.abs() < double(NEGLIGIBLE), double(0)
-    clipped = ibis.cases(has_no_number, below, above, negligible, else_=value)
+    # Clipped last: 0, as which a negligible number counts, may lie outside an interval that is narrower still.
+    settled = ibis.cases((value.abs() < double(NEGLIGIBLE), double(0)), else_=value)
+    below = settled < double(lower), double(lower)
+    above = settled > double(upper), double(upper)
+    clipped = ibis.cases(has_no_number, below, above, else_=settled)
     return (clipped - double(lower)) / double(upper - lower)
 
 

@@ -19,14 +19,13 @@ from vestry.interrupts import HeldInterrupts
 from vestry.ledger import Charge, Ledger
 from vestry.ledger.entry import Entry
 from vestry.mechanisms.additive_noise import Additive
-from vestry.mechanisms.release import certify
+from vestry.mechanisms.release import certify, pays_for
 from vestry.noise import NoiseSource, SystemNoise
 from vestry.privacy.guarantee import Guarantee
-from vestry.privacy.neighbours import Neighbours
 from vestry.purchases.bought import Bought
 from vestry.purchases.statistic_noise import AUTO, calibrated, law_of, of_event
 from vestry.purchases.store import PurchaseStore
-from vestry.schema.left_out import LeftOut
+from vestry.statistics.cell_counts import total_is_public
 from vestry.statistics.statistic import Statistic
 
 # No written number of a release is longer, in characters.
@@ -138,7 +137,7 @@ def _prepare(
     """Try everything that can fail without touching a value; return the number of records where it is public."""
     table.check_statistic(statistic)
     total = None
-    if _total_is_public(statistic, table):
+    if total_is_public(table.declared, *statistic.query.axes):
         total = table.count()
     if total == 0:
         raise InvalidParameter("the number of records", 0, "at least 1", "a table with records")
@@ -148,19 +147,15 @@ def _prepare(
     return total
 
 
-def _total_is_public(statistic: Statistic, table: Table) -> bool:
-    """Return whether the number of records that count is public: replace, unit row, none left out."""
-    keeps_all = not any(isinstance(axis.treatment, LeftOut) for axis in statistic.query.axes)
-    return table.neighbours is Neighbours.REPLACE and table.unit.person is None and keeps_all
-
-
 def _claim(request: PurchaseRequest, wanted: Additive, table: Table, ledger: Ledger) -> tuple[Charge, Additive]:
     """Return an open charge, and the noise that it pays for: one that was never opened, or a new one."""
     identity = request.statistic.identity().sha256
     for entry, paid in _unopened(request, wanted, table, ledger):
         if law_of(paid).deviation <= law_of(wanted).deviation * _EQUAL and not request.again:
             return Charge(ledger, entry), paid
-    charge = ledger.charge(wanted.charge, purpose=request.purpose, definition=identity)
+    is_first = ledger.journal().newest_charge(identity) is None
+    # A process that comes to the ledger by another name does not see the lock: the first charge is made once.
+    charge = ledger.charge(wanted.charge, purpose=request.purpose, definition=identity, once=is_first)
     return charge, wanted
 
 
@@ -171,8 +166,12 @@ def _unopened(
     population = table.declared.population
     journal = ledger.journal()
     for entry in journal.charges(request.statistic.identity().sha256):
-        if journal.stage(entry.sequence) == "charge":
-            yield entry, of_event(request.statistic, population, entry.facts["event"], wanted.guarantee)
+        if journal.stage(entry.sequence) != "charge":
+            continue
+        paid = of_event(request.statistic, population, entry.facts["event"], wanted.guarantee)
+        # What would run must be what was paid for, its sensitivity included.
+        if pays_for(entry, paid):
+            yield entry, paid
 
 
 def _run(

@@ -93,12 +93,20 @@ class PurchaseStore:
             content = read_bytes(unfinished)
             journal = ledger.journal()
             known = journal.charge_of_release(_sha256(content))
-            if known is None:
-                charge = Bought.from_text(content.decode()).charge
-                if journal.stage(charge) != "open":
-                    continue
-                Charge(ledger, journal.line(charge)).finish(content)
+            if known is None and not self._complete(ledger, content):
+                continue
             self.finish(unfinished)
+
+    def _complete(self, ledger: Ledger, content: bytes) -> bool:
+        """Tell the ledger of a release that was drawn for an open charge; False if it is none."""
+        try:
+            charge = Bought.from_text(content.decode(errors="replace")).charge
+        except InvalidParameter:
+            return False  # a file of somebody else does not hold up the others
+        journal = ledger.journal()
+        if journal.stage(charge) != "open":
+            return False
+        return Charge(ledger, journal.line(charge)).finish(content)
 
     def all(self, ledger: Ledger) -> Iterator[Bought]:
         """Yield every release that is here and that the ledger knows, the oldest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -12,7 +13,7 @@ from vestry.privacy.neighbours import Neighbours
 from vestry.schema.domain import Bins, Interval
 from vestry.schema.left_out import LeftOut
 from vestry.schema.table_schema import Population, TableSchema
-from vestry.statistics.axis import BinAxis, CountAxis, LevelAxis, sorted_axes
+from vestry.statistics.axis import Axis, BinAxis, CountAxis, LevelAxis, sorted_axes
 from vestry.statistics.coordinates import is_excluded
 from vestry.statistics.identity import Document, Identity
 from vestry.statistics.integer_matrix import IntegerMatrix, Integers, summing_matrix
@@ -111,7 +112,7 @@ class CellCounts:
         return (*single, *pairs, together, *public)
 
 
-def total_is_public(schema: TableSchema, *axes: CountAxis) -> bool:
+def total_is_public(schema: TableSchema, *axes: Axis) -> bool:
     """Return True if the number of records that count is public: replace, unit row, none left out."""
     replaces = schema.neighbours is Neighbours.REPLACE
     return replaces and schema.unit.person is None and not _leaves_out(axes)
@@ -123,7 +124,7 @@ def _check_public(tables: tuple[tuple[CountAxis, ...], ...]) -> None:
             raise InvalidParameter("total", "public", "private where records are left out", 'total="private"')
 
 
-def _leaves_out(axes: tuple[CountAxis, ...]) -> bool:
+def _leaves_out(axes: Sequence[Axis]) -> bool:
     return any(isinstance(axis.treatment, LeftOut) for axis in axes)
 
 
